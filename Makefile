@@ -1,0 +1,78 @@
+# Build, install and test pg_interlock with PGXS.
+#
+#   make                      build against the pg_config in PATH (or PG_CONFIG=...)
+#   make with_llvm=no         the same without bitcode for the server's JIT
+#   make install
+#   make installcheck         regression and isolation suites, on a running server
+#   make pgtap                pgTAP suite, on a running server
+#   make prove                TAP suite, on clusters of its own
+#
+# script/test does all of this on a private cluster.
+
+EXTENSION = pg_interlock
+MODULE_big = pg_interlock
+PG_CONFIG ?= pg_config
+
+# Wildcards look beside this file, so that VPATH builds find their sources.
+HERE := $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST))))
+find = $(patsubst $(HERE)/%,%,$(wildcard $(HERE)/$(1)))
+
+EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)/pg_interlock.control)
+SOURCES := $(call find,src/*.cpp)
+OBJS = $(SOURCES:.cpp=.o)
+DATA = $(sort sql/$(EXTENSION)--$(EXTVERSION).sql $(call find,sql/$(EXTENSION)--*.sql))
+
+# Server headers are system headers: their warnings are not ours to fix.
+DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics
+PG_CXXFLAGS = $(DIALECT) -Wall -Wextra
+PG_CPPFLAGS = -isystem $(includedir_server) -DINTERLOCK_VERSION='"$(EXTVERSION)"'
+
+# Tests: inputs in test/, outputs of both suites in expected/. A file in sql/
+# must never share its name with a test: pg_regress would run it instead.
+REGRESS = $(basename $(notdir $(call find,test/sql/*.sql)))
+REGRESS_OPTS = --inputdir=$(HERE)/test --load-extension=$(EXTENSION)
+ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
+ISOLATION_OPTS = --inputdir=$(HERE)/test --outputdir=. --load-extension=$(EXTENSION)
+PROVE_TESTS = test/t/*.pl
+
+EXTRA_CLEAN = .boundary $(OBJS:.o=.d)
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+ifeq ($(filter $(MAJORVERSION),15 16 17 18),)
+ifndef ANY_SERVER
+$(error pg_interlock supports PostgreSQL 15 to 18, and $(PG_CONFIG) is $(MAJORVERSION); set ANY_SERVER=1 to try all the same)
+endif
+endif
+
+# PGXS leaves our dialect out of the bitcode step.
+COMPILE.cxx.bc += $(DIALECT)
+
+# A header edit rebuilds what includes it, the bitcode along with its object.
+ifneq ($(autodepend),yes)
+COMPILE.cc += -MMD -MP -MF $(@:.o=.d)
+-include $(OBJS:.o=.d)
+endif
+$(OBJS): Makefile $(EXTENSION).control | $(CURDIR)/src
+$(OBJS:.o=.bc): %.bc: %.o
+$(CURDIR)/src:
+	mkdir -p $@
+
+# The library must load without the C++ run time (see script/check-boundary).
+all: .boundary
+.boundary: $(shlib) $(HERE)/script/check-boundary
+	$(HERE)/script/check-boundary $(shlib)
+	@touch $@
+
+.PHONY: prove pgtap
+prove:
+	$(prove_installcheck)
+
+PGTAP_DB = contrib_regression_pgtap
+pgtap:
+	'$(bindir)/dropdb' --if-exists $(PGTAP_DB)
+	'$(bindir)/createdb' $(PGTAP_DB)
+	'$(bindir)/psql' -qXd $(PGTAP_DB) -c 'CREATE EXTENSION pgtap' -c 'CREATE EXTENSION $(EXTENSION)'
+	pg_prove -d $(PGTAP_DB) $(wildcard $(HERE)/test/pgtap/*.sql)
+	'$(bindir)/dropdb' $(PGTAP_DB)
