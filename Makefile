@@ -24,7 +24,7 @@ DATA = $(sort sql/$(EXTENSION)--$(EXTVERSION).sql $(call find,sql/$(EXTENSION)--
 
 # Server headers are system headers: their warnings are not ours to fix.
 DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics
-PG_CXXFLAGS = $(DIALECT) -Wall -Wextra
+PG_CXXFLAGS = $(DIALECT) -Wall -Wextra $(COPT)
 PG_CPPFLAGS = -isystem $(includedir_server) -DINTERLOCK_VERSION='"$(EXTVERSION)"'
 
 # Tests: inputs in test/, outputs of both suites in expected/. A file in sql/

@@ -1,0 +1,239 @@
+# lib.sh: what script/test, script/demo and script/bench share. To be sourced.
+#
+# Nothing here touches the installed server. The extension is built in a cache
+# of its own and installed into a staged copy of the server, whose programs
+# find their files relative to themselves; private clusters run from there.
+#
+#   need_packages NAME...      install what is missing
+#   find_server                sets PG_CONFIG, PG_VERSION, PG_MAJOR
+#   make_workspace             sets WORK, removed at exit with all it runs
+#   build_extension            compiles into WORK/tree
+#   stage_server               sets SERVER_BIN and SERVER_CONFIG
+#   start_cluster [SETTING...] sets PGHOST, PGPORT, PGUSER; log in WORK/server.log
+#   as_server COMMAND...       runs a command as a user that may run servers
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+EXTENSION=pg_interlock
+
+# --- Output ------------------------------------------------------------------
+
+if [ -t 1 ]; then
+    BOLD=$'\e[1m' RED=$'\e[31m' GREEN=$'\e[32m' DIM=$'\e[2m' PLAIN=$'\e[0m'
+else
+    BOLD='' RED='' GREEN='' DIM='' PLAIN=''
+fi
+
+PASSED=0
+FAILED=0
+
+heading() { printf '\n%s%s%s\n' "$BOLD" "$*" "$PLAIN"; }
+note() { printf '  %s%s%s\n' "$DIM" "$*" "$PLAIN"; }
+
+# result_line COLOUR WORD NAME [REMARK]
+result_line() { printf '  %s%-7s%s%-50s %s%s%s\n' "$1" "$2" "$PLAIN" "$3" "$DIM" "${4:-}" "$PLAIN"; }
+
+# passed NAME [REMARK] [COUNT] and failed NAME [REMARK] [COUNT] count tests.
+passed() {
+    PASSED=$((PASSED + ${3:-1}))
+    result_line "$GREEN" ok "$1" "${2:-}"
+}
+failed() {
+    FAILED=$((FAILED + ${3:-1}))
+    result_line "$RED" FAILED "$1" "${2:-}"
+}
+skipped() { result_line "$DIM" skip "$1" "${2:-}"; }
+
+# show FILE [LINES]: the end of a file, indented, to explain a failure.
+show() { [ -s "$1" ] && tail -n "${2:-60}" "$1" | sed 's/^/         /'; }
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 2
+}
+
+# seconds_since START: elapsed time, for people. START is an $EPOCHREALTIME.
+seconds_since() {
+    local micros=$((${EPOCHREALTIME/./} - ${1/./}))
+    printf '%d.%d s' $((micros / 1000000)) $((micros / 100000 % 10))
+}
+
+# --- Packages ----------------------------------------------------------------
+
+# need_packages NAME...: installs the packages that are not there yet.
+need_packages() {
+    local missing=() name
+    for name; do
+        dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null | grep -qx installed ||
+            missing+=("$name")
+    done
+    [ ${#missing[@]} -eq 0 ] && return
+    [ "$(id -u)" = 0 ] || die "please install as root: apt-get install ${missing[*]}"
+    note "installing ${missing[*]}"
+    {
+        apt-get update &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+    } >"${TMPDIR:-/tmp}/apt.$$.log" 2>&1 || {
+        show "${TMPDIR:-/tmp}/apt.$$.log" 20
+        rm -f "${TMPDIR:-/tmp}/apt.$$.log"
+        die "could not install ${missing[*]}"
+    }
+    rm -f "${TMPDIR:-/tmp}/apt.$$.log"
+}
+
+# packages_for MAJOR: what building and testing against that server takes.
+packages_for() {
+    echo "postgresql-$1 postgresql-server-dev-$1 postgresql-$1-pgtap"
+    echo "libtap-parser-sourcehandler-pgtap-perl libipc-run-perl g++ make cmake"
+}
+
+# find_server: the server of PG_CONFIG or of the PATH, else Debian's default.
+find_server() {
+    PG_CONFIG=${PG_CONFIG:-$(command -v pg_config || true)}
+    if [ -z "$PG_CONFIG" ]; then
+        need_packages postgresql postgresql-server-dev-all
+        PG_CONFIG=$(command -v pg_config) || die "could not find pg_config"
+    fi
+    PG_VERSION=$("$PG_CONFIG" --version | awk '{print $2}')
+    PG_MAJOR=${PG_VERSION%%[!0-9]*}
+    if [ "$("$PG_CONFIG" --bindir)" = "/usr/lib/postgresql/$PG_MAJOR/bin" ]; then
+        # shellcheck disable=SC2046
+        need_packages $(packages_for "$PG_MAJOR")
+    fi
+}
+
+server_headers() { "$PG_CONFIG" --includedir-server; }
+
+# --- Workspace and build -----------------------------------------------------
+
+# as_server: servers refuse to run as root; root hands over to their own user.
+as_server() {
+    if [ "$(id -u)" = 0 ]; then
+        (cd "$WORK" && HOME=$WORK exec runuser -u postgres -- "$@")
+    else
+        "$@"
+    fi
+}
+
+make_workspace() {
+    WORK=$(mktemp -d "${TMPDIR:-/tmp}/interlock.XXXXXX")
+    trap leave_workspace EXIT
+    trap 'exit 130' INT TERM
+    [ "$(id -u)" != 0 ] || chown postgres: "$WORK"
+}
+
+leave_workspace() {
+    stop_cluster
+    if [ -n "${KEEP:-}" ]; then
+        echo "kept: $WORK"
+    else
+        rm -rf "$WORK"
+    fi
+}
+
+# source_files: every file of the tree that is not built, relative to ROOT.
+source_files() {
+    (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path ./results -prune \
+        -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' ! -name '*.d' \
+        ! -name '*.so' ! -name .boundary ! -name 'regression.*' -print)
+}
+
+# sync_tree DIR: makes the sources in DIR equal to ours and leaves what is built
+# there. Only files that differ are written, so make rebuilds only those.
+sync_tree() {
+    local dir=$1 file
+    mkdir -p "$dir"
+    while read -r file; do
+        cmp -s "$ROOT/$file" "$dir/$file" || {
+            mkdir -p "$(dirname "$dir/$file")"
+            cp "$ROOT/$file" "$dir/$file"
+        }
+        [ ! -x "$ROOT/$file" ] || chmod +x "$dir/$file"
+    done < <(source_files)
+    comm -13 <(source_files | sort) <(ROOT=$dir source_files | sort) |
+        while read -r file; do rm "$dir/$file"; done
+}
+
+# make_flags: bitcode for the server's JIT needs the clang it was built with.
+make_flags() {
+    local clang
+    clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
+    [ -x "$clang" ] || echo with_llvm=no
+}
+
+# build_extension: compiles in a cache, warnings being errors, and copies the
+# result to WORK/tree. The output of make goes to WORK/build.log.
+build_extension() {
+    local cache=${XDG_CACHE_HOME:-}
+    [ -n "$cache" ] || { [ "$(id -u)" = 0 ] && cache=/var/cache || cache=$HOME/.cache; }
+    cache=$cache/$EXTENSION/$PG_VERSION-$(cksum <<<"$ROOT" | cut -d' ' -f1)
+    mkdir -p "$cache"
+    (
+        flock 9
+        sync_tree "$cache"
+        # shellcheck disable=SC2046
+        make -C "$cache" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror $(make_flags) &&
+            cp -a "$cache" "$WORK/tree"
+    ) 9>"$cache.lock" >"$WORK/build.log" 2>&1 || return 1
+    [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK/tree"
+}
+
+# stage_server: a copy of the server with the extension in it. Programs are
+# copied, as they look for their files from where they are; the rest is linked.
+stage_server() {
+    local stage=$WORK/server dir
+    SERVER_BIN=$stage$("$PG_CONFIG" --bindir)
+    SERVER_CONFIG=$SERVER_BIN/pg_config
+    mkdir -p "$SERVER_BIN"
+    cp -a "$("$PG_CONFIG" --bindir)/." "$SERVER_BIN"
+    [ -x "$SERVER_CONFIG" ] || cp "$(readlink -f "$PG_CONFIG")" "$SERVER_CONFIG"
+    for dir in "$("$PG_CONFIG" --sharedir)" "$("$PG_CONFIG" --pkglibdir)"; do
+        mkdir -p "$stage$dir"
+        cp -as "$dir/." "$stage$dir"
+        find "$stage$dir" -name "$EXTENSION*" -prune -exec rm -rf {} +
+    done
+    dir=$(server_headers)
+    mkdir -p "$stage$(dirname "$dir")"
+    ln -s "$dir" "$stage$dir"
+    # shellcheck disable=SC2046
+    make -C "$WORK/tree" PG_CONFIG="$SERVER_CONFIG" COPT=-Werror $(make_flags) install \
+        >"$WORK/install.log" 2>&1 || {
+        show "$WORK/install.log"
+        return 1
+    }
+    PATH=$SERVER_BIN:$PATH
+}
+
+# --- Cluster -----------------------------------------------------------------
+
+# start_cluster [SETTING...]: a throw-away server that only its socket reaches.
+# Settings are lines of postgresql.conf. Fast and unsafe: nothing here matters
+# after the run.
+start_cluster() {
+    export PGHOST=$WORK/socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+    as_server mkdir -p "$PGHOST"
+    as_server "$SERVER_BIN/initdb" -D "$WORK/data" -U postgres -A trust -E UTF8 --no-locale \
+        --no-sync >"$WORK/initdb.log" 2>&1 || {
+        show "$WORK/initdb.log"
+        die "could not create a cluster"
+    }
+    {
+        echo "listen_addresses = ''"
+        echo "unix_socket_directories = '$PGHOST'"
+        echo "shared_preload_libraries = '$EXTENSION'"
+        echo "fsync = off"
+        printf '%s\n' "$@"
+    } >>"$WORK/data/postgresql.conf"
+    as_server "$SERVER_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/server.log" -w start \
+        >"$WORK/start.log" 2>&1 || {
+        show "$WORK/server.log"
+        die "could not start a cluster"
+    }
+    CLUSTER_RUNS=1
+}
+
+stop_cluster() {
+    [ -n "${CLUSTER_RUNS:-}" ] || return 0
+    CLUSTER_RUNS=
+    as_server "$SERVER_BIN/pg_ctl" -D "$WORK/data" -m fast -w stop >/dev/null 2>&1 ||
+        as_server "$SERVER_BIN/pg_ctl" -D "$WORK/data" -m immediate -w stop >/dev/null 2>&1 || true
+}
