@@ -44,7 +44,7 @@ failed() {
 skipped() { result_line "$DIM" skip "$1" "${2:-}"; }
 
 # show FILE [LINES]: the end of a file, indented, to explain a failure.
-show() { [ -s "$1" ] && tail -n "${2:-60}" "$1" | sed 's/^/         /'; }
+show() { [ ! -r "$1" ] || tail -n "${2:-60}" "$1" | sed 's/^/         /'; }
 
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
