@@ -116,6 +116,7 @@ as_server() {
 
 make_workspace() {
     WORK=$(mktemp -d "${TMPDIR:-/tmp}/interlock.XXXXXX")
+    export TMPDIR=$WORK
     trap leave_workspace EXIT
     trap 'exit 130' INT TERM
     [ "$(id -u)" != 0 ] || chown postgres: "$WORK"
