@@ -172,7 +172,7 @@ build_extension() {
         flock 9
         sync_tree "$cache"
         # shellcheck disable=SC2046
-        make -C "$cache" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror $(make_flags) &&
+        make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror $(make_flags) &&
             cp -a "$cache" "$WORK/tree"
     ) 9>"$cache.lock" >"$WORK/build.log" 2>&1 || return 1
     [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK/tree"
