@@ -1,0 +1,45 @@
+// The arguments of an SQL function, read with the checks every verb owes its caller: a null where a
+// value is needed is 22004 and names the argument, since a STRICT function would silently do
+// nothing.
+#pragma once
+
+#include "server.h"
+
+namespace interlock {
+
+class Arguments {
+public:
+    explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
+
+    bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
+
+    // The value of argument n; raises 22004 when it is null.
+    Datum required(int n, const char* name) const {
+        if (is_null(n))
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("argument \"%s\" must not be null", name)));
+        return fcinfo_->args[n].value;
+    }
+    Datum value(int n) const { return fcinfo_->args[n].value; }
+
+    Oid relation(int n) const { return DatumGetObjectId(required(n, "rel")); }
+    const char* name(int n, const char* arg) const {
+        return NameStr(*DatumGetName(required(n, arg)));
+    }
+    char* string(int n, const char* arg) const { return TextDatumGetCString(required(n, arg)); }
+    char* string_or_null(int n) const {
+        return is_null(n) ? nullptr : TextDatumGetCString(value(n));
+    }
+    bool boolean(int n, const char* arg) const { return DatumGetBool(required(n, arg)); }
+    Jsonb* jsonb(int n, const char* arg) const { return DatumGetJsonbP(required(n, arg)); }
+    Jsonb* jsonb_or_null(int n) const { return is_null(n) ? nullptr : DatumGetJsonbP(value(n)); }
+    Interval* interval(int n, const char* arg) const { return DatumGetIntervalP(required(n, arg)); }
+
+    // The actual type of an argument declared "any".
+    Oid type(int n) const { return get_fn_expr_argtype(fcinfo_->flinfo, n); }
+
+private:
+    FunctionCallInfo fcinfo_;
+};
+
+} // namespace interlock

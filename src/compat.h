@@ -1,0 +1,63 @@
+// What differs between the supported server versions, and nothing else: no other file tests
+// PG_VERSION_NUM. Each wrapper names the major that changed and why. Included by server.h.
+#pragma once
+
+#if PG_VERSION_NUM < 150000
+#error "pg_interlock needs PostgreSQL 15 or later"
+#endif
+
+namespace interlock {
+
+// 16 replaced the per-catalog privilege checks by object_ownercheck and object_aclcheck.
+inline bool owns_relation(Oid relid, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_ownercheck(RelationRelationId, relid, role);
+#else
+    return pg_class_ownercheck(relid, role);
+#endif
+}
+
+inline AclResult check_function_privilege(Oid function, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
+#else
+    return pg_proc_aclcheck(function, role, ACL_EXECUTE);
+#endif
+}
+
+// 16 renamed the counters of a database's statistics entry.
+inline PgStat_Counter rows_written(const PgStat_StatDBEntry* entry) {
+#if PG_VERSION_NUM >= 160000
+    return entry->tuples_inserted + entry->tuples_updated;
+#else
+    return entry->n_tuples_inserted + entry->n_tuples_updated;
+#endif
+}
+
+// 16 added a place for soft errors to the rounding of a timestamp.
+inline void round_timestamp(Timestamp* time, int32 typmod) {
+#if PG_VERSION_NUM >= 160000
+    AdjustTimestampForTypmod(time, typmod, nullptr);
+#else
+    AdjustTimestampForTypmod(time, typmod);
+#endif
+}
+
+// 17 lets an extension name its wait events; before, all of them are called "Extension".
+inline uint32 named_wait_event([[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM >= 170000
+    return WaitEventExtensionNew(name);
+#else
+    return PG_WAIT_EXTENSION;
+#endif
+}
+
+} // namespace interlock
+
+// 18 lets a module say its name and version beside the ABI block.
+#if PG_VERSION_NUM >= 180000
+#define INTERLOCK_MODULE_MAGIC \
+    PG_MODULE_MAGIC_EXT(.name = "pg_interlock", .version = INTERLOCK_VERSION)
+#else
+#define INTERLOCK_MODULE_MAGIC PG_MODULE_MAGIC
+#endif

@@ -1,0 +1,23 @@
+#include "error.h"
+
+namespace interlock {
+
+char* json_object(std::initializer_list<JsonField> fields) {
+    StringInfoData out;
+    initStringInfo(&out);
+    const char* separator = "{";
+    for (const JsonField& field : fields) {
+        appendStringInfoString(&out, separator);
+        escape_json(&out, field.name);
+        appendStringInfoString(&out, ": ");
+        if (field.text != nullptr)
+            escape_json(&out, field.text);
+        else
+            appendStringInfoString(&out, field.raw != nullptr ? field.raw : "null");
+        separator = ", ";
+    }
+    appendStringInfoChar(&out, '}');
+    return out.data;
+}
+
+} // namespace interlock

@@ -1,0 +1,28 @@
+// The SQLSTATEs of the extension and the JSON that goes into an error's DETAIL.
+//
+// Class IL is ours; everything else uses the server's own codes. A caller finds the facts of a
+// conflict in DETAIL as one JSON object, and what to do about it in HINT.
+#pragma once
+
+#include "server.h"
+
+namespace interlock {
+
+constexpr int kVersionConflict = MAKE_SQLSTATE('I', 'L', '0', '0', '1');
+constexpr int kTransitionNotAllowed = MAKE_SQLSTATE('I', 'L', '0', '0', '2');
+constexpr int kStateChanged = MAKE_SQLSTATE('I', 'L', '0', '0', '3');
+constexpr int kRowBeingEdited = MAKE_SQLSTATE('I', 'L', '0', '0', '4');
+constexpr int kMarkerNotHeld = MAKE_SQLSTATE('I', 'L', '0', '0', '5');
+
+// One member of a JSON object: `text` is quoted and escaped, `raw` is JSON already. A null pointer
+// in both is JSON null.
+struct JsonField {
+    const char* name;
+    const char* text = nullptr;
+    const char* raw = nullptr;
+};
+
+// Returns the object as text in the current memory context.
+char* json_object(std::initializer_list<JsonField> fields);
+
+} // namespace interlock

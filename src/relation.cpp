@@ -1,0 +1,340 @@
+#include "relation.h"
+
+#include "marker.h"
+#include "transition.h"
+#include "version.h"
+
+namespace interlock {
+
+namespace {
+
+struct CacheEntry {
+    Oid relid; // hash key
+    RelationFacts* facts;
+    uint64 changes; // invalidations seen; one that arrives while the facts load makes them stale at
+                    // once
+};
+
+constexpr int kEntriesBeforePruning = 1024;
+
+HTAB* cache = nullptr;
+
+void retire(RelationFacts* facts) {
+    // A verb further up the stack may still read these facts, so they live on until the transaction
+    // ends.
+    MemoryContextSetParent(facts->memory, TopTransactionContext);
+}
+
+void mark_stale(CacheEntry* entry) {
+    entry->changes++;
+    if (entry->facts != nullptr)
+        entry->facts->valid = false;
+}
+
+void invalidate(Datum, Oid relid) {
+    if (cache == nullptr)
+        return;
+    if (OidIsValid(relid)) {
+        auto* entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_FIND, nullptr));
+        if (entry != nullptr)
+            mark_stale(entry);
+        return;
+    }
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, cache);
+    while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan)))
+        mark_stale(entry);
+}
+
+void prune() {
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, cache);
+    while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan))) {
+        if (entry->facts != nullptr && entry->facts->valid)
+            continue;
+        if (entry->facts != nullptr)
+            retire(entry->facts);
+        hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
+    }
+}
+
+bool all_not_null(Relation rel, Form_pg_index index) {
+    for (int i = 0; i < index->indnkeyatts; i++) {
+        AttrNumber attnum = index->indkey.values[i];
+        if (attnum <= 0 || !TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attnotnull)
+            return false;
+    }
+    return true;
+}
+
+// Whether the index names exactly one row at every moment.
+bool is_unique_key(Relation rel, Relation index_rel) {
+    Form_pg_index index = index_rel->rd_index;
+    return index->indisunique && index->indisvalid && index_rel->rd_rel->relam == BTREE_AM_OID &&
+           heap_attisnull(index_rel->rd_indextuple, Anum_pg_index_indpred, nullptr) &&
+           (index->indisprimary || (index->indimmediate && all_not_null(rel, index)));
+}
+
+// The primary key, else the narrowest NOT NULL unique index (the oldest of several).
+Oid choose_key_index(Relation rel) {
+    Oid best = InvalidOid;
+    int best_width = 0;
+    List* indexes = RelationGetIndexList(rel);
+    ListCell* cell;
+    foreach (cell, indexes) {
+        Relation index_rel = index_open(lfirst_oid(cell), AccessShareLock);
+        Form_pg_index index = index_rel->rd_index;
+        Oid oid = RelationGetRelid(index_rel);
+        if (is_unique_key(rel, index_rel)) {
+            int width = index->indisprimary ? 0 : index->indnkeyatts;
+            if (!OidIsValid(best) || width < best_width || (width == best_width && oid < best)) {
+                best = oid;
+                best_width = width;
+            }
+        }
+        index_close(index_rel, AccessShareLock);
+    }
+    list_free(indexes);
+    return best;
+}
+
+void load_key_column(RelationFacts* facts, Relation index, int i) {
+    KeyColumn* key = &facts->keys[i];
+    Oid family = index->rd_opfamily[i];
+    Oid input_type = index->rd_opcintype[i];
+
+    key->attnum = index->rd_index->indkey.values[i];
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, key->attnum - 1);
+    key->type = attribute->atttypid;
+    key->typmod = attribute->atttypmod;
+    key->collation = attribute->attcollation;
+
+    Oid input_function;
+    getTypeInputInfo(key->type, &input_function, &key->io_parameter);
+    fmgr_info_cxt(input_function, &key->input, facts->memory);
+    fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
+                  facts->memory);
+    key->equals =
+        operator_text(get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber));
+    facts->key_columns = bms_add_member(facts->key_columns, key->attnum);
+}
+
+void load_key(RelationFacts* facts, Relation rel) {
+    Oid index_oid = choose_key_index(rel);
+    if (!OidIsValid(index_oid))
+        return;
+    Relation index = index_open(index_oid, AccessShareLock);
+    facts->key_count = index->rd_index->indnkeyatts;
+    facts->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * facts->key_count));
+    for (int i = 0; i < facts->key_count; i++)
+        load_key_column(facts, index, i);
+    index_close(index, AccessShareLock);
+}
+
+// The conversion caches what it learns of nested row types, and those change without notice to this
+// relation, so only tables without them keep it from call to call.
+bool holds_nested_rows(TupleDesc columns) {
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (attribute->attisdropped)
+            continue;
+        Oid type = get_base_element_type(attribute->atttypid);
+        if (!OidIsValid(type))
+            type = getBaseType(attribute->atttypid);
+        if (type_is_rowtype(type) || get_typtype(attribute->atttypid) == TYPTYPE_DOMAIN)
+            return true;
+    }
+    return false;
+}
+
+void load_populate(RelationFacts* facts) {
+    Const* row = makeNullConst(facts->columns->tdtypeid, -1, InvalidOid);
+    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
+    FuncExpr* call =
+        makeFuncExpr(F_JSONB_POPULATE_RECORD, facts->columns->tdtypeid, list_make2(row, json),
+                     InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, &facts->populate, facts->memory);
+    fmgr_info_set_expr(reinterpret_cast<Node*>(call), &facts->populate);
+    facts->populate_reusable = !holds_nested_rows(facts->columns);
+}
+
+void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
+    int count = triggers != nullptr ? triggers->numtriggers : 0;
+    facts->machines = static_cast<StateMachine*>(palloc0(sizeof(StateMachine) * Max(count, 1)));
+    for (int i = 0; i < count; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (trigger_calls(trigger, "version_trigger"))
+            facts->versioning = load_versioning(facts->columns, trigger);
+        else if (trigger_calls(trigger, "transition_trigger"))
+            load_state_machine(facts->columns, trigger, &facts->machines[facts->machine_count++]);
+        else if (trigger_calls(trigger, "marker_trigger"))
+            facts->marker = load_marker(facts->columns, trigger);
+    }
+    if (facts->versioning != nullptr && facts->marker != nullptr)
+        ignore_marker_columns(facts->versioning, facts->marker);
+}
+
+RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
+    uint64 changes = entry->changes;
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "interlock relation", ALLOCSET_SMALL_SIZES);
+    RelationFacts* facts = in_context(memory, [&] {
+        auto* result = static_cast<RelationFacts*>(palloc0(sizeof(RelationFacts)));
+        result->relid = RelationGetRelid(rel);
+        result->memory = memory;
+        result->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
+        // Copied before any catalog is read: an invalidation on the way would free the original.
+        TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+        load_key(result, rel);
+        load_populate(result);
+        load_concepts(result, triggers);
+        return result;
+    });
+    MemoryContextSetParent(memory, CacheMemoryContext);
+    facts->valid = entry->changes == changes;
+    entry->facts = facts;
+    return facts;
+}
+
+CacheEntry* find_entry(Oid relid) {
+    if (hash_get_num_entries(cache) > kEntriesBeforePruning)
+        prune();
+    bool found;
+    auto* entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, &found));
+    if (!found) {
+        entry->facts = nullptr;
+        entry->changes = 0;
+    }
+    return entry;
+}
+
+[[noreturn]] void refuse_kind(Relation rel) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                    errmsg("\"%s\" is not a table", RelationGetRelationName(rel)),
+                    errhint("Ordinary and partitioned tables are supported.")));
+}
+
+} // namespace
+
+void initialize_relation_cache() {
+    HASHCTL control = {};
+    control.keysize = sizeof(Oid);
+    control.entrysize = sizeof(CacheEntry);
+    control.hcxt = TopMemoryContext;
+    cache = hash_create("interlock relations", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    CacheRegisterRelcacheCallback(invalidate, 0);
+}
+
+const RelationFacts* facts_of(Relation rel) {
+    CacheEntry* entry = find_entry(RelationGetRelid(rel));
+    if (entry->facts != nullptr && entry->facts->valid)
+        return entry->facts;
+    if (entry->facts != nullptr) {
+        retire(entry->facts);
+        entry->facts = nullptr;
+    }
+    return load_facts(entry, rel);
+}
+
+Relation open_table(Oid relid, LOCKMODE mode) {
+    Relation rel = try_relation_open(relid, mode);
+    if (rel == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("table with OID %u does not exist", relid)));
+    if (rel->rd_rel->relkind != RELKIND_RELATION &&
+        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+        refuse_kind(rel);
+    if (IsCatalogRelation(rel) || IsCatalogNamespace(RelationGetNamespace(rel)))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" is a system catalog", RelationGetRelationName(rel)),
+                        errhint("Only user tables can be used with pg_interlock.")));
+    if (RELATION_IS_OTHER_TEMP(rel))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary tables of other sessions")));
+    return rel;
+}
+
+Relation open_own_table(Oid relid, LOCKMODE mode) {
+    // Asked before the lock is taken, so that a stranger cannot lock the table, and the answer of a
+    // table that is gone belongs to open_table.
+    if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
+        !owns_relation(relid, GetUserId()))
+        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
+    return open_table(relid, mode);
+}
+
+void require_key(Relation rel, const RelationFacts* facts) {
+    if (facts->key_count == 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
+                 errhint("Add a primary key, or a unique index over columns that are NOT NULL.")));
+}
+
+AttrNumber column_number(Relation rel, const char* name) {
+    AttrNumber attnum = get_attnum(RelationGetRelid(rel), name);
+    if (attnum <= 0)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of table \"%s\" does not exist", name,
+                               RelationGetRelationName(rel)),
+                        errhint("Column names are matched exactly, with upper and lower case.")));
+    return attnum;
+}
+
+AttrNumber find_attribute(TupleDesc columns, const char* name) {
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0)
+            return i + 1;
+    }
+    return InvalidAttrNumber;
+}
+
+char* qualified_name(Relation rel) {
+    return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+                                      RelationGetRelationName(rel));
+}
+
+char* operator_text(Oid operator_oid) {
+    HeapTuple tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator_oid));
+    if (!HeapTupleIsValid(tuple))
+        elog(ERROR, "cache lookup failed for operator %u", operator_oid);
+    auto* form = reinterpret_cast<Form_pg_operator>(GETSTRUCT(tuple));
+    char* text =
+        psprintf("OPERATOR(%s.%s)", quote_identifier(get_namespace_name(form->oprnamespace)),
+                 NameStr(form->oprname));
+    ReleaseSysCache(tuple);
+    return text;
+}
+
+bool trigger_fires(char enabled) {
+    switch (enabled) {
+    case TRIGGER_FIRES_ALWAYS:
+        return true;
+    case TRIGGER_FIRES_ON_ORIGIN:
+        return SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA;
+    case TRIGGER_FIRES_ON_REPLICA:
+        return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+    default:
+        return false;
+    }
+}
+
+bool trigger_calls(const Trigger* trigger, const char* function_name) {
+    char* name = get_func_name(trigger->tgfoid);
+    return name != nullptr && strcmp(name, function_name) == 0 &&
+           get_func_namespace(trigger->tgfoid) == get_namespace_oid("interlock", true);
+}
+
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name) {
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+        !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+        ereport(ERROR,
+                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                 errmsg("function \"%s\" must be called by a BEFORE ROW trigger", function_name),
+                 errhint("The enabling functions of pg_interlock create it.")));
+    return trigger;
+}
+
+} // namespace interlock

@@ -1,0 +1,87 @@
+// What the extension knows of a table: its key, its columns, and the concepts enabled on it.
+//
+// The configuration of a table is the arguments of our triggers on it. The server therefore keeps
+// it: it follows renames, partitions and dumps, goes with the table, and is cached per session
+// until the relation changes.
+#pragma once
+
+#include "server.h"
+
+namespace interlock {
+
+struct Versioning;
+struct StateMachine;
+struct Marker;
+
+struct KeyColumn {
+    AttrNumber attnum;
+    Oid type;
+    int32 typmod;
+    Oid collation;
+    Oid io_parameter;
+    FmgrInfo input;
+    FmgrInfo compare;   // three-way comparison of the index's operator family
+    const char* equals; // "OPERATOR(schema.=)", safe under any search_path
+};
+
+struct RelationFacts {
+    Oid relid;
+    bool valid;
+    MemoryContext memory;
+    TupleDesc columns;
+    int key_count; // zero when the table has no usable unique key
+    KeyColumn* keys;
+    Bitmapset* key_columns; // attribute numbers
+    Versioning* versioning; // null when not enabled
+    Marker* marker;         // null when not enabled
+    StateMachine* machines;
+    int machine_count;
+    FmgrInfo populate; // jsonb_populate_record for the row type
+    bool populate_reusable;
+};
+
+void initialize_relation_cache();
+
+// The facts of an open relation. The pointer stays good until the end of the transaction, though a
+// change of the relation may make a later call return new facts.
+const RelationFacts* facts_of(Relation rel);
+
+// Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004,
+// 42P01 or 42809. The lock stays until the end of the transaction.
+Relation open_table(Oid relid, LOCKMODE mode);
+
+// As open_table, for a verb that configures the table: only its owner may (42501).
+Relation open_own_table(Oid relid, LOCKMODE mode);
+
+// Closes the relation and keeps its lock.
+inline void close_table(Relation rel) { table_close(rel, NoLock); }
+
+// Raises 55000 when the table has no key that names one row.
+void require_key(Relation rel, const RelationFacts* facts);
+
+// The column's number, 42703 when there is none of that name, 42703 for system columns too.
+AttrNumber column_number(Relation rel, const char* name);
+
+// The column's number, InvalidAttrNumber when there is none of that name.
+AttrNumber find_attribute(TupleDesc columns, const char* name);
+
+// schema.table, quoted.
+char* qualified_name(Relation rel);
+inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
+    return NameStr(TupleDescAttr(facts->columns, attnum - 1)->attname);
+}
+
+// "OPERATOR(schema.name)" for use in SQL text.
+char* operator_text(Oid operator_oid);
+
+// Whether a trigger with this tgenabled fires in this session as it is now
+// (session_replication_role).
+bool trigger_fires(char enabled);
+
+// Whether the trigger calls interlock.<name>.
+bool trigger_calls(const Trigger* trigger, const char* function_name);
+
+// The call of a BEFORE ROW trigger function; raises 39P01 when it is called in any other way.
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name);
+
+} // namespace interlock

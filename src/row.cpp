@@ -1,0 +1,202 @@
+#include "row.h"
+
+#include "error.h"
+#include "plan.h"
+#include "scope.h"
+
+namespace interlock {
+
+namespace {
+
+AttrNumber changeable_column(Relation rel, const RelationFacts* facts, const JsonbValue& member,
+                             const Bitmapset* managed) {
+    int length = member.val.string.len;
+    const char* name = pnstrdup(member.val.string.val, length);
+    AttrNumber attnum = find_attribute(facts->columns, name);
+    if (attnum == InvalidAttrNumber)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of table \"%s\" does not exist", name,
+                               RelationGetRelationName(rel)),
+                        errhint("Column names are matched exactly, with upper and lower case.")));
+
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    if (attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("column \"%s\" can only be updated to DEFAULT", name),
+                        errdetail("The server generates its value.")));
+    if (bms_is_member(attnum, facts->key_columns))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("column \"%s\" is part of the key and cannot be changed", name),
+                        errhint("Change a key with a plain UPDATE.")));
+    if (bms_is_member(attnum, managed))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("column \"%s\" is set by this function itself", name),
+                        errhint("Leave it out of the changes.")));
+    return attnum;
+}
+
+Bitmapset* changed_columns(Relation rel, const RelationFacts* facts, Jsonb* json,
+                           const Bitmapset* managed) {
+    Bitmapset* columns = nullptr;
+    JsonbIterator* iterator = JsonbIteratorInit(&json->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;)
+        if (token == WJB_KEY)
+            columns = bms_add_member(columns, changeable_column(rel, facts, value, managed));
+    return columns;
+}
+
+void write_read_statement(Statement* statement, Relation rel, const RelationFacts* facts,
+                          const Bitmapset* columns, RowLock lock) {
+    const char* separator = "SELECT ";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
+        separator = ", ";
+    }
+    statement->add(" FROM %s t WHERE ", qualified_name(rel));
+    add_key_condition(statement, facts);
+    if (lock == RowLock::kNoKeyUpdate)
+        statement->add(" FOR NO KEY UPDATE");
+}
+
+} // namespace
+
+Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
+                      const Bitmapset* managed) {
+    if (!JB_ROOT_IS_OBJECT(json))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("changes must be a jsonb object"),
+                 errhint("Give {\"column\": value, ...}.")));
+    Changes changes = {};
+    changes.columns = changed_columns(rel, facts, json, managed);
+    changes.count = bms_num_members(changes.columns);
+    changes.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (changes.count + 1)));
+    changes.values = static_cast<Datum*>(palloc(sizeof(Datum) * (changes.count + 1)));
+    changes.nulls = static_cast<bool*>(palloc(sizeof(bool) * (changes.count + 1)));
+    if (changes.count == 0)
+        return changes;
+
+    HeapTuple row = row_from_jsonb(facts, json);
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(changes.columns, column)) >= 0; i++) {
+        changes.attnums[i] = column;
+        changes.values[i] = heap_getattr(row, column, facts->columns, &changes.nulls[i]);
+    }
+    return changes;
+}
+
+HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json) {
+    int count = facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    HeapTuple empty = heap_form_tuple(facts->columns, values, nulls);
+
+    FmgrInfo fresh;
+    auto* populate = const_cast<FmgrInfo*>(&facts->populate);
+    if (!facts->populate_reusable) {
+        fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
+        populate = &fresh;
+    }
+    Datum record = FunctionCall2(populate, heap_copy_tuple_as_datum(empty, facts->columns),
+                                 JsonbPGetDatum(json));
+    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
+    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
+    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
+    tuple->t_tableOid = facts->relid;
+    tuple->t_data = header;
+    return tuple;
+}
+
+Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple) {
+    TupleDesc blessed = BlessTupleDesc(columns);
+    FmgrInfo to_jsonb;
+    fmgr_info(F_TO_JSONB, &to_jsonb);
+    Const* record = makeNullConst(RECORDOID, -1, InvalidOid);
+    fmgr_info_set_expr(
+        reinterpret_cast<Node*>(makeFuncExpr(F_TO_JSONB, JSONBOID, list_make1(record), InvalidOid,
+                                             InvalidOid, COERCE_EXPLICIT_CALL)),
+        &to_jsonb);
+    return FunctionCall1(&to_jsonb, heap_copy_tuple_as_datum(tuple, blessed));
+}
+
+StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
+                   const Bitmapset* columns, RowLock lock) {
+    StoredRow row = {};
+    row.attnums = columns;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanKind kind = lock == RowLock::kNone ? PlanKind::kReadRow : PlanKind::kReadRowLocked;
+        SPIPlanPtr plan =
+            plan_of({RelationGetRelid(rel), kind, columns}, [&](Statement* statement) {
+                write_read_statement(statement, rel, facts, columns, lock);
+            });
+        Parameters parameters(facts->key_count);
+        add_key(&parameters, facts, key);
+        if (run_plan(plan, parameters, 1) == 0)
+            return;
+        row.found = true;
+        row.tuple = SPI_copytuple(SPI_tuptable->vals[0]);
+        row.columns = in_context(caller, [] { return CreateTupleDescCopy(SPI_tuptable->tupdesc); });
+    });
+    return row;
+}
+
+Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
+    int position = 1;
+    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
+        if (column == attnum)
+            return heap_getattr(row.tuple, position, row.columns, is_null);
+    elog(ERROR, "column %d was not read", attnum);
+    pg_unreachable();
+}
+
+Datum stored_row_to_jsonb(const StoredRow& row) { return row_to_jsonb(row.columns, row.tuple); }
+
+HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts) {
+    int count = facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    int position = 1;
+    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
+        values[column - 1] = heap_getattr(row.tuple, position, row.columns, &nulls[column - 1]);
+    return heap_form_tuple(facts->columns, values, nulls);
+}
+
+void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key) {
+    ereport(ERROR,
+            (errcode(ERRCODE_NO_DATA_FOUND),
+             errmsg("table \"%s\" has no such row", RelationGetRelationName(rel)),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                                   {"key", nullptr, key_to_text(facts, key)}})),
+             errhint("It was deleted, never existed, or is hidden by row security.")));
+}
+
+void raise_suppressed(Relation rel) {
+    bool row_security = check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
+    ereport(
+        ERROR,
+        (errcode(row_security ? ERRCODE_INSUFFICIENT_PRIVILEGE
+                              : ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+         errmsg("row of table \"%s\" was not written", RelationGetRelationName(rel)),
+         errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
+}
+
+Bitmapset* readable_columns(Relation rel) {
+    Bitmapset* columns = nullptr;
+    Oid relid = RelationGetRelid(rel);
+    bool whole_table = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+    for (int i = 0; i < RelationGetDescr(rel)->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
+        if (attribute->attisdropped)
+            continue;
+        if (whole_table ||
+            pg_attribute_aclcheck(relid, attribute->attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+            columns = bms_add_member(columns, attribute->attnum);
+    }
+    return columns;
+}
+
+} // namespace interlock

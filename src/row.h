@@ -1,0 +1,63 @@
+// Rows as jsonb and back: the changes a caller asks for, and the stored row a conflict shows.
+#pragma once
+
+#include "key.h"
+#include "relation.h"
+
+namespace interlock {
+
+// New values for some columns, in column order.
+struct Changes {
+    int count;
+    Bitmapset* columns;
+    AttrNumber* attnums;
+    Datum* values;
+    bool* nulls;
+};
+
+// Reads {column: value}. Raises 22023 when it is no object, 42703 for an unknown column, 428C9 for
+// a generated one, 22023 for a key column or one in `managed` (which the verb sets itself), and
+// what the conversion of a value raises.
+Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
+                      const Bitmapset* managed);
+
+// A row with the members of the object and nulls elsewhere, exactly as jsonb_populate_record does
+// it.
+HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
+
+// The row as a jsonb object, exactly as to_jsonb does it.
+Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
+
+enum class RowLock { kNone, kNoKeyUpdate };
+
+// The columns of a row as a fresh snapshot sees it, or as its newest version once locked. Lives in
+// the caller's context.
+struct StoredRow {
+    bool found;
+    const Bitmapset* attnums;
+    TupleDesc columns;
+    HeapTuple tuple;
+};
+
+// Reads one row with the caller's privileges and row security.
+StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
+                   const Bitmapset* columns, RowLock lock = RowLock::kNone);
+
+// A column of a stored row; it must be one of those read.
+Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null);
+Datum stored_row_to_jsonb(const StoredRow& row);
+
+// The columns read as a row of the table, with nulls for the others.
+HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
+
+// Raises P0002 with the key.
+[[noreturn]] void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key);
+
+// The write found no row although the row meets its condition: a row security policy (42501), or a
+// trigger or rule (09000), keeps the caller from writing it.
+[[noreturn]] void raise_suppressed(Relation rel);
+
+// The columns the current user may SELECT.
+Bitmapset* readable_columns(Relation rel);
+
+} // namespace interlock

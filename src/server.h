@@ -1,0 +1,101 @@
+// The only file that includes PostgreSQL's headers.
+//
+// Standard headers come first: port.h redefines the printf family as macros. Files that want
+// anything of the server include this one.
+//
+// The house rule: the server leaves a function by longjmp whenever it raises an error, so a frame
+// that calls the server holds only trivially destructible values. Memory contexts, resource owners
+// and transaction abort clean up; scope.h has the pairs that must be undone on the way out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+
+extern "C" {
+#include <postgres.h>
+
+#include <access/genam.h>
+#include <access/heapam.h>
+#include <access/htup_details.h>
+#include <access/nbtree.h>
+#include <access/relation.h>
+#include <access/table.h>
+#include <access/tupconvert.h>
+#include <access/xact.h>
+#include <access/xlog.h>
+#include <catalog/catalog.h>
+#include <catalog/dependency.h>
+#include <catalog/indexing.h>
+#include <catalog/namespace.h>
+#include <catalog/objectaddress.h>
+#include <catalog/partition.h>
+#include <catalog/pg_am.h>
+#include <catalog/pg_authid.h>
+#include <catalog/pg_class.h>
+#include <catalog/pg_constraint.h>
+#include <catalog/pg_database.h>
+#include <catalog/pg_depend.h>
+#include <catalog/pg_extension.h>
+#include <catalog/pg_inherits.h>
+#include <catalog/pg_namespace.h>
+#include <catalog/pg_operator.h>
+#include <catalog/pg_proc.h>
+#include <catalog/pg_trigger.h>
+#include <catalog/pg_type.h>
+#include <commands/async.h>
+#include <commands/defrem.h>
+#include <commands/extension.h>
+#include <commands/sequence.h>
+#include <commands/trigger.h>
+#include <executor/executor.h>
+#include <executor/spi.h>
+#include <fmgr.h>
+#include <funcapi.h>
+#include <mb/pg_wchar.h>
+#include <miscadmin.h>
+#include <nodes/makefuncs.h>
+#include <parser/parse_coerce.h>
+#include <parser/parse_func.h>
+#include <pgstat.h>
+#include <postmaster/bgworker.h>
+#include <postmaster/interrupt.h>
+#include <storage/ipc.h>
+#include <storage/latch.h>
+#include <storage/lmgr.h>
+#include <storage/lwlock.h>
+#include <storage/proc.h>
+#include <storage/procarray.h>
+#include <storage/shmem.h>
+#include <tcop/utility.h>
+#include <utils/acl.h>
+#include <utils/array.h>
+#include <utils/builtins.h>
+#include <utils/catcache.h>
+#include <utils/datetime.h>
+#include <utils/datum.h>
+#include <utils/fmgroids.h>
+#include <utils/guc.h>
+#include <utils/inval.h>
+#include <utils/json.h>
+#include <utils/jsonb.h>
+#include <utils/lsyscache.h>
+#include <utils/memutils.h>
+#include <utils/regproc.h>
+#include <utils/rel.h>
+#include <utils/reltrigger.h>
+#include <utils/rls.h>
+#include <utils/ruleutils.h>
+#include <utils/snapmgr.h>
+#include <utils/syscache.h>
+#include <utils/timeout.h>
+#include <utils/timestamp.h>
+#include <utils/tuplestore.h>
+#include <utils/typcache.h>
+#include <utils/wait_event.h>
+}
+
+#include "compat.h"

@@ -1,0 +1,42 @@
+// Work that may fail without failing the transaction.
+#pragma once
+
+#include "server.h"
+
+namespace interlock {
+
+// Runs body() in a subtransaction. Returns null when it went well; else the subtransaction is
+// rolled back and the error returned, in the caller's memory context. An interrupt (cancel,
+// termination) is not caught.
+//
+// Never inlined: what body() changes through references must live outside the frame that calls
+// sigsetjmp.
+template <typename Body>
+pg_noinline ErrorData* attempt(Body&& body) {
+    static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
+    MemoryContext context = CurrentMemoryContext;
+    ResourceOwner owner = CurrentResourceOwner;
+    ErrorData* volatile error = nullptr;
+    BeginInternalSubTransaction(nullptr);
+    MemoryContextSwitchTo(context);
+    PG_TRY();
+    {
+        body();
+        ReleaseCurrentSubTransaction();
+    }
+    PG_CATCH();
+    {
+        MemoryContextSwitchTo(context);
+        error = CopyErrorData();
+        FlushErrorState();
+        RollbackAndReleaseCurrentSubTransaction();
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    CurrentResourceOwner = owner;
+    if (error != nullptr && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+        ReThrowError(error);
+    return error;
+}
+
+} // namespace interlock
