@@ -1,0 +1,329 @@
+#include "version.h"
+
+#include "arguments.h"
+#include "error.h"
+#include "marker.h"
+#include "plan.h"
+#include "scope.h"
+#include "version_floor.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_version";
+
+// What enable_versioning is asked for.
+struct Request {
+    const char* column;
+    Datum* ignored;
+    int ignored_count;
+};
+
+Request read_request(const Arguments& arguments);
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
+void check_ignored_columns(Relation rel, const Request& request);
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
+void create_version_trigger(const char* table, const Request& request);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_versioning);
+PG_FUNCTION_INFO_V1(disable_versioning);
+
+Datum enable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    check_same_column(rel, facts, request);
+    AttrNumber column = find_attribute(facts->columns, request.column);
+    if (column != InvalidAttrNumber)
+        check_token_column(rel, facts, column);
+    check_ignored_columns(rel, request);
+    bool floor = wants_floor(rel, facts, request.column);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        if (column == InvalidAttrNumber)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
+                                 quote_identifier(request.column)));
+        if (floor)
+            create_floor(facts->relid, request.column);
+        create_version_trigger(table, request);
+    });
+    PG_RETURN_VOID();
+}
+
+Datum disable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    const Versioning* versioning = facts->versioning;
+    if (versioning == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
+    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
+    char* table = qualified_name(rel);
+    close_table(rel);
+
+    with_spi([&] {
+        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        if (OidIsValid(floor))
+            drop_floor(facts->relid, NameStr(versioning->name), floor);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    request.column = arguments.name(1, "version_column");
+    ArrayType* array = DatumGetArrayTypeP(arguments.required(2, "ignore_columns"));
+    bool* nulls;
+    deconstruct_array(array, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &request.ignored, &nulls,
+                      &request.ignored_count);
+    for (int i = 0; i < request.ignored_count; i++)
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("argument \"ignore_columns\" must not contain nulls")));
+    return request;
+}
+
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
+    if (facts->versioning == nullptr ||
+        strcmp(NameStr(facts->versioning->name), request.column) == 0)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("table \"%s\" is already versioned by column \"%s\"",
+                           RelationGetRelationName(rel), NameStr(facts->versioning->name)),
+                    errhint("Call interlock.disable_versioning first.")));
+}
+
+void check_ignored_columns(Relation rel, const Request& request) {
+    for (int i = 0; i < request.ignored_count; i++) {
+        const char* name = NameStr(*DatumGetName(request.ignored[i]));
+        column_number(rel, name);
+        if (strcmp(name, request.column) == 0)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("version column \"%s\" cannot be ignored", name)));
+    }
+}
+
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    TokenKind kind;
+    if (!token_kind_of(attribute->atttypid, &kind))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be a version: its type is %s",
+                        NameStr(attribute->attname), RelationGetRelationName(rel),
+                        format_type_be(attribute->atttypid)),
+                 errhint("Use a column of type integer, bigint, timestamp or timestamptz.")));
+    if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("column \"%s\" of table \"%s\" cannot be a version: the server "
+                               "generates its value",
+                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+    if (bms_is_member(attnum, facts->key_columns))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("column \"%s\" is part of the key of table \"%s\" and cannot be its version",
+                    NameStr(attribute->attname), RelationGetRelationName(rel))));
+}
+
+// A new row starts above the floor unless the owner computes the default otherwise: no default, or
+// a constant one, would start a row that is inserted again at an old version.
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_name) {
+    AttrNumber column = find_attribute(facts->columns, column_name);
+    if (column == InvalidAttrNumber)
+        return true;
+    TokenKind kind;
+    token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind);
+    if (!is_counter(kind))
+        return false;
+    TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
+        if (constraints->defval[i].adnum == column)
+            return IsA(static_cast<Node*>(stringToNode(constraints->defval[i].adbin)), Const);
+    return true;
+}
+
+void create_version_trigger(const char* table, const Request& request) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text,
+                     "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE OR DELETE ON %s FOR EACH ROW "
+                     "EXECUTE FUNCTION interlock.version_trigger(%s",
+                     kTriggerName, table, quote_literal_cstr(request.column));
+    for (int i = 0; i < request.ignored_count; i++)
+        appendStringInfo(&text, ", %s",
+                         quote_literal_cstr(NameStr(*DatumGetName(request.ignored[i]))));
+    appendStringInfoChar(&text, ')');
+    run_command(text.data);
+}
+
+} // namespace
+
+namespace interlock {
+
+bool token_kind_of(Oid type, TokenKind* kind) {
+    switch (type) {
+    case INT4OID:
+        *kind = TokenKind::kInteger;
+        return true;
+    case INT8OID:
+        *kind = TokenKind::kBigint;
+        return true;
+    case TIMESTAMPOID:
+        *kind = TokenKind::kTimestamp;
+        return true;
+    case TIMESTAMPTZOID:
+        *kind = TokenKind::kTimestamptz;
+        return true;
+    default:
+        return false;
+    }
+}
+
+Versioning* load_versioning(TupleDesc columns, const Trigger* trigger) {
+    auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
+    namestrcpy(&versioning->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    versioning->trigger = trigger->tgoid;
+    versioning->enabled = trigger->tgenabled;
+    AttrNumber column = find_attribute(columns, NameStr(versioning->name));
+    if (column != InvalidAttrNumber) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
+        if (token_kind_of(attribute->atttypid, &versioning->kind))
+            versioning->column = column;
+        versioning->typmod = attribute->atttypmod;
+        versioning->nullable = !attribute->attnotnull;
+    }
+    for (int i = 1; i < trigger->tgnargs; i++) {
+        AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
+        if (ignored != InvalidAttrNumber)
+            versioning->ignored = bms_add_member(versioning->ignored, ignored);
+    }
+    versioning->has_ignored = versioning->ignored != nullptr;
+    return versioning;
+}
+
+void ignore_marker_columns(Versioning* versioning, const Marker* marker) {
+    versioning->ignored = bms_add_members(versioning->ignored, marker->attnums);
+    versioning->has_ignored = versioning->ignored != nullptr;
+}
+
+const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
+    const Versioning* versioning = facts->versioning;
+    if (versioning == nullptr)
+        elog(ERROR, "version trigger without configuration");
+    if (versioning->column == InvalidAttrNumber)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("version column \"%s\" of table \"%s\" is gone or has another type",
+                    NameStr(versioning->name), RelationGetRelationName(rel)),
+             errhint("Call interlock.disable_versioning, then interlock.enable_versioning with the "
+                     "column's present name.")));
+    return versioning;
+}
+
+const Versioning* require_versioning(Relation rel, const RelationFacts* facts) {
+    if (facts->versioning == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
+                        errhint("Its owner can call interlock.enable_versioning.")));
+    const Versioning* versioning = usable_versioning(rel, facts);
+    if (!trigger_fires(versioning->enabled))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("versioning of table \"%s\" is off: its trigger does not fire in this session",
+                    RelationGetRelationName(rel)),
+             errhint("Enable the trigger and leave session_replication_role at origin; "
+                     "interlock.check_versioning() lists what is off.")));
+    return versioning;
+}
+
+int64 token_of_datum(TokenKind kind, Datum value, bool is_null) {
+    if (is_null)
+        return is_counter(kind) ? 0 : DT_NOBEGIN;
+    return kind == TokenKind::kInteger ? DatumGetInt32(value) : DatumGetInt64(value);
+}
+
+Oid token_type(TokenKind kind) {
+    switch (kind) {
+    case TokenKind::kInteger:
+        return INT4OID;
+    case TokenKind::kBigint:
+        return INT8OID;
+    case TokenKind::kTimestamp:
+        return TIMESTAMPOID;
+    case TokenKind::kTimestamptz:
+        return TIMESTAMPTZOID;
+    }
+    pg_unreachable();
+}
+
+char* token_to_text(TokenKind kind, int64 token) {
+    switch (kind) {
+    case TokenKind::kTimestamp:
+        return DatumGetCString(DirectFunctionCall1(timestamp_out, TimestampGetDatum(token)));
+    case TokenKind::kTimestamptz:
+        return DatumGetCString(DirectFunctionCall1(timestamptz_out, TimestampTzGetDatum(token)));
+    default:
+        return psprintf(INT64_FORMAT, token);
+    }
+}
+
+char* token_to_json(TokenKind kind, int64 token) {
+    char* text = token_to_text(kind, token);
+    return is_counter(kind) ? text : psprintf("\"%s\"", text);
+}
+
+void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls) {
+    if (is_counter(versioning->kind))
+        values[0] = Int64GetDatum(token);
+    else
+        values[1] = versioning->kind == TokenKind::kTimestamp
+                        ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
+                        : TimestampTzGetDatum(token);
+    nulls[0] = !is_counter(versioning->kind);
+    nulls[1] = !nulls[0];
+}
+
+void add_token_condition(Statement* statement, const Versioning* versioning) {
+    bool counter = is_counter(versioning->kind);
+    const char* column = quote_identifier(NameStr(versioning->name));
+    if (versioning->nullable)
+        statement->add("COALESCE(t.%s, %s)", column, counter ? "0" : "'-infinity'");
+    else
+        statement->add("t.%s", column);
+    statement->add(" OPERATOR(pg_catalog.=) $%d",
+                   statement->parameter(counter ? INT8OID : token_type(versioning->kind)));
+}
+
+void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
+                            int64 expected, int64 stored) {
+    TokenKind kind = facts->versioning->kind;
+    char* expected_json = token_to_json(kind, expected);
+    char* stored_json = token_to_json(kind, stored);
+    ereport(ERROR,
+            (errcode(kVersionConflict),
+             errmsg("version conflict in table \"%s\": expected %s, found %s",
+                    RelationGetRelationName(rel), expected_json, stored_json),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                                   {"key", nullptr, key_to_text(facts, key)},
+                                                   {"expected", nullptr, expected_json},
+                                                   {"version", nullptr, stored_json}})),
+             errhint("Read the row again and repeat the change, or use try_versioned_update with "
+                     "on_conflict => 'merge'.")));
+}
+
+} // namespace interlock

@@ -1,0 +1,150 @@
+#include "version_floor.h"
+
+#include "arguments.h"
+#include "plan.h"
+#include "scope.h"
+#include "version.h"
+
+namespace interlock {
+
+namespace {
+
+Oid owned_sequence(Oid relid, AttrNumber column) {
+    ListCell* cell;
+    foreach (cell, getOwnedSequences(relid)) {
+        Oid owner;
+        int32 owner_column;
+        if (sequenceIsOwned(lfirst_oid(cell), DEPENDENCY_AUTO, &owner, &owner_column) &&
+            owner == relid && owner_column == column)
+            return lfirst_oid(cell);
+    }
+    return InvalidOid;
+}
+
+Oid relation_owner(Oid relid) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+    if (!HeapTupleIsValid(tuple))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation with OID %u does not exist", relid)));
+    Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+// Writers need no privilege on the sequence: only the extension reads and moves it, as its owner.
+int64 read_floor(Oid sequence) {
+    int64 floor = 0;
+    as_user(relation_owner(sequence), SECURITY_LOCAL_USERID_CHANGE, [&] {
+        LOCAL_FCINFO(call, 1);
+        FmgrInfo last_value;
+        fmgr_info(F_PG_SEQUENCE_LAST_VALUE, &last_value);
+        InitFunctionCallInfoData(*call, &last_value, 1, InvalidOid, nullptr, nullptr);
+        call->args[0].value = ObjectIdGetDatum(sequence);
+        call->args[0].isnull = false;
+        Datum value = FunctionCallInvoke(call);
+        floor = call->isnull ? 0 : DatumGetInt64(value);
+    });
+    return floor;
+}
+
+void raise_floor(Oid sequence, int64 version) {
+    if (version <= read_floor(sequence))
+        return;
+    // setval alone could lower what another session raised between the read and the write.
+    LockRelationOid(sequence, ShareUpdateExclusiveLock);
+    if (version > read_floor(sequence))
+        as_user(relation_owner(sequence), SECURITY_LOCAL_USERID_CHANGE, [&] {
+            DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(version));
+        });
+    UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
+}
+
+// Anybody may call first_version, and it reads as the owner: so only floors are read.
+bool is_floor(Oid sequence) {
+    Oid table;
+    int32 column;
+    if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
+        !sequenceIsOwned(sequence, DEPENDENCY_AUTO, &table, &column))
+        return false;
+    Relation rel = open_table(table, AccessShareLock);
+    const Versioning* versioning = facts_of(rel)->versioning;
+    bool is_version_column = versioning != nullptr && versioning->column == column;
+    table_close(rel, AccessShareLock);
+    return is_version_column;
+}
+
+char* sequence_name(Oid sequence) {
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
+                                      get_rel_name(sequence));
+}
+
+char* table_name(Oid relid) { return sequence_name(relid); }
+
+} // namespace
+
+Oid find_floor(Relation rel, const Versioning* versioning) {
+    Oid sequence = owned_sequence(RelationGetRelid(rel), versioning->column);
+    if (OidIsValid(sequence) || !rel->rd_rel->relispartition)
+        return sequence;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(rel))) {
+        AttrNumber column = get_attnum(lfirst_oid(cell), NameStr(versioning->name));
+        sequence = owned_sequence(lfirst_oid(cell), column);
+        if (OidIsValid(sequence))
+            return sequence;
+    }
+    return InvalidOid;
+}
+
+void note_departure(Relation rel, const Versioning* versioning, HeapTuple row) {
+    if (!is_counter(versioning->kind))
+        return;
+    bool is_null;
+    Datum value = heap_getattr(row, versioning->column, RelationGetDescr(rel), &is_null);
+    int64 version = token_of_datum(versioning->kind, value, is_null);
+    if (version < 1)
+        return;
+    Oid floor = find_floor(rel, versioning);
+    if (OidIsValid(floor))
+        raise_floor(floor, version);
+}
+
+void create_floor(Oid relid, const char* column) {
+    char* name =
+        ChooseRelationName(get_rel_name(relid), column, "floor", get_rel_namespace(relid), false);
+    const char* sequence =
+        quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+    const char* table = table_name(relid);
+    const char* quoted = quote_identifier(column);
+    run_command(psprintf("CREATE SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
+                         table, quoted, quote_literal_cstr(sequence)));
+}
+
+void drop_floor(Oid relid, const char* column, Oid sequence) {
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", table_name(relid),
+                         quote_identifier(column)));
+    run_command(psprintf("DROP SEQUENCE %s", sequence_name(sequence)));
+}
+
+} // namespace interlock
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(first_version);
+
+Datum first_version(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Oid sequence = DatumGetObjectId(arguments.required(0, "floor"));
+    if (!is_floor(sequence))
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("argument \"floor\" is not the sequence of a versioned table"),
+                        errhint("Only the default of a version column calls this function.")));
+    int64 floor = read_floor(sequence);
+    if (floor == PG_INT64_MAX)
+        ereport(ERROR,
+                (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
+    PG_RETURN_INT64(floor + 1);
+}
+}

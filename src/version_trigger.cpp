@@ -1,0 +1,199 @@
+// The trigger that moves the token of a versioned row.
+
+#include "error.h"
+#include "plan.h"
+#include "version.h"
+#include "version_floor.h"
+
+using namespace interlock;
+
+namespace {
+
+HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning);
+bool key_changes(const TriggerData* trigger, const RelationFacts* facts);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(version_trigger);
+
+Datum version_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "version_trigger");
+    Relation rel = trigger->tg_relation;
+    const RelationFacts* facts = facts_of(rel);
+    const Versioning* versioning = usable_versioning(rel, facts);
+
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        note_departure(rel, versioning, trigger->tg_trigtuple);
+        return PointerGetDatum(trigger->tg_trigtuple);
+    }
+    if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        return PointerGetDatum(trigger->tg_trigtuple);
+    HeapTuple result = move_token(trigger, versioning);
+    if (key_changes(trigger, facts))
+        note_departure(rel, versioning, trigger->tg_trigtuple);
+    return PointerGetDatum(result);
+}
+}
+
+namespace {
+
+bool same_value(TupleDesc columns, HeapTuple old_row, HeapTuple new_row, int attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+    bool old_null, new_null;
+    Datum old_value = heap_getattr(old_row, attnum, columns, &old_null);
+    Datum new_value = heap_getattr(new_row, attnum, columns, &new_null);
+    if (old_null || new_null)
+        return old_null == new_null;
+    return datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
+}
+
+bool assigned_only_ignored(const TriggerData* trigger, const Versioning* versioning) {
+    bool any = false;
+    for (int bit = -1; (bit = bms_next_member(trigger->tg_updatedcols, bit)) >= 0; any = true)
+        if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
+            return false;
+    return any;
+}
+
+// An update that changes ignored columns alone leaves the token where it is. One that changes
+// nothing at all is judged by the columns it names, so that SET a = a still moves it.
+bool is_housekeeping(const TriggerData* trigger, const Versioning* versioning) {
+    TupleDesc columns = RelationGetDescr(trigger->tg_relation);
+    bool changed = false;
+    for (int attnum = 1; attnum <= columns->natts; attnum++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+        if (attribute->attisdropped || attnum == versioning->column ||
+            attribute->attgenerated != '\0' ||
+            same_value(columns, trigger->tg_trigtuple, trigger->tg_newtuple, attnum))
+            continue;
+        if (!bms_is_member(attnum, versioning->ignored))
+            return false;
+        changed = true;
+    }
+    return changed || assigned_only_ignored(trigger, versioning);
+}
+
+[[noreturn]] void refuse_version(const TriggerData* trigger, const Versioning* versioning,
+                                 int64 old_token, const char* given) {
+    Relation rel = trigger->tg_relation;
+    const RelationFacts* facts = facts_of(rel);
+    char* stored = token_to_json(versioning->kind, old_token);
+    const char* key = facts->key_count > 0
+                          ? key_to_text(facts, key_of_tuple(facts, trigger->tg_trigtuple))
+                          : nullptr;
+    ereport(
+        ERROR,
+        (errcode(kVersionConflict),
+         errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
+                RelationGetRelationName(rel), NameStr(versioning->name), given),
+         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                               {"key", nullptr, key},
+                                               {"expected", nullptr, given},
+                                               {"version", nullptr, stored}})),
+         errhint(
+             "The row has changed since it was read, or the writer sets the version itself. Read "
+             "the row again, and leave the version to the server or set exactly the next one.")));
+}
+
+[[noreturn]] void refuse_end_of_range(Relation rel, const Versioning* versioning) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+         errmsg("version column \"%s\" of table \"%s\" has reached the end of its range",
+                NameStr(versioning->name), RelationGetRelationName(rel)),
+         errhint(
+             "Give the column a larger type, or reset it after disable_versioning while no client "
+             "holds an old version.")));
+}
+
+// Decides the next counter. Returns false when the new row already holds it.
+bool next_counter(const TriggerData* trigger, const Versioning* versioning, int64 old_token,
+                  int64 new_token, bool new_is_null, Datum* next) {
+    int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
+    bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
+    if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
+        return false;
+    if (assigned)
+        refuse_version(trigger, versioning, old_token,
+                       new_is_null ? "null" : token_to_json(versioning->kind, new_token));
+    if (versioning->has_ignored && is_housekeeping(trigger, versioning))
+        return false;
+    if (old_token >= limit)
+        refuse_end_of_range(trigger->tg_relation, versioning);
+    *next = versioning->kind == TokenKind::kInteger
+                ? Int32GetDatum(static_cast<int32>(old_token + 1))
+                : Int64GetDatum(old_token + 1);
+    return true;
+}
+
+// The clock in the column's own terms and precision.
+Timestamp clock_token(const Versioning* versioning) {
+    TimestampTz clock = GetCurrentTimestamp();
+    Timestamp token = clock;
+    if (versioning->kind == TokenKind::kTimestamp)
+        token = DatumGetTimestamp(
+            DirectFunctionCall1(timestamptz_timestamp, TimestampTzGetDatum(clock)));
+    round_timestamp(&token, versioning->typmod);
+    return token;
+}
+
+int64 clock_step(const Versioning* versioning) {
+    int64 step = 1;
+    for (int precision = versioning->typmod; precision >= 0 && precision < MAX_TIMESTAMP_PRECISION;
+         precision++)
+        step *= 10;
+    return step;
+}
+
+// Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse
+// of an updated_time column), else the clock, and in any case later than before.
+bool next_timestamp(const TriggerData* trigger, const Versioning* versioning, int64 old_token,
+                    int64 new_token, bool new_is_null, Datum* next) {
+    if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
+        refuse_version(trigger, versioning, old_token, token_to_json(versioning->kind, new_token));
+    if (!new_is_null && new_token > old_token)
+        return false;
+    bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
+    if (!assigned && versioning->has_ignored && is_housekeeping(trigger, versioning))
+        return false;
+    int64 step = clock_step(versioning);
+    if (old_token >= END_TIMESTAMP - step)
+        refuse_end_of_range(trigger->tg_relation, versioning);
+    int64 clock = clock_token(versioning);
+    *next = TimestampGetDatum(clock > old_token ? clock : old_token + step);
+    return true;
+}
+
+HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning) {
+    TupleDesc columns = RelationGetDescr(trigger->tg_relation);
+    bool old_is_null, new_is_null;
+    Datum old_value =
+        heap_getattr(trigger->tg_trigtuple, versioning->column, columns, &old_is_null);
+    Datum new_value = heap_getattr(trigger->tg_newtuple, versioning->column, columns, &new_is_null);
+    int64 old_token = token_of_datum(versioning->kind, old_value, old_is_null);
+    int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
+
+    Datum next;
+    bool moves =
+        is_counter(versioning->kind)
+            ? next_counter(trigger, versioning, old_token, new_token, new_is_null, &next)
+            : next_timestamp(trigger, versioning, old_token, new_token, new_is_null, &next);
+    if (!moves)
+        return trigger->tg_newtuple;
+    int column = versioning->column;
+    bool is_null = false;
+    return heap_modify_tuple_by_cols(trigger->tg_newtuple, columns, 1, &column, &next, &is_null);
+}
+
+bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
+    for (int i = 0; i < facts->key_count; i++)
+        if (bms_is_member(facts->keys[i].attnum - FirstLowInvalidHeapAttributeNumber,
+                          trigger->tg_updatedcols) &&
+            !same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
+                        trigger->tg_newtuple, facts->keys[i].attnum))
+            return true;
+    return false;
+}
+
+} // namespace

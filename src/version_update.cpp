@@ -1,0 +1,312 @@
+#include "version_update.h"
+
+#include "arguments.h"
+#include "error.h"
+#include "plan.h"
+#include "scope.h"
+
+using namespace interlock;
+
+namespace {
+
+// What every verb on one versioned row is given.
+struct Call {
+    Relation rel;
+    const RelationFacts* facts;
+    const Versioning* versioning;
+    Key key;
+    int64 expected;
+    Oid token_type; // as the caller gave it, and gets it back
+};
+
+Call open_call(const Arguments& arguments);
+Datum token_result(const Call& call, int64 token);
+Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
+             const StoredRow* row, const Bitmapset* conflicts);
+bool wants_merge(const Arguments& arguments, int n);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(versioned_update);
+PG_FUNCTION_INFO_V1(try_versioned_update);
+PG_FUNCTION_INFO_V1(versioned_delete);
+PG_FUNCTION_INFO_V1(try_versioned_delete);
+
+Datum versioned_update(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+                                    bms_make_singleton(call.versioning->column));
+    Attempt attempt = update_if_current(call.rel, call.facts, call.key, call.expected, changes);
+    if (attempt.outcome == Outcome::kNotFound)
+        raise_no_such_row(call.rel, call.facts, call.key);
+    if (attempt.outcome == Outcome::kConflict)
+        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+    close_table(call.rel);
+    return token_result(call, attempt.stored);
+}
+
+Datum try_versioned_update(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+                                    bms_make_singleton(call.versioning->column));
+    bool merge = wants_merge(arguments, 5);
+    Attempt attempt = update_if_current(call.rel, call.facts, call.key, call.expected, changes);
+    if (attempt.outcome == Outcome::kConflict && merge) {
+        Merge merged =
+            merge_changes(call.rel, call.facts, call.key, changes, arguments.jsonb(4, "base"));
+        return report(fcinfo, call, merged.outcome, merged.stored, &merged.row, merged.conflicts);
+    }
+    return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
+}
+
+Datum versioned_delete(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Attempt attempt = delete_if_current(call.rel, call.facts, call.key, call.expected);
+    if (attempt.outcome == Outcome::kNotFound)
+        raise_no_such_row(call.rel, call.facts, call.key);
+    if (attempt.outcome == Outcome::kConflict)
+        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+    close_table(call.rel);
+    PG_RETURN_VOID();
+}
+
+Datum try_versioned_delete(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Attempt attempt = delete_if_current(call.rel, call.facts, call.key, call.expected);
+    return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
+}
+}
+
+namespace {
+
+int64 parse_token(const Call& call, Datum value) {
+    TokenKind kind = call.versioning->kind;
+    if (call.token_type == TEXTOID) {
+        Oid type = is_counter(kind) ? INT8OID : token_type(kind);
+        Oid function, parameter;
+        getTypeInputInfo(type, &function, &parameter);
+        return DatumGetInt64(
+            OidInputFunctionCall(function, TextDatumGetCString(value), parameter, -1));
+    }
+    if (is_counter(kind) != (call.token_type == INT8OID))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("version column \"%s\" of table \"%s\" has type %s",
+                               NameStr(call.versioning->name), RelationGetRelationName(call.rel),
+                               format_type_be(token_type(kind))),
+                        errhint("Give the expected version as %s.",
+                                is_counter(kind) ? "a number"
+                                                 : "a timestamp with time zone, or as text")));
+    if (kind == TokenKind::kTimestamp)
+        value = DirectFunctionCall1(timestamptz_timestamp, value);
+    return DatumGetInt64(value);
+}
+
+Call open_call(const Arguments& arguments) {
+    Call call = {};
+    call.rel = open_table(arguments.relation(0), RowExclusiveLock);
+    call.facts = facts_of(call.rel);
+    call.versioning = require_versioning(call.rel, call.facts);
+    call.key = key_argument(arguments, 1, call.rel, call.facts);
+    call.token_type = arguments.type(2);
+    call.expected = parse_token(call, arguments.required(2, "expected"));
+    return call;
+}
+
+Datum token_result(const Call& call, int64 token) {
+    TokenKind kind = call.versioning->kind;
+    if (call.token_type != TEXTOID)
+        return kind == TokenKind::kTimestamp
+                   ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
+                   : Int64GetDatum(token);
+    return CStringGetTextDatum(token_to_text(kind, token));
+}
+
+Datum column_names(const RelationFacts* facts, const Bitmapset* columns) {
+    int count = bms_num_members(columns);
+    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        names[i++] = CStringGetTextDatum(column_name(facts, column));
+    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+// Builds (outcome, version, current[, conflicts]). A conflict shows the row as it is now.
+Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
+             const StoredRow* row, const Bitmapset* conflicts) {
+    TupleDesc result;
+    if (get_call_result_type(fcinfo, nullptr, &result) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "return type must be a row type");
+    StoredRow read = {};
+    if (row == nullptr && outcome == Outcome::kConflict) {
+        read =
+            read_row(call.rel, call.facts, call.key, columns_to_report(call.rel, call.versioning));
+        row = &read;
+        if (!read.found)
+            outcome = Outcome::kNotFound; // deleted since the attempt
+        else
+            token = stored_token(read, call.versioning);
+    }
+    Datum values[4] = {CStringGetTextDatum(outcome_name(outcome)), 0, 0, 0};
+    bool nulls[4] = {false, outcome == Outcome::kNotFound || outcome == Outcome::kDeleted, true,
+                     conflicts == nullptr};
+    if (!nulls[1])
+        values[1] = token_result(call, token);
+    if (row != nullptr && row->found) {
+        values[2] = stored_row_to_jsonb(*row);
+        nulls[2] = false;
+    }
+    if (!nulls[3])
+        values[3] = column_names(call.facts, conflicts);
+    close_table(call.rel);
+    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
+}
+
+bool wants_merge(const Arguments& arguments, int n) {
+    const char* mode = arguments.string(n, "on_conflict");
+    if (strcmp(mode, "report") == 0)
+        return false;
+    if (strcmp(mode, "merge") != 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown value \"%s\" for argument \"on_conflict\"", mode),
+                        errhint("Use 'report' or 'merge'.")));
+    if (arguments.is_null(4))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("argument \"base\" must not be null when conflicts are merged"),
+                        errhint("Give the row as the client read it.")));
+    return true;
+}
+
+} // namespace
+
+namespace interlock {
+
+namespace {
+
+constexpr int kAttempts = 3;
+
+void write_update(Statement* statement, Relation rel, const RelationFacts* facts,
+                  const Bitmapset* columns) {
+    const Versioning* versioning = facts->versioning;
+    const char* version = quote_identifier(NameStr(versioning->name));
+    statement->add("UPDATE %s AS t SET ", qualified_name(rel));
+    if (bms_is_empty(columns))
+        statement->add("%s = %s", version, version);
+    else
+        add_assignments(statement, facts, columns);
+    statement->add(" WHERE ");
+    add_key_condition(statement, facts);
+    statement->add(" AND ");
+    add_token_condition(statement, versioning);
+    statement->add(" RETURNING t.%s", version);
+}
+
+void write_delete(Statement* statement, Relation rel, const RelationFacts* facts) {
+    statement->add("DELETE FROM %s AS t WHERE ", qualified_name(rel));
+    add_key_condition(statement, facts);
+    statement->add(" AND ");
+    add_token_condition(statement, facts->versioning);
+}
+
+bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                const Changes& changes, int64* token) {
+    bool updated = false;
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of(
+            {RelationGetRelid(rel), PlanKind::kVersionUpdate, changes.columns},
+            [&](Statement* statement) { write_update(statement, rel, facts, changes.columns); });
+        Parameters parameters(changes.count + facts->key_count + 1);
+        add_changes(&parameters, changes);
+        add_key(&parameters, facts, key);
+        parameters.add(Int64GetDatum(expected));
+        updated = run_plan(plan, parameters) > 0;
+        if (updated) {
+            bool is_null;
+            Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+            *token = token_of_datum(facts->versioning->kind, value, is_null);
+        }
+    });
+    return updated;
+}
+
+bool run_delete(Relation rel, const RelationFacts* facts, const Key& key, int64 expected) {
+    bool deleted = false;
+    with_spi([&] {
+        SPIPlanPtr plan =
+            plan_of({RelationGetRelid(rel), PlanKind::kVersionDelete},
+                    [&](Statement* statement) { write_delete(statement, rel, facts); });
+        Parameters parameters(facts->key_count + 1);
+        add_key(&parameters, facts, key);
+        parameters.add(Int64GetDatum(expected));
+        deleted = run_plan(plan, parameters) > 0;
+    });
+    return deleted;
+}
+
+template <typename Write>
+Attempt write_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                         Write&& write) {
+    const Versioning* versioning = facts->versioning;
+    for (int i = 0; i < kAttempts; i++) {
+        Attempt attempt = {};
+        if (write(&attempt))
+            return attempt;
+        StoredRow row = read_row(rel, facts, key, bms_make_singleton(versioning->column));
+        if (!row.found)
+            return {Outcome::kNotFound, 0};
+        int64 stored = stored_token(row, versioning);
+        if (stored != expected)
+            return {Outcome::kConflict, stored};
+    }
+    raise_suppressed(rel);
+}
+
+} // namespace
+
+const char* outcome_name(Outcome outcome) {
+    switch (outcome) {
+    case Outcome::kUpdated:
+        return "updated";
+    case Outcome::kMerged:
+        return "merged";
+    case Outcome::kDeleted:
+        return "deleted";
+    case Outcome::kConflict:
+        return "conflict";
+    case Outcome::kNotFound:
+        return "not_found";
+    }
+    pg_unreachable();
+}
+
+Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                          const Changes& changes) {
+    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+        attempt->outcome = Outcome::kUpdated;
+        return run_update(rel, facts, key, expected, changes, &attempt->stored);
+    });
+}
+
+Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key,
+                          int64 expected) {
+    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+        attempt->outcome = Outcome::kDeleted;
+        return run_delete(rel, facts, key, expected);
+    });
+}
+
+Bitmapset* columns_to_report(Relation rel, const Versioning* versioning) {
+    return bms_add_member(readable_columns(rel), versioning->column);
+}
+
+int64 stored_token(const StoredRow& row, const Versioning* versioning) {
+    bool is_null;
+    Datum value = stored_value(row, versioning->column, &is_null);
+    return token_of_datum(versioning->kind, value, is_null);
+}
+
+} // namespace interlock
