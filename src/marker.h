@@ -1,0 +1,99 @@
+// State markers: business locks on rows. A row that somebody edits says so in columns of its own,
+// with the holder's name and a deadline; everybody else can read it and is kept from changing it.
+//
+// The configuration is the arguments of a trigger, which judges every write, also one that sets the
+// marker by plain SQL. A marker past its deadline counts as free at once, for everyone; the sweeper
+// tidies up.
+//
+// Isolation: the trigger sees the newest committed row after any wait, so that under READ COMMITTED
+// of two callers that lock one row exactly one wins. Under REPEATABLE READ and above a row that
+// changed after the snapshot is 40001.
+#pragma once
+
+#include "key.h"
+#include "relation.h"
+
+namespace interlock {
+
+constexpr int kHolderBytes = 1024;
+
+enum MarkerRole { kStatus, kHolder, kTime, kUntil, kReason, kMarkerRoles };
+
+struct MarkerColumn {
+    NameData name;
+    AttrNumber attnum; // InvalidAttrNumber when the column is gone
+    Oid type;
+    bool not_null;
+};
+
+struct Marker {
+    MarkerColumn columns[kMarkerRoles];
+    Bitmapset* attnums;
+    int64 timeout; // microseconds
+    bool enforce;
+    bool notify;
+    bool usable; // every column is there
+    char enabled;
+};
+
+Marker* load_marker(TupleDesc columns, const Trigger* trigger);
+
+// The table's markers; raises 55000 when a column is gone, and require_marker also when they are
+// not enabled or their trigger does not fire in this session.
+const Marker* usable_marker(Relation rel, const RelationFacts* facts);
+const Marker* require_marker(Relation rel, const RelationFacts* facts);
+
+inline const char* quoted(const Marker* marker, MarkerRole role) {
+    return quote_identifier(NameStr(marker->columns[role].name));
+}
+
+// The marker of a row as it stands at `clock`.
+struct MarkerState {
+    bool set;           // status is 1
+    bool live;          // set, and its deadline lies ahead
+    const char* holder; // null when not set or the column is null
+    TimestampTz since;  // DT_NOBEGIN when null
+    TimestampTz until;  // DT_NOBEGIN when null
+};
+MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row, TimestampTz clock);
+
+// The value of a timestamp in the type of a marker column.
+Datum marker_time(const MarkerColumn& column, TimestampTz time);
+
+// Who the current transaction writes as: what set_holder was given, or null.
+const char* current_holder();
+
+// Checks a holder's name: 22023 when it is empty or longer than kHolderBytes.
+const char* check_holder(const char* holder);
+
+// Runs body() with `holder` as the current holder; `forced` tells the trigger that an administrator
+// does it.
+template <typename Body>
+void as_holder(const char* holder, bool forced, Body&& body);
+void set_holder_for_nest(const char* holder, bool forced);
+bool release_is_forced();
+
+// A positive duration of at most ten years, in microseconds; raises 22023.
+int64 duration_argument(const Interval* interval, const char* name);
+
+void define_marker_settings();
+
+// {table, key, event, holder} on channel interlock_row_lock at commit.
+void notify_row_lock(Relation rel, const RelationFacts* facts, const Key* key, const char* event,
+                     const char* holder);
+
+} // namespace interlock
+
+#include "scope.h"
+
+namespace interlock {
+
+template <typename Body>
+void as_holder(const char* holder, bool forced, Body&& body) {
+    with_settings([&] {
+        set_holder_for_nest(holder, forced);
+        body();
+    });
+}
+
+} // namespace interlock

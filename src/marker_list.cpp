@@ -1,0 +1,123 @@
+// row_locks: every marked row of every table with markers that the caller may read.
+
+#include "arguments.h"
+#include "marker.h"
+#include "plan.h"
+#include "row.h"
+
+using namespace interlock;
+
+namespace {
+
+List* tables_with_markers();
+bool may_list(Relation rel, const RelationFacts* facts);
+void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_row_locks);
+
+Datum list_row_locks(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    ListCell* cell;
+    foreach (cell, tables_with_markers()) {
+        Relation rel = try_relation_open(lfirst_oid(cell), AccessShareLock);
+        if (rel == nullptr)
+            continue; // dropped meanwhile
+        const RelationFacts* facts = facts_of(rel);
+        if (facts->marker != nullptr && facts->marker->usable && may_list(rel, facts))
+            list_table(rel, facts, output);
+        table_close(rel, AccessShareLock);
+    }
+    return 0;
+}
+}
+
+namespace {
+
+// The tables that were enabled; their partitions are read through them.
+List* tables_with_markers() {
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        SPI_execute(
+            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t "
+            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+            "'interlock.marker_trigger()'::pg_catalog.regprocedure "
+            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 "
+            "AND pg_catalog.has_schema_privilege((SELECT c.relnamespace FROM pg_catalog.pg_class c "
+            "WHERE c.oid OPERATOR(pg_catalog.=) t.tgrelid), 'USAGE') ORDER BY 1",
+            true, 0);
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum oid =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                tables = lappend_oid(tables, DatumGetObjectId(oid));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+Bitmapset* columns_to_list(const RelationFacts* facts) {
+    return bms_union(facts->marker->attnums, facts->key_columns);
+}
+
+bool may_list(Relation rel, const RelationFacts* facts) {
+    return !RELATION_IS_OTHER_TEMP(rel) &&
+           bms_is_subset(columns_to_list(facts), readable_columns(rel));
+}
+
+// One row of the result: rel, key, holder, locked_at, expires_at, reason, live.
+void list_row(Relation rel, const RelationFacts* facts, HeapTuple tuple, ReturnSetInfo* output) {
+    MarkerState state = marker_state(facts->marker, facts->columns, tuple, GetCurrentTimestamp());
+    Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(rel))};
+    bool nulls[7] = {};
+    nulls[1] = facts->key_count == 0;
+    if (!nulls[1])
+        values[1] = key_to_jsonb(facts, key_of_tuple(facts, tuple));
+    nulls[2] = state.holder == nullptr;
+    if (!nulls[2])
+        values[2] = CStringGetTextDatum(state.holder);
+    values[3] = TimestampTzGetDatum(state.since);
+    nulls[3] = state.since == DT_NOBEGIN;
+    values[4] = TimestampTzGetDatum(state.until);
+    nulls[4] = state.until == DT_NOBEGIN;
+    values[5] =
+        heap_getattr(tuple, facts->marker->columns[kReason].attnum, facts->columns, &nulls[5]);
+    if (!nulls[5]) // the column may be of another string type
+        values[5] = CStringGetTextDatum(TextDatumGetCString(values[5]));
+    values[6] = BoolGetDatum(state.live);
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output) {
+    StoredRow row = {};
+    row.attnums = columns_to_list(facts);
+    with_spi([&] {
+        SPIPlanPtr plan =
+            plan_of({RelationGetRelid(rel), PlanKind::kMarkerList}, [&](Statement* statement) {
+                const char* separator = "SELECT ";
+                for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0;) {
+                    statement->add("%st.%s", separator,
+                                   quote_identifier(column_name(facts, column)));
+                    separator = ", ";
+                }
+                statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1",
+                               qualified_name(rel), quoted(facts->marker, kStatus));
+            });
+        uint64 count = run_plan(plan, Parameters(1));
+        row.columns = SPI_tuptable->tupdesc;
+        SPITupleTable* rows = SPI_tuptable;
+        for (uint64 i = 0; i < count; i++) {
+            row.tuple = rows->vals[i];
+            list_row(rel, facts, stored_row_as_tuple(row, facts), output);
+        }
+    });
+}
+
+} // namespace

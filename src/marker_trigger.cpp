@@ -1,0 +1,234 @@
+// The trigger that judges every write to a table with markers.
+//
+// It answers three questions: may this writer touch the row; does the write take, renew or give
+// back the marker; and what must the marker's columns then say. Plain SQL that sets the marker gets
+// the same answers as the verbs do.
+
+#include "error.h"
+#include "marker.h"
+#include "sweeper_state.h"
+
+using namespace interlock;
+
+namespace {
+
+// One firing of the trigger.
+struct Write {
+    Relation rel;
+    const RelationFacts* facts;
+    const Marker* marker;
+    TupleDesc columns;
+    HeapTuple old_row; // null for INSERT
+    HeapTuple new_row; // null for DELETE
+    MarkerState before;
+    MarkerState after;
+    TimestampTz clock;
+};
+
+// New values for marker columns.
+struct Fill {
+    int count;
+    int attnums[kMarkerRoles];
+    Datum values[kMarkerRoles];
+    bool nulls[kMarkerRoles];
+};
+
+Write read_write(const TriggerData* trigger);
+void check_authority(const Write& write);
+HeapTuple settle_marker(const Write& write);
+void announce(const Write& write, const char* event, const char* holder);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(marker_trigger);
+
+Datum marker_trigger(PG_FUNCTION_ARGS) {
+    Write write = read_write(row_trigger(fcinfo, "marker_trigger"));
+    check_authority(write);
+    if (write.new_row != nullptr)
+        return PointerGetDatum(settle_marker(write));
+    if (write.before.live)
+        announce(write, release_is_forced() ? "forced" : "unlocked", write.before.holder);
+    return PointerGetDatum(write.old_row);
+}
+}
+
+namespace {
+
+Write read_write(const TriggerData* trigger) {
+    Write write = {};
+    write.rel = trigger->tg_relation;
+    write.facts = facts_of(write.rel);
+    write.marker = usable_marker(write.rel, write.facts);
+    write.columns = RelationGetDescr(write.rel);
+    write.clock = GetCurrentTimestamp();
+    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        write.old_row = trigger->tg_trigtuple;
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        write.new_row = trigger->tg_trigtuple;
+    else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        write.new_row = trigger->tg_newtuple;
+    if (write.old_row != nullptr)
+        write.before = marker_state(write.marker, write.columns, write.old_row, write.clock);
+    if (write.new_row != nullptr)
+        write.after = marker_state(write.marker, write.columns, write.new_row, write.clock);
+    return write;
+}
+
+bool same_holder(const char* left, const char* right) {
+    return left != nullptr && right != nullptr && strcmp(left, right) == 0;
+}
+
+const char* time_text(TimestampTz time) {
+    return TIMESTAMP_NOT_FINITE(time) ? nullptr : pstrdup(timestamptz_to_str(time));
+}
+
+[[noreturn]] void refuse_write(const Write& write) {
+    const MarkerState& marker = write.before;
+    const char* key = nullptr;
+    if (write.facts->key_count > 0)
+        key = key_to_text(write.facts, key_of_tuple(write.facts, write.old_row));
+    ereport(
+        ERROR,
+        (errcode(kRowBeingEdited),
+         errmsg("row of table \"%s\" is being edited by \"%s\"", RelationGetRelationName(write.rel),
+                marker.holder != nullptr ? marker.holder : ""),
+         errdetail_internal("%s", json_object({{"table", qualified_name(write.rel)},
+                                               {"key", nullptr, key},
+                                               {"holder", marker.holder},
+                                               {"locked_at", time_text(marker.since)},
+                                               {"expires_at", time_text(marker.until)}})),
+         errhint(
+             "Wait until it is released or expires. The holder writes with interlock.save_row, or "
+             "after interlock.set_holder in the same transaction.")));
+}
+
+// Where markers are enforced only the live holder writes. Where they are not, anybody may, but
+// nobody takes a live marker over.
+void check_authority(const Write& write) {
+    if (!write.before.live || same_holder(current_holder(), write.before.holder))
+        return;
+    bool takes_over = write.new_row != nullptr && write.after.set &&
+                      !same_holder(write.after.holder, write.before.holder);
+    if (write.marker->enforce || takes_over)
+        refuse_write(write);
+}
+
+bool column_changed(const Write& write, MarkerRole role) {
+    if (write.old_row == nullptr)
+        return true;
+    AttrNumber attnum = write.marker->columns[role].attnum;
+    Form_pg_attribute attribute = TupleDescAttr(write.columns, attnum - 1);
+    bool old_null, new_null;
+    Datum old_value = heap_getattr(write.old_row, attnum, write.columns, &old_null);
+    Datum new_value = heap_getattr(write.new_row, attnum, write.columns, &new_null);
+    if (old_null || new_null)
+        return old_null != new_null;
+    return !datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
+}
+
+bool marker_changed(const Write& write) {
+    for (int role = 0; role < kMarkerRoles; role++)
+        if (column_changed(write, static_cast<MarkerRole>(role)))
+            return true;
+    return false;
+}
+
+void fill(Fill* fill, const Write& write, MarkerRole role, Datum value, bool is_null = false) {
+    fill->attnums[fill->count] = write.marker->columns[role].attnum;
+    fill->values[fill->count] = value;
+    fill->nulls[fill->count++] = is_null;
+}
+
+HeapTuple apply(const Write& write, Fill* fill) {
+    if (fill->count == 0)
+        return write.new_row;
+    return heap_modify_tuple_by_cols(write.new_row, write.columns, fill->count, fill->attnums,
+                                     fill->values, fill->nulls);
+}
+
+// A released marker leaves nothing behind. Adopted columns that are NOT NULL keep a value that says
+// nothing.
+void clear_column(Fill* changes, const Write& write, MarkerRole role) {
+    if (!write.marker->columns[role].not_null)
+        fill(changes, write, role, 0, true);
+    else if (role == kHolder || role == kReason)
+        fill(changes, write, role, CStringGetTextDatum(""));
+    else if (role == kUntil)
+        fill(changes, write, role, TimestampTzGetDatum(DT_NOBEGIN));
+}
+
+HeapTuple release(const Write& write) {
+    const char* event = release_is_forced() ? "forced" : write.before.live ? "unlocked" : "expired";
+    announce(write, event, write.before.holder);
+    Fill changes = {};
+    for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
+        clear_column(&changes, write, role);
+    return apply(write, &changes);
+}
+
+const char* require_holder(const Write& write) {
+    if (write.after.holder != nullptr && write.after.holder[0] != '\0')
+        return check_holder(write.after.holder);
+    const char* holder = current_holder();
+    if (holder == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a row of table \"%s\" cannot be marked without a holder",
+                               RelationGetRelationName(write.rel)),
+                        errhint("Set column \"%s\", or use interlock.lock_row.",
+                                NameStr(write.marker->columns[kHolder].name))));
+    return holder;
+}
+
+// Takes or renews the marker: the writer's own deadline counts if it gave one, else the table's
+// timeout, from the clock and not from the start of the transaction.
+HeapTuple hold(const Write& write, bool taken) {
+    Fill changes = {};
+    const char* holder = require_holder(write);
+    if (!same_holder(holder, write.after.holder))
+        fill(&changes, write, kHolder, CStringGetTextDatum(holder));
+    if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
+        fill(&changes, write, kTime, marker_time(write.marker->columns[kTime], write.clock));
+
+    TimestampTz until = write.after.until;
+    if (until == DT_NOBEGIN || (!column_changed(write, kUntil))) {
+        until = write.clock + write.marker->timeout;
+        fill(&changes, write, kUntil, TimestampTzGetDatum(until));
+    }
+    if (TIMESTAMP_NOT_FINITE(until))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a marker cannot be held for ever"),
+                        errhint("Leave column \"%s\" to the server, or set a time.",
+                                NameStr(write.marker->columns[kUntil].name))));
+    note_deadline(until);
+    if (taken) {
+        if (write.before.set)
+            announce(write, write.before.live ? "unlocked" : "expired", write.before.holder);
+        announce(write, "locked", holder);
+    }
+    return apply(write, &changes);
+}
+
+HeapTuple settle_marker(const Write& write) {
+    if (!write.after.set)
+        return write.before.set ? release(write) : write.new_row;
+    // A write that leaves an expired marker alone does not bring it back to life.
+    if (write.before.set && !marker_changed(write))
+        return write.new_row;
+    bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
+    return hold(write, taken);
+}
+
+void announce(const Write& write, const char* event, const char* holder) {
+    if (!write.marker->notify)
+        return;
+    if (write.facts->key_count == 0) {
+        notify_row_lock(write.rel, write.facts, nullptr, event, holder);
+        return;
+    }
+    Key key = key_of_tuple(write.facts, write.new_row != nullptr ? write.new_row : write.old_row);
+    notify_row_lock(write.rel, write.facts, &key, event, holder);
+}
+
+} // namespace

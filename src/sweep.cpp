@@ -1,0 +1,310 @@
+#include "sweep.h"
+
+#include "arguments.h"
+#include "marker.h"
+#include "plan.h"
+#include "scope.h"
+#include "subtransaction.h"
+#include "sweeper.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Sweep {
+    Relation rel;
+    const RelationFacts* facts;
+    const Marker* marker;
+    int64 max_rows;
+    TimestampTz stop_at;
+    TimestampTz now;        // what has expired by now is released
+    TimestampTz last_until; // position in the order of deadlines
+    ItemPointerData last_row;
+    SweepResult result;
+};
+
+// Some expired rows.
+struct Batch {
+    int count;
+    Datum* rows; // tid
+};
+
+void sweep_rows(Sweep* sweep);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(sweep);
+
+// sweep(max_rows) -> setof (rel, released)
+Datum sweep(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    int64 left = arguments.is_null(0) ? 0 : DatumGetInt32(arguments.value(0));
+    if (!arguments.is_null(0) && left <= 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"max_rows\" must be above zero"),
+                        errhint("Leave it out to release everything that has expired.")));
+    bool limited = left > 0;
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    ListCell* cell;
+    foreach (cell, marker_tables()) {
+        if (limited && left <= 0)
+            break;
+        Oid relid = lfirst_oid(cell);
+        SweepResult result = {};
+        ErrorData* error = attempt([&] { result = sweep_table(relid, left, DT_NOEND); });
+        if (error != nullptr)
+            strlcpy(result.last_error, error->message, sizeof(result.last_error));
+        if (result.last_error[0] != '\0')
+            ereport(WARNING, (errmsg("could not release every expired marker of \"%s\"",
+                                     get_rel_name(relid)),
+                              errdetail("%s", result.last_error)));
+        left -= result.released;
+        if (result.released == 0)
+            continue;
+        Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(result.released)};
+        bool nulls[2] = {};
+        tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    }
+    return 0;
+}
+}
+
+namespace interlock {
+
+List* marker_tables() {
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        SPI_execute(
+            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t "
+            "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
+            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+            "'interlock.marker_trigger()'::pg_catalog.regprocedure "
+            "AND c.relkind OPERATOR(pg_catalog.=) 'r' ORDER BY 1",
+            true, 0);
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum oid =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                tables = lappend_oid(tables, DatumGetObjectId(oid));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+SweepResult sweep_table(Oid relid, int64 max_rows, TimestampTz stop_at) {
+    Sweep sweep = {};
+    sweep.max_rows = max_rows;
+    sweep.stop_at = stop_at;
+    sweep.last_until = DT_NOBEGIN;
+    sweep.result.next_deadline = DT_NOEND;
+    if (!ConditionalLockRelationOid(relid, RowExclusiveLock)) {
+        sweep.result.skipped = 1;
+        return sweep.result;
+    }
+    sweep.rel = try_relation_open(relid, NoLock);
+    if (sweep.rel == nullptr)
+        return sweep.result;
+    sweep.facts = facts_of(sweep.rel);
+    if (sweep.facts->marker != nullptr && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
+        sweep.marker = usable_marker(sweep.rel, sweep.facts);
+        as_user(sweep.rel->rd_rel->relowner, SECURITY_RESTRICTED_OPERATION, [&] {
+            with_settings([&] {
+                (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
+                                        PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+                sweep_rows(&sweep);
+            });
+        });
+    }
+    table_close(sweep.rel, NoLock);
+    return sweep.result;
+}
+
+} // namespace interlock
+
+namespace {
+
+void write_due(Statement* statement, const Sweep& sweep) {
+    const char* until = quoted(sweep.marker, kUntil);
+    int now = statement->parameter(TIMESTAMPTZOID);
+    int last_until = statement->parameter(TIMESTAMPTZOID);
+    int last_row = statement->parameter(TIDOID);
+    int limit = statement->parameter(INT8OID);
+    statement->add(
+        "SELECT t.ctid, t.%s FROM ONLY %s t WHERE t.%s OPERATOR(pg_catalog.=) 1 AND t.%s "
+        "OPERATOR(pg_catalog.<=) $%d AND t.%s OPERATOR(pg_catalog.>=) $%d AND (t.%s "
+        "OPERATOR(pg_catalog.>) $%d OR t.ctid OPERATOR(pg_catalog.>) $%d) ORDER BY t.%s USING "
+        "OPERATOR(pg_catalog.<), t.ctid USING OPERATOR(pg_catalog.<) LIMIT $%d",
+        until, qualified_name(sweep.rel), quoted(sweep.marker, kStatus), until, now, until,
+        last_until, until, last_until, last_row, until, limit);
+}
+
+// The next rows in the order of deadlines, behind those seen already.
+Batch next_due(Sweep* sweep, int64 limit) {
+    Batch batch = {};
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep->rel), PlanKind::kSweepDue},
+                                  [&](Statement* statement) { write_due(statement, *sweep); });
+        Parameters parameters(4);
+        parameters.add(TimestampTzGetDatum(sweep->now));
+        parameters.add(TimestampTzGetDatum(sweep->last_until));
+        parameters.add(PointerGetDatum(&sweep->last_row));
+        parameters.add(Int64GetDatum(limit));
+        batch.count = static_cast<int>(run_plan(plan, parameters));
+        in_context(caller, [&] {
+            batch.rows = static_cast<Datum*>(palloc(sizeof(Datum) * (batch.count + 1)));
+            for (int i = 0; i < batch.count; i++) {
+                HeapTuple tuple = SPI_tuptable->vals[i];
+                bool is_null;
+                Datum row = SPI_getbinval(tuple, SPI_tuptable->tupdesc, 1, &is_null);
+                batch.rows[i] = datumCopy(row, false, sizeof(ItemPointerData));
+                sweep->last_until =
+                    DatumGetTimestampTz(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &is_null));
+                sweep->last_row = *reinterpret_cast<ItemPointer>(DatumGetPointer(row));
+            }
+            return 0;
+        });
+    });
+    return batch;
+}
+
+Datum tid_array(const Datum* rows, int count) {
+    return PointerGetDatum(construct_array(const_cast<Datum*>(rows), count, TIDOID,
+                                           sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+}
+
+// Locks those of the rows that are still expired and that nobody else has locked.
+Batch lock_rows(const Sweep& sweep, const Datum* rows, int count) {
+    Batch locked = {};
+    SPIPlanPtr plan =
+        plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepLock}, [&](Statement* statement) {
+            statement->add(
+                "SELECT t.ctid FROM ONLY %s t WHERE t.ctid OPERATOR(pg_catalog.=) ANY ($%d) ",
+                qualified_name(sweep.rel), statement->parameter(get_array_type(TIDOID)));
+            statement->add(
+                "AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.<=) $%d "
+                "FOR NO KEY UPDATE SKIP LOCKED",
+                quoted(sweep.marker, kStatus), quoted(sweep.marker, kUntil),
+                statement->parameter(TIMESTAMPTZOID));
+        });
+    Parameters parameters(2);
+    parameters.add(tid_array(rows, count));
+    parameters.add(TimestampTzGetDatum(sweep.now));
+    locked.count = static_cast<int>(run_plan(plan, parameters));
+    locked.rows = static_cast<Datum*>(palloc(sizeof(Datum) * (locked.count + 1)));
+    for (int i = 0; i < locked.count; i++) {
+        bool is_null;
+        locked.rows[i] = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+    }
+    return locked;
+}
+
+// The columns are cleared here as well as by the trigger, which may be disabled.
+void write_release(Statement* statement, const Sweep& sweep) {
+    statement->add("UPDATE ONLY %s AS t SET %s = 0", qualified_name(sweep.rel),
+                   quoted(sweep.marker, kStatus));
+    for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
+        if (!sweep.marker->columns[role].not_null)
+            statement->add(", %s = NULL", quoted(sweep.marker, role));
+    statement->add(" WHERE t.ctid OPERATOR(pg_catalog.=) ANY ($%d)",
+                   statement->parameter(get_array_type(TIDOID)));
+}
+
+int64 release_rows(const Sweep& sweep, const Datum* rows, int count) {
+    int64 released = 0;
+    with_spi([&] {
+        Batch locked = lock_rows(sweep, rows, count);
+        if (locked.count == 0)
+            return;
+        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepRelease},
+                                  [&](Statement* statement) { write_release(statement, sweep); });
+        Parameters parameters(1);
+        parameters.add(tid_array(locked.rows, locked.count));
+        released = static_cast<int64>(run_plan(plan, parameters));
+    });
+    return released;
+}
+
+ErrorData* release_or_error(Sweep* sweep, const Datum* rows, int count) {
+    int64 released = 0;
+    ErrorData* error = attempt([&] { released = release_rows(*sweep, rows, count); });
+    if (error == nullptr) {
+        sweep->result.released += released;
+        sweep->result.skipped += count - released;
+    }
+    return error;
+}
+
+bool is_late(const Sweep& sweep) { return GetCurrentTimestamp() >= sweep.stop_at; }
+
+void release_one_by_one(Sweep* sweep, const Batch& batch) {
+    for (int i = 0; i < batch.count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        if (is_late(*sweep)) {
+            sweep->result.unfinished = true;
+            return;
+        }
+        ErrorData* error = release_or_error(sweep, &batch.rows[i], 1);
+        if (error == nullptr)
+            continue;
+        sweep->result.failed++;
+        strlcpy(sweep->result.last_error, error->message, sizeof(sweep->result.last_error));
+    }
+}
+
+void find_next_deadline(Sweep* sweep) {
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of(
+            {RelationGetRelid(sweep->rel), PlanKind::kSweepNext}, [&](Statement* statement) {
+                statement->add(
+                    "SELECT pg_catalog.min(t.%s) FROM ONLY %s t WHERE t.%s "
+                    "OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) $%d",
+                    quoted(sweep->marker, kUntil), qualified_name(sweep->rel),
+                    quoted(sweep->marker, kStatus), quoted(sweep->marker, kUntil),
+                    statement->parameter(TIMESTAMPTZOID));
+            });
+        Parameters parameters(1);
+        parameters.add(TimestampTzGetDatum(sweep->now));
+        run_plan(plan, parameters);
+        bool is_null;
+        Datum next = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+        if (!is_null)
+            sweep->result.next_deadline = DatumGetTimestampTz(next);
+    });
+}
+
+void sweep_rows(Sweep* sweep) {
+    sweep->now = GetCurrentTimestamp();
+    ItemPointerSet(&sweep->last_row, 0, 0);
+    MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "interlock sweep batch",
+                                                  ALLOCSET_DEFAULT_SIZES);
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        int64 limit = sweep_batch;
+        if (sweep->max_rows > 0)
+            limit = Min(limit, sweep->max_rows - sweep->result.released);
+        if (limit <= 0 || is_late(*sweep)) {
+            sweep->result.unfinished = true;
+            break;
+        }
+        bool last = in_context(scratch, [&] {
+            Batch batch = next_due(sweep, limit);
+            if (batch.count > 0 && release_or_error(sweep, batch.rows, batch.count) != nullptr)
+                release_one_by_one(sweep, batch);
+            return batch.count < limit;
+        });
+        MemoryContextReset(scratch);
+        if (last || sweep->result.unfinished)
+            break;
+    }
+    MemoryContextDelete(scratch);
+    find_next_deadline(sweep);
+}
+
+} // namespace
