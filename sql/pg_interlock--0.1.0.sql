@@ -1,0 +1,447 @@
+\echo Use "CREATE EXTENSION pg_interlock" to load this file. \quit
+
+CREATE SCHEMA interlock;
+GRANT USAGE ON SCHEMA interlock TO PUBLIC;
+COMMENT ON SCHEMA interlock IS 'pg_interlock: keeps concurrent writers from hurting each other''s data';
+
+-- Every verb that takes a key exists twice: for text, which also takes parameters that a driver sends without
+-- a type, and for a value of any other type (bigint, uuid, ...; a jsonb object for composite keys).
+
+-- Versioned rows
+
+CREATE FUNCTION interlock.version_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.version_trigger() IS
+'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
+Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward.';
+
+CREATE FUNCTION interlock.first_version(floor regclass) RETURNS bigint
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.first_version(regclass) IS
+'The version a new row starts at: above the version of every row of the table that was deleted.
+The default of a version column calls it.';
+
+CREATE FUNCTION interlock.enable_versioning(
+    rel regclass, version_column name = 'version', ignore_columns name[] = '{}') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[]) IS
+'Lets every update of a row move its version, whoever writes. For the owner of the table.
+The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
+Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
+Errors: 42501 not the owner, 42804 column of another type, 42703 unknown ignored column, 55000 versioned by another column.';
+
+CREATE FUNCTION interlock.disable_versioning(rel regclass) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_versioning(regclass) IS
+'Stops moving the version. The column and its values stay. For the owner of the table. Errors: 55000 not versioned.';
+
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, bigint, jsonb) IS
+'Changes the columns {column: value} of one row if its version is still the expected one; returns the new version.
+No changes ({}) only move the version. Needs the privileges of the UPDATE it runs; row security holds.
+Errors: IL001 the version is another one, P0002 no such row, 42703/428C9/22023 unknown, generated or key column,
+55000 not versioned, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", bigint, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, timestamptz, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", timestamptz, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, text, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), with the version as text: for parameters without a type, and for
+timestamps that a client would round.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", text, jsonb) IS
+'As versioned_update(regclass, text, text, jsonb), for a key of another type.';
+
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected bigint, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version bigint, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected bigint, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version bigint, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected timestamptz, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version timestamptz, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected timestamptz, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version timestamptz, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected text, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected text, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, bigint, jsonb, jsonb, text) IS
+'As versioned_update, but reports a conflict instead of raising. Outcomes: updated (version is the new one), conflict
+(version and current are the row as it is now, as far as the caller may read it), not_found, and with
+on_conflict => ''merge'' and the row the client read as base: merged (current is the row after it), where columns that
+only one side changed are combined; columns both changed stay a conflict and are named in conflicts.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", bigint, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, timestamptz, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", timestamptz, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type and a table versioned
+by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, text, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), with the version as text.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", text, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, bigint) IS
+'Deletes one row if its version is still the expected one. Errors: as versioned_update.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", bigint) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, timestamptz) IS
+'As versioned_delete(regclass, text, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", timestamptz) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, text) IS
+'As versioned_delete(regclass, text, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", text) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected bigint, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected bigint, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected timestamptz, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected timestamptz, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected text, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected text, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, bigint) IS
+'As versioned_delete, but reports. Outcomes: deleted, conflict (with the row''s version and content), not_found.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", bigint) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, timestamptz) IS
+'As try_versioned_delete(regclass, text, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", timestamptz) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, text) IS
+'As try_versioned_delete(regclass, text, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", text) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.versioned_update_many(
+    rel regclass, updates jsonb, all_or_nothing boolean = false,
+    OUT key jsonb, OUT outcome text, OUT version bigint, OUT version_time timestamptz) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_update_many(regclass, jsonb, boolean) IS
+'try_versioned_update for many rows: updates is [{"key": ..., "version": ..., "changes": {...}}, ...]. One result row for
+each, in the order given; the rows are written in key order, so that two calls cannot deadlock over them. version is the
+counter, version_time the timestamp, after updated the new one and after conflict the present one.
+With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised and nothing is written.';
+
+CREATE FUNCTION interlock.update_with_retry(
+    rel regclass, key text, transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.update_with_retry(
+    rel regclass, key "any", transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
+'Reads the row, asks transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
+starts again when it is not; a retry locks the row before it reads. Outcomes: updated, unchanged (the transform returned
+null or {}), conflict (after max_retries), not_found. The transform runs with the caller''s rights and may run several times.
+Errors: 42501 no EXECUTE on the transform, 22023 another signature, 40001 under REPEATABLE READ and above.';
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, jsonb, integer) IS
+'As update_with_retry(regclass, text, regprocedure, jsonb, integer), for a key of another type.';
+
+CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH versioned AS (
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid,
+               pg_catalog.convert_from(
+                   pg_catalog.substring(t.tgargs, 1, pg_catalog.position(t.tgargs, '\x00'::pg_catalog.bytea) - 1),
+                   pg_catalog.getdatabaseencoding()) AS version_column
+          FROM pg_catalog.pg_trigger t
+         WHERE t.tgfoid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure
+           AND t.tgnargs OPERATOR(pg_catalog.>) 0)
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
+           'ALTER TABLE ... ENABLE TRIGGER ' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'D'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger fires on a replica only',
+           'ALTER TABLE ... ENABLE TRIGGER ' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'R'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'session_replication_role is replica: the trigger does not fire in this session',
+           'RESET session_replication_role, or ENABLE ALWAYS TRIGGER'
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'O'
+       AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('version column "%s" is gone or has another type', v.version_column),
+           'disable_versioning, then enable_versioning with the present name'
+      FROM versioned v
+     WHERE NOT EXISTS (
+               SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid OPERATOR(pg_catalog.=) v.tgrelid
+                  AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+                  AND NOT a.attisdropped
+                  AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY[
+                          'pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype,
+                          'pg_catalog.timestamp'::pg_catalog.regtype, 'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[]))
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('trigger "%s" fires after the version trigger', later.tgname),
+           'rename it so that it sorts before ' OPERATOR(pg_catalog.||) v.tgname OPERATOR(pg_catalog.||)
+           ': what it changes is not seen when ignored columns are judged'
+      FROM versioned v
+      JOIN pg_catalog.pg_trigger later
+        ON later.tgrelid OPERATOR(pg_catalog.=) v.tgrelid
+       AND later.tgname OPERATOR(pg_catalog.>) v.tgname
+       AND NOT later.tgisinternal
+       AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 19 OPERATOR(pg_catalog.=) 19 -- row, before, update
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
+           'version the rows on the publisher, or ENABLE ALWAYS TRIGGER'
+      FROM versioned v
+      JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
+     WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
+    UNION ALL
+    SELECT i.inhrelid::pg_catalog.regclass, 'the table inherits from a versioned one and is not versioned itself',
+           'enable_versioning for it as well'
+      FROM versioned v
+      JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) v.tgrelid
+     WHERE NOT EXISTS (SELECT FROM versioned child WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid);
+END;
+COMMENT ON FUNCTION interlock.check_versioning() IS
+'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
+version column gone, a later BEFORE trigger, a subscription that writes past the trigger, an inheriting table.
+No rows: all is well.';
+
+-- Status transitions
+
+CREATE FUNCTION interlock.transition_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.transition_trigger() IS
+'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
+transitions, initial states.';
+
+CREATE FUNCTION interlock.define_transitions(
+    rel regclass, state_column name, transitions jsonb, initial text[] = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[]) IS
+'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
+The column is of a text, integer or enum type. Every writer is held to it, raw SQL too; when initial is given, inserted rows
+start in one of those states. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
+cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
+
+CREATE FUNCTION interlock.drop_transitions(rel regclass, state_column name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.drop_transitions(regclass, name) IS
+'Lets the column change freely again. For the owner of the table. Errors: 55000 no transitions.';
+
+CREATE FUNCTION interlock.transition(
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.transition(
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name) IS
+'Moves one row from one state to another and makes the other changes with it, if it is still in the first state: of callers
+that race exactly one wins. state_column is needed where several columns have transitions.
+Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions,
+40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
+'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
+
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name) IS
+'As transition, but reports. Outcomes: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name) IS
+'As try_transition(regclass, text, text, text, jsonb, name), for a key of another type.';
+
+-- State markers
+
+CREATE FUNCTION interlock.marker_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.marker_trigger() IS
+'Judges every write to a table with markers. Created by enable_marker; arguments: timeout, enforce or advise, notify or quiet,
+and the columns for status, holder, time, deadline and reason.';
+
+CREATE FUNCTION interlock.enable_marker(
+    rel regclass, timeout interval = '5 min', enforce boolean = true, notify boolean = false,
+    status_column name = 'lock_status', holder_column name = 'lock_by', time_column name = 'lock_time',
+    until_column name = 'lock_until', reason_column name = 'lock_reason') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, boolean, name, name, name, name, name) IS
+'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
+Missing columns are added, existing ones adopted, an index over the deadlines is created. timeout is how long a marker lives
+without a touch. enforce: nobody but the live holder may update or delete the row (IL004); without it the marker only
+keeps others from taking it over. notify: NOTIFY interlock_row_lock with {table, key, event, holder}.
+Calling it again changes the settings. Errors: 42501 not the owner, 42804 column type, 22023 timeout not positive.';
+
+CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_marker(regclass) IS
+'Removes the trigger and its index; the columns and what they say stay. For the owner of the table.';
+
+CREATE FUNCTION interlock.set_holder(holder text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.set_holder(text) IS
+'Says who writes for the rest of this transaction, so that the holder of a marked row may update it with plain SQL.
+Ends with the transaction and rolls back with a savepoint. Null: nobody. Errors: 22023 empty or longer than 1024 bytes.';
+
+CREATE TYPE interlock.lock_row_result AS (
+    locked boolean, holder text, locked_at timestamptz, expires_at timestamptz);
+COMMENT ON TYPE interlock.lock_row_result IS
+'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
+
+CREATE FUNCTION interlock.lock_row(
+    rel regclass, key text, holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.lock_row(
+    rel regclass, key "any", holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
+'Marks the row as edited by the holder, or says who holds it: a refusal is no error. The same holder renews; an expired marker
+is free. timeout: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
+Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or timeout not positive, 55000 no markers,
+40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interval, text) IS
+'As lock_row(regclass, text, text, interval, text), for a key of another type.';
+
+CREATE FUNCTION interlock.unlock_row(rel regclass, key text, holder text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.unlock_row(rel regclass, key "any", holder text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.unlock_row(regclass, text, text) IS
+'Gives the marker back. False when the holder no longer had it: expired, taken by another, or the row is gone.';
+COMMENT ON FUNCTION interlock.unlock_row(regclass, "any", text) IS
+'As unlock_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.touch_row(regclass, text, text) IS
+'Moves the deadline to the table''s timeout from now, never nearer, and returns it; null when the holder no longer had the marker.';
+COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text) IS
+'As touch_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key text, holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint) IS
+'Writes the changes and gives the marker back in one step, if the holder still has it and, when expected is given, the version
+is still that one. Returns the new version, null for a table without a version counter.
+Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, and those of versioned_update for the changes.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint) IS
+'As save_row(regclass, text, text, jsonb, bigint), for a key of another type.';
+
+CREATE TABLE interlock.row_lock_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    forced_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forced_by text NOT NULL,
+    table_name text NOT NULL,
+    key jsonb NOT NULL,
+    holder text NOT NULL,
+    would_expire_at timestamptz NOT NULL,
+    reason text NOT NULL);
+COMMENT ON TABLE interlock.row_lock_audit IS
+'Every use of force_unlock_row: when, by whom, on which row, who held it, and why.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit_id_seq', '');
+
+CREATE FUNCTION interlock.force_unlock_row(rel regclass, key text, reason text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.force_unlock_row(rel regclass, key "any", reason text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, text, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, "any", text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.force_unlock_row(regclass, text, text) IS
+'Takes the marker from whoever holds it and returns the holder; null when nobody did. Audited in row_lock_audit, in the same
+transaction. Nobody but superusers may until it is granted; the caller also needs UPDATE on the table.';
+COMMENT ON FUNCTION interlock.force_unlock_row(regclass, "any", text) IS
+'As force_unlock_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.row_lock(
+    rel regclass, key text,
+    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.row_lock(
+    rel regclass, key "any",
+    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.row_lock(regclass, text) IS
+'Who holds the row, since when, until when and why; locked is false and the rest null when it is free or expired.
+Errors: P0002 no such row.';
+COMMENT ON FUNCTION interlock.row_lock(regclass, "any") IS
+'As row_lock(regclass, text), for a key of another type.';
+
+CREATE FUNCTION interlock.list_row_locks(
+    OUT rel regclass, OUT key jsonb, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz,
+    OUT reason text, OUT live boolean) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_row_locks() IS
+'The rows of the view row_locks: read with the caller''s privileges and row security; tables it may not read are left out.';
+
+CREATE VIEW interlock.row_locks AS SELECT * FROM interlock.list_row_locks();
+GRANT SELECT ON interlock.row_locks TO PUBLIC;
+COMMENT ON VIEW interlock.row_locks IS
+'Every marked row that the current user may read, in all tables; live is false for a marker past its deadline.';
+
+-- Sweeper
+
+CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT released bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.sweep(integer) IS
+'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
+is a warning and stays. Locked rows are left for the next time. Nobody but superusers may until it is granted.';
