@@ -145,8 +145,8 @@ bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_na
     if (column == InvalidAttrNumber)
         return true;
     TokenKind kind;
-    token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind);
-    if (!is_counter(kind))
+    if (!token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind) ||
+        !is_counter(kind))
         return false;
     TupleConstr* constraints = RelationGetDescr(rel)->constr;
     for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
