@@ -5,14 +5,16 @@
 
 namespace interlock {
 
+enum class OnCancel { kRaise, kReturn };
+
 // Runs body() in a subtransaction. Returns null when it went well; else the subtransaction is
-// rolled back and the error returned, in the caller's memory context. An interrupt (cancel,
-// termination) is not caught.
+// rolled back and the error returned, in the caller's memory context. A cancel (57014, also by a
+// timeout) is raised again once it is rolled back, unless the caller wants it returned.
 //
 // Never inlined: what body() changes through references must live outside the frame that calls
 // sigsetjmp.
 template <typename Body>
-pg_noinline ErrorData* attempt(Body&& body) {
+pg_noinline ErrorData* attempt(Body&& body, OnCancel on_cancel = OnCancel::kRaise) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
     MemoryContext context = CurrentMemoryContext;
     ResourceOwner owner = CurrentResourceOwner;
@@ -34,7 +36,8 @@ pg_noinline ErrorData* attempt(Body&& body) {
     PG_END_TRY();
     MemoryContextSwitchTo(context);
     CurrentResourceOwner = owner;
-    if (error != nullptr && error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+    if (error != nullptr && error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
+        on_cancel == OnCancel::kRaise)
         ReThrowError(error);
     return error;
 }

@@ -15,8 +15,7 @@ struct Sweep {
     Relation rel;
     const RelationFacts* facts;
     const Marker* marker;
-    int64 max_rows;
-    TimestampTz stop_at;
+    SweepBudget budget;
     TimestampTz now;        // what has expired by now is released
     TimestampTz last_until; // position in the order of deadlines
     ItemPointerData last_row;
@@ -53,7 +52,7 @@ Datum sweep(PG_FUNCTION_ARGS) {
             break;
         Oid relid = lfirst_oid(cell);
         SweepResult result = {};
-        ErrorData* error = attempt([&] { result = sweep_table(relid, left, DT_NOEND); });
+        ErrorData* error = attempt([&] { result = sweep_table(relid, {.max_rows = left}); });
         if (error != nullptr)
             strlcpy(result.last_error, error->message, sizeof(result.last_error));
         if (result.last_error[0] != '\0')
@@ -97,10 +96,9 @@ List* marker_tables() {
     return tables;
 }
 
-SweepResult sweep_table(Oid relid, int64 max_rows, TimestampTz stop_at) {
+SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
-    sweep.max_rows = max_rows;
-    sweep.stop_at = stop_at;
+    sweep.budget = budget;
     sweep.last_until = DT_NOBEGIN;
     sweep.result.next_deadline = DT_NOEND;
     if (!ConditionalLockRelationOid(relid, RowExclusiveLock)) {
@@ -231,9 +229,17 @@ int64 release_rows(const Sweep& sweep, const Datum* rows, int count) {
     return released;
 }
 
+// With a timeout of its own a batch that hangs, in a user's trigger for one, fails like any other:
+// nobody else cancels a background worker. Without one a cancel ends the whole call.
 ErrorData* release_or_error(Sweep* sweep, const Datum* rows, int count) {
+    int timeout = sweep->budget.statement_timeout;
     int64 released = 0;
-    ErrorData* error = attempt([&] { released = release_rows(*sweep, rows, count); });
+    if (timeout > 0)
+        enable_timeout_after(STATEMENT_TIMEOUT, timeout);
+    ErrorData* error = attempt([&] { released = release_rows(*sweep, rows, count); },
+                               timeout > 0 ? OnCancel::kReturn : OnCancel::kRaise);
+    if (timeout > 0)
+        disable_timeout(STATEMENT_TIMEOUT, false);
     if (error == nullptr) {
         sweep->result.released += released;
         sweep->result.skipped += count - released;
@@ -241,12 +247,13 @@ ErrorData* release_or_error(Sweep* sweep, const Datum* rows, int count) {
     return error;
 }
 
-bool is_late(const Sweep& sweep) { return GetCurrentTimestamp() >= sweep.stop_at; }
+bool is_late(const Sweep& sweep) { return GetCurrentTimestamp() >= sweep.budget.stop_at; }
 
+// The first row is tried however late it is, so that every call gets somewhere.
 void release_one_by_one(Sweep* sweep, const Batch& batch) {
     for (int i = 0; i < batch.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        if (is_late(*sweep)) {
+        if (i > 0 && is_late(*sweep)) {
             sweep->result.unfinished = true;
             return;
         }
@@ -279,29 +286,40 @@ void find_next_deadline(Sweep* sweep) {
     });
 }
 
+// A batch is done when fewer rows were due than asked for.
+bool release_batch(Sweep* sweep, int64 limit) {
+    Batch batch = next_due(sweep, limit);
+    if (batch.count > 0 && release_or_error(sweep, batch.rows, batch.count) != nullptr)
+        release_one_by_one(sweep, batch);
+    return batch.count < limit;
+}
+
+int64 rows_left(const Sweep& sweep, int64 limit) {
+    if (sweep.budget.max_rows == 0)
+        return limit;
+    return Min(limit, sweep.budget.max_rows - sweep.result.released);
+}
+
 void sweep_rows(Sweep* sweep) {
+    constexpr int64 kFirstBatch = 16;
+    constexpr TimestampTz kQuick = 100 * 1000; // microseconds
     sweep->now = GetCurrentTimestamp();
     ItemPointerSet(&sweep->last_row, 0, 0);
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "interlock sweep batch",
                                                   ALLOCSET_DEFAULT_SIZES);
-    for (;;) {
+    int64 size = Min(kFirstBatch, static_cast<int64>(sweep_batch));
+    for (bool done = false; !done && !sweep->result.unfinished;) {
         CHECK_FOR_INTERRUPTS();
-        int64 limit = sweep_batch;
-        if (sweep->max_rows > 0)
-            limit = Min(limit, sweep->max_rows - sweep->result.released);
-        if (limit <= 0 || is_late(*sweep)) {
+        int64 limit = rows_left(*sweep, size);
+        TimestampTz start = GetCurrentTimestamp();
+        if (limit <= 0 || start >= sweep->budget.stop_at) {
             sweep->result.unfinished = true;
             break;
         }
-        bool last = in_context(scratch, [&] {
-            Batch batch = next_due(sweep, limit);
-            if (batch.count > 0 && release_or_error(sweep, batch.rows, batch.count) != nullptr)
-                release_one_by_one(sweep, batch);
-            return batch.count < limit;
-        });
+        done = in_context(scratch, [&] { return release_batch(sweep, limit); });
         MemoryContextReset(scratch);
-        if (last || sweep->result.unfinished)
-            break;
+        if (GetCurrentTimestamp() - start < kQuick)
+            size = Min(size * 2, static_cast<int64>(sweep_batch));
     }
     MemoryContextDelete(scratch);
     find_next_deadline(sweep);

@@ -19,13 +19,20 @@ struct SweepResult {
     char last_error[256];
 };
 
+// How much one call may do.
+struct SweepBudget {
+    int64 max_rows = 0;             // 0: no limit
+    TimestampTz stop_at = DT_NOEND; // no batch is begun after it
+    int statement_timeout = 0; // milliseconds for a batch or row, then it counts as failed; 0: none
+};
+
 // Releases the table's expired markers in the order of their deadlines, in batches of one
-// subtransaction each; a batch that fails is done again row by row, so that a bad row holds up
-// nobody. Stops at `stop_at` or after max_rows (0: no limit) and then says `unfinished`. Rows and
-// tables that are locked are skipped.
+// subtransaction each, small ones first and larger ones while they are quick; a batch that fails is
+// done again row by row, so that a bad row holds up nobody. Says `unfinished` when the budget ended
+// it. Rows and tables that are locked are skipped.
 //
 // Acts as the table's owner in a security-restricted operation with search_path pg_catalog,
 // pg_temp: the table's triggers run, and never with more rights than their owner has.
-SweepResult sweep_table(Oid relid, int64 max_rows, TimestampTz stop_at);
+SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 
 } // namespace interlock
