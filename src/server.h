@@ -25,6 +25,7 @@ extern "C" {
 #include <access/relation.h>
 #include <access/table.h>
 #include <access/tupconvert.h>
+#include <access/twophase.h>
 #include <access/xact.h>
 #include <access/xlog.h>
 #include <catalog/catalog.h>
@@ -47,6 +48,7 @@ extern "C" {
 #include <catalog/pg_trigger.h>
 #include <catalog/pg_type.h>
 #include <commands/async.h>
+#include <commands/dbcommands.h>
 #include <commands/defrem.h>
 #include <commands/extension.h>
 #include <commands/sequence.h>

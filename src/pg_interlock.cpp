@@ -1,0 +1,27 @@
+// The module: what the server finds and runs when it loads the library.
+
+#include "marker.h"
+#include "plan.h"
+#include "relation.h"
+#include "sweeper.h"
+#include "sweeper_state.h"
+
+extern "C" {
+
+INTERLOCK_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+void _PG_init(void) {
+    using namespace interlock;
+    define_marker_settings();
+    define_sweeper_settings();
+    MarkGUCPrefixReserved("interlock");
+    initialize_relation_cache();
+    initialize_plan_cache();
+    if (process_shared_preload_libraries_in_progress) {
+        request_sweeper_memory();
+        register_sweeper();
+    }
+}
+}

@@ -1,0 +1,301 @@
+#include "sweeper.h"
+
+#include "scope.h"
+#include "sweeper_state.h"
+
+using namespace interlock;
+
+// ---- settings
+// ------------------------------------------------------------------------------------
+
+namespace interlock {
+
+// Whether expired markers are released by themselves. Off: they still count as free, and sweep()
+// releases them by hand. Read again at a reload of the configuration.
+bool sweeper_enabled = true;
+
+// How many workers may run at once, in all databases together. Each takes one of
+// max_worker_processes for about as long as it has something to release.
+int sweeper_workers = 2;
+
+// How many rows are released in one subtransaction. Smaller batches hold row locks for a shorter
+// time.
+int sweep_batch = 1000;
+
+// How often a database that was written to is looked at for markers that came without their
+// trigger: by a restore or by logical replication. A database that nobody writes to is left alone.
+// Zero: never.
+int sweeper_rescan = 60;
+
+void define_sweeper_settings() {
+    DefineCustomBoolVariable("interlock.sweeper", "Releases expired markers in the background.",
+                             nullptr, &sweeper_enabled, true, PGC_SIGHUP, 0, nullptr, nullptr,
+                             nullptr);
+    DefineCustomIntVariable("interlock.sweeper_workers",
+                            "How many databases are swept at the same time.", nullptr,
+                            &sweeper_workers, 2, 1, 64, PGC_SIGHUP, 0, nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("interlock.sweep_batch", "How many rows are released in one go.",
+                            nullptr, &sweep_batch, 1000, 1, 100000, PGC_SIGHUP, 0, nullptr, nullptr,
+                            nullptr);
+    DefineCustomIntVariable("interlock.sweeper_rescan",
+                            "How often written databases are searched for markers that came "
+                            "without their trigger.",
+                            "Zero turns it off.", &sweeper_rescan, 60, 0, 86400, PGC_SIGHUP,
+                            GUC_UNIT_S, nullptr, nullptr, nullptr);
+}
+
+void register_sweeper() {
+    BackgroundWorker worker = {};
+    strlcpy(worker.bgw_name, "pg_interlock launcher", BGW_MAXLEN);
+    strlcpy(worker.bgw_type, "pg_interlock launcher", BGW_MAXLEN);
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished; // on a standby: at its promotion
+    worker.bgw_restart_time = 5;
+    strlcpy(worker.bgw_library_name, "pg_interlock", BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, "sweeper_launcher_main", BGW_MAXLEN);
+    RegisterBackgroundWorker(&worker);
+}
+
+} // namespace interlock
+
+// ---- the launcher
+// --------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int kMaxWorkers = 64;
+constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
+constexpr TimestampTz kRetry = USECS_PER_SEC; // after a worker that could not start or was killed
+constexpr TimestampTz kStartGap = USECS_PER_SEC / 2; // between two workers in one database
+
+struct RunningWorker {
+    Oid database;
+    BackgroundWorkerHandle* handle;
+};
+
+struct Launcher {
+    RunningWorker workers[kMaxWorkers];
+    int worker_count;
+    TimestampTz next_scan;
+    TimestampTz next_rescan;
+    TimestampTz no_start_before; // after the server had no slot for a worker
+    bool out_of_slots;
+};
+
+void forget_former_workers();
+void scan_databases(Launcher* launcher);
+void reap_workers(Launcher* launcher);
+void start_workers(Launcher* launcher);
+long wait_time(const Launcher& launcher);
+
+} // namespace
+
+extern "C" {
+
+PGDLLEXPORT void sweeper_launcher_main(Datum argument);
+
+void sweeper_launcher_main(Datum) {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    pgstat_report_appname("pg_interlock launcher");
+    publish_launcher();
+    forget_former_workers();
+
+    uint32 wait_event = named_wait_event("PgInterlockLauncher");
+    Launcher launcher = {};
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending) {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+        }
+        reap_workers(&launcher);
+        scan_databases(&launcher);
+        start_workers(&launcher);
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                        wait_time(launcher), wait_event);
+        ResetLatch(MyLatch);
+    }
+}
+}
+
+namespace {
+
+// A launcher that was restarted has no handles of its predecessor's workers. They end by
+// themselves, and two in one database do not disturb each other.
+void forget_former_workers() {
+    with_entries([](DatabaseEntry* entry) {
+        if (entry->running)
+            entry->next_deadline = 0;
+        entry->running = false;
+        return true;
+    });
+}
+
+// A database as pg_database has it.
+void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
+    constexpr int kInvalidDatabase = -2; // left behind by an interrupted DROP DATABASE
+    PgStat_StatDBEntry* statistics = rescan ? pgstat_fetch_stat_dbentry(form->oid) : nullptr;
+    int64 rows = statistics != nullptr ? rows_written(statistics) : -1;
+    bool connectable =
+        form->datallowconn && !form->datistemplate && form->datconnlimit != kInvalidDatabase;
+    with_entry(form->oid, [&](DatabaseEntry* entry) {
+        if (!entry->scanned)
+            lower_deadline(entry, now);
+        else if (rows >= 0 && rows != entry->rows_written && entry->has_extension)
+            lower_deadline(entry, now);
+        if (rows >= 0)
+            entry->rows_written = rows;
+        entry->scanned = true;
+        entry->connectable = connectable;
+    });
+}
+
+void forget_dropped_databases(List* present) {
+    with_entries([&](DatabaseEntry* entry) {
+        return entry->running || list_member_oid(present, entry->database);
+    });
+}
+
+bool has_unknown_database() {
+    bool unknown = false;
+    with_entries([&](DatabaseEntry* entry) {
+        unknown = unknown || !entry->scanned;
+        return true;
+    });
+    return unknown;
+}
+
+// Schedules a look at every database that is new, which at the start are all, and at those that
+// were written to since the last time.
+void scan_databases(Launcher* launcher) {
+    TimestampTz now = GetCurrentTimestamp();
+    if (now < launcher->next_scan && !has_unknown_database())
+        return;
+    bool rescan = sweeper_rescan > 0 && now >= launcher->next_rescan;
+    StartTransactionCommand();
+    Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
+    List* present = NIL;
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));) {
+        auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
+        present = lappend_oid(present, form->oid);
+        note_database(form, now, rescan);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    forget_dropped_databases(present);
+    CommitTransactionCommand();
+
+    launcher->next_scan = now + kScanInterval;
+    if (rescan || launcher->next_rescan == 0)
+        launcher->next_rescan = now + sweeper_rescan * USECS_PER_SEC;
+    if (sweeper_rescan > 0)
+        launcher->next_scan = Min(launcher->next_scan, launcher->next_rescan);
+}
+
+void reap_workers(Launcher* launcher) {
+    for (int i = 0; i < launcher->worker_count;) {
+        RunningWorker* worker = &launcher->workers[i];
+        pid_t pid;
+        if (GetBackgroundWorkerPid(worker->handle, &pid) != BGWH_STOPPED) {
+            i++;
+            continue;
+        }
+        with_entry(worker->database, [](DatabaseEntry* entry) {
+            // A worker that came to its end said so; this one was killed, or found no database.
+            if (entry->running)
+                lower_deadline(entry, GetCurrentTimestamp() + kRetry);
+            entry->running = false;
+        });
+        pfree(worker->handle);
+        *worker = launcher->workers[--launcher->worker_count];
+    }
+}
+
+bool start_worker(Launcher* launcher, Oid database) {
+    BackgroundWorker worker = {};
+    snprintf(worker.bgw_name, BGW_MAXLEN, "pg_interlock sweeper of database %u", database);
+    strlcpy(worker.bgw_type, "pg_interlock sweeper", BGW_MAXLEN);
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    strlcpy(worker.bgw_library_name, "pg_interlock", BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, "sweeper_worker_main", BGW_MAXLEN);
+    worker.bgw_main_arg = ObjectIdGetDatum(database);
+    worker.bgw_notify_pid = MyProcPid; // our latch is set when it starts and when it ends
+    RunningWorker* running = &launcher->workers[launcher->worker_count];
+    running->database = database;
+    bool started = in_context(TopMemoryContext, [&] {
+        return RegisterDynamicBackgroundWorker(&worker, &running->handle);
+    });
+    if (started)
+        launcher->worker_count++;
+    return started;
+}
+
+// The database whose deadline passed first, InvalidOid if none is due. Marks it as running.
+Oid next_due_database() {
+    TimestampTz now = GetCurrentTimestamp();
+    Oid due = InvalidOid;
+    TimestampTz earliest = now;
+    with_entries([&](DatabaseEntry* entry) {
+        bool ready = !entry->running && entry->connectable && now >= entry->started_at + kStartGap;
+        if (ready && entry->next_deadline <= earliest) {
+            due = entry->database;
+            earliest = entry->next_deadline;
+        }
+        return true;
+    });
+    return due;
+}
+
+// Says once that there is no slot, and once that there is again.
+void note_slots(Launcher* launcher, bool out_of_slots) {
+    if (out_of_slots && !launcher->out_of_slots)
+        ereport(LOG,
+                (errmsg("pg_interlock: no background worker slot is free, expired markers wait"),
+                 errhint("You may need to increase max_worker_processes.")));
+    else if (!out_of_slots && launcher->out_of_slots)
+        ereport(LOG, (errmsg("pg_interlock: background worker slots are free again")));
+    launcher->out_of_slots = out_of_slots;
+}
+
+void start_workers(Launcher* launcher) {
+    if (!sweeper_enabled || GetCurrentTimestamp() < launcher->no_start_before)
+        return;
+    while (launcher->worker_count < Min(sweeper_workers, kMaxWorkers)) {
+        Oid database = next_due_database();
+        if (!OidIsValid(database))
+            return;
+        with_entry(database, [](DatabaseEntry* entry) {
+            entry->running = true;
+            entry->started_at = GetCurrentTimestamp();
+        });
+        bool started = start_worker(launcher, database);
+        note_slots(launcher, !started);
+        if (started)
+            continue;
+        with_entry(database, [](DatabaseEntry* entry) { entry->running = false; });
+        launcher->no_start_before = GetCurrentTimestamp() + kRetry;
+        return;
+    }
+}
+
+// Milliseconds until something is due. Ends of workers and new deadlines set the latch.
+long wait_time(const Launcher& launcher) {
+    TimestampTz next = launcher.next_scan;
+    bool may_start = sweeper_enabled && launcher.worker_count < Min(sweeper_workers, kMaxWorkers);
+    with_entries([&](DatabaseEntry* entry) {
+        if (may_start && !entry->running && entry->connectable)
+            next = Min(next, Max(entry->next_deadline, entry->started_at + kStartGap));
+        return true;
+    });
+    if (may_start)
+        next = Max(next, launcher.no_start_before);
+    return TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next);
+}
+
+} // namespace

@@ -1,0 +1,239 @@
+// A worker of the sweeper: connects to one database, releases what has expired there, says when to
+// come again, and ends. It stays for about a second at most, so that it never holds up DROP
+// DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
+
+#include "scope.h"
+#include "sweep.h"
+#include "sweeper.h"
+#include "sweeper_state.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr TimestampTz kLongestRun = USECS_PER_SEC;
+constexpr int kLongestBatch = 2000; // milliseconds
+constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
+constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
+
+// What a run finds out.
+struct Run {
+    TimestampTz deadline; // the one it is for
+    TimestampTz start;
+    TimestampTz next_deadline;
+    bool has_extension;
+    int64 released;
+    int64 failed;
+    char last_error[kErrorBytes];
+};
+
+void set_up_session();
+Run begin_run();
+void sweep_database(Run* run);
+void end_run(const Run& run);
+
+} // namespace
+
+extern "C" {
+
+PGDLLEXPORT void sweeper_worker_main(Datum argument);
+
+void sweeper_worker_main(Datum argument) {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid, 0);
+    if (RecoveryInProgress() || IsBinaryUpgrade)
+        return;
+    set_up_session();
+    Run run = begin_run();
+    sweep_database(&run);
+    end_run(run);
+    pgstat_report_stat(true);
+}
+}
+
+namespace {
+
+void set_up_session() {
+    // Whatever the database or the server sets for its users must not stop or bend a release. A
+    // release that a crash undoes is done again: no need to wait for the disk.
+    constexpr const char* settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
+                                           {"statement_timeout", "0"},
+                                           {"lock_timeout", "0"},
+                                           {"idle_in_transaction_session_timeout", "0"},
+                                           {"default_transaction_isolation", "read committed"},
+                                           {"default_transaction_read_only", "off"},
+                                           {"default_transaction_deferrable", "off"},
+                                           {"synchronous_commit", "off"}};
+    for (auto& setting : settings)
+        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+    pgstat_report_appname("pg_interlock sweeper");
+}
+
+// The deadline is taken away before the rows are looked at: one that is reported from now on is
+// kept.
+Run begin_run() {
+    Run run = {};
+    run.start = GetCurrentTimestamp();
+    run.next_deadline = DT_NOEND;
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        run.deadline = entry->next_deadline;
+        entry->next_deadline = DT_NOEND;
+    });
+    return run;
+}
+
+void end_run(const Run& run) {
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        entry->running = false;
+        entry->has_extension = run.has_extension;
+        lower_deadline(entry, run.next_deadline);
+        if (!run.has_extension)
+            return;
+        entry->runs++;
+        entry->released += run.released;
+        entry->failed += run.failed;
+        entry->last_run = run.start;
+        if (!TIMESTAMP_NOT_FINITE(run.deadline) && run.deadline > 0) {
+            entry->lag = Max(run.start - run.deadline, 0);
+            entry->max_lag = Max(entry->max_lag, entry->lag);
+        }
+        strlcpy(entry->last_error, run.last_error, kErrorBytes);
+    });
+}
+
+// Runs body() in a transaction of its own; an error is reported to the log and returned in
+// `message`.
+template <typename Body>
+pg_noinline bool in_transaction(char* message, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    volatile bool well = true;
+    MemoryContext context = CurrentMemoryContext;
+    PG_TRY();
+    {
+        SetCurrentStatementStartTimestamp();
+        StartTransactionCommand();
+        PushActiveSnapshot(GetTransactionSnapshot());
+        body();
+        PopActiveSnapshot();
+        CommitTransactionCommand();
+    }
+    PG_CATCH();
+    {
+        well = false;
+        MemoryContextSwitchTo(context);
+        ErrorData* error = CopyErrorData();
+        EmitErrorReport();
+        FlushErrorState();
+        strlcpy(message, error->message, kErrorBytes);
+        FreeErrorData(error);
+        AbortCurrentTransaction();
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(context);
+    return well;
+}
+
+struct Tables {
+    Oid* oids;
+    int count;
+};
+
+// The extension and its tables. In a database without it there is nothing to do, and nothing to
+// come for.
+Tables find_tables(Run* run) {
+    Tables tables = {};
+    char message[kErrorBytes] = "";
+    MemoryContext context = CurrentMemoryContext;
+    bool found = in_transaction(message, [&] {
+        run->has_extension = OidIsValid(get_extension_oid("pg_interlock", true));
+        if (!run->has_extension)
+            return;
+        List* list = marker_tables();
+        tables.oids =
+            static_cast<Oid*>(MemoryContextAlloc(context, sizeof(Oid) * (list_length(list) + 1)));
+        ListCell* cell;
+        foreach (cell, list)
+            tables.oids[tables.count++] = lfirst_oid(cell);
+    });
+    if (!found) {
+        strlcpy(run->last_error, message, kErrorBytes);
+        run->next_deadline = run->start + kRetryFailed;
+    }
+    return tables;
+}
+
+void run_sql(const char* command) {
+    with_spi([&] { SPI_execute(command, false, 0); });
+}
+
+// A deferred trigger would fire when nobody guards it any more, so the server refuses to queue one
+// in a restricted operation: here they fire at once.
+SweepResult sweep_one(Oid table, TimestampTz stop_at) {
+    run_sql("SET CONSTRAINTS ALL IMMEDIATE");
+    return sweep_table(table, {.stop_at = stop_at, .statement_timeout = kLongestBatch});
+}
+
+void note_result(Run* run, Oid table, const SweepResult& result) {
+    TimestampTz now = GetCurrentTimestamp();
+    run->released += result.released;
+    run->failed += result.failed;
+    TimestampTz next = result.next_deadline;
+    if (result.unfinished)
+        next = now;
+    if (result.skipped > 0)
+        next = Min(next, now + kRetryLocked);
+    if (result.failed > 0) {
+        next = Min(next, now + kRetryFailed);
+        snprintf(run->last_error, kErrorBytes, "table %u: %s", table, result.last_error);
+    }
+    run->next_deadline = Min(run->next_deadline, next);
+}
+
+// Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
+// reports them: keep looking while there is one.
+bool has_prepared_transactions() {
+    bool found = false;
+    with_spi([&] {
+        SPI_execute(
+            "SELECT FROM pg_catalog.pg_prepared_xacts WHERE database OPERATOR(pg_catalog.=) "
+            "pg_catalog.current_database()",
+            true, 1);
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
+void sweep_database(Run* run) {
+    pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
+    Tables tables = find_tables(run);
+    TimestampTz stop_at = run->start + kLongestRun;
+    for (int i = 0; i < tables.count; i++) {
+        if (GetCurrentTimestamp() >= stop_at) {
+            run->next_deadline = 0; // the tables not reached are due now
+            break;
+        }
+        SweepResult result = {};
+        char message[kErrorBytes] = "";
+        char activity[64];
+        snprintf(activity, sizeof(activity), "sweeping table %u", tables.oids[i]);
+        pgstat_report_activity(STATE_RUNNING, activity);
+        if (in_transaction(message, [&] { result = sweep_one(tables.oids[i], stop_at); })) {
+            note_result(run, tables.oids[i], result);
+            continue;
+        }
+        snprintf(run->last_error, kErrorBytes, "table %u: %s", tables.oids[i], message);
+        run->failed++;
+        run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
+    }
+    char message[kErrorBytes] = "";
+    bool look_again = false;
+    if (tables.count > 0 && max_prepared_xacts > 0)
+        in_transaction(message, [&] { look_again = has_prepared_transactions(); });
+    if (look_again)
+        run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryLocked);
+    pgstat_report_activity(STATE_IDLE, nullptr);
+}
+
+} // namespace
