@@ -27,6 +27,7 @@ void add_missing_columns(Oid relid, const char* table, const Request& request);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 void create_marker_trigger(const char* table, const Request& request);
+void report_open_markers(const char* table, const Request& request);
 void drop_sweep_index(Oid relid);
 
 } // namespace
@@ -50,8 +51,8 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
         date_open_markers(table, request);
         create_sweep_index(relid, table, request);
         create_marker_trigger(table, request);
+        report_open_markers(table, request);
     });
-    note_deadline(GetCurrentTimestamp()); // markers that are there already have deadlines now
     PG_RETURN_VOID();
 }
 
@@ -243,6 +244,16 @@ void create_marker_trigger(const char* table, const Request& request) {
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
     appendStringInfoChar(&text, ')');
     run_command(text.data);
+}
+
+void report_open_markers(const char* table, const Request& request) {
+    run_command(psprintf("SELECT pg_catalog.min(%s) FROM %s WHERE %s OPERATOR(pg_catalog.=) 1",
+                         quote_identifier(request.columns[kUntil]), table,
+                         quote_identifier(request.columns[kStatus])));
+    bool is_null;
+    Datum earliest = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    if (!is_null)
+        note_deadline(DatumGetTimestampTz(earliest));
 }
 
 // Both settings are of class "internal": only this module sets them, always for a transaction or a
