@@ -118,11 +118,11 @@ Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
         key.values[0] = from_text(facts->keys[0], to_text(value, type));
         return key;
     }
-    if (type != TEXTOID)
+    char* json = type == TEXTOID ? TextDatumGetCString(value) : nullptr;
+    if (json == nullptr || json[strspn(json, " \t\r\n")] != '{')
         refuse_shape(rel, facts);
-    return from_json(
-        rel, facts,
-        DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(TextDatumGetCString(value)))));
+    return from_json(rel, facts,
+                     DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json))));
 }
 
 Key key_argument(const Arguments& arguments, int n, Relation rel, const RelationFacts* facts) {
@@ -146,6 +146,8 @@ Datum key_to_jsonb(const RelationFacts* facts, const Key& key) {
 }
 
 char* key_to_text(const RelationFacts* facts, const Key& key) {
+    if (facts->key_count == 0)
+        return nullptr;
     Jsonb* json = DatumGetJsonbP(key_to_jsonb(facts, key));
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }

@@ -19,7 +19,7 @@ Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type);
 class Arguments;
 Key key_argument(const Arguments& arguments, int n, Relation rel, const RelationFacts* facts);
 
-// {"column": value, ...} as jsonb, and as text.
+// {"column": value, ...} as jsonb, and as text (null for a table without a key).
 Datum key_to_jsonb(const RelationFacts* facts, const Key& key);
 char* key_to_text(const RelationFacts* facts, const Key& key);
 

@@ -42,6 +42,8 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
+    const Marker* present = facts_of(rel)->marker;
+    refuse_partition(rel, present != nullptr && present->is_clone);
     check_columns(rel, request);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
@@ -63,6 +65,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
     if (facts_of(rel)->marker == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
+    refuse_partition(rel, facts_of(rel)->marker->is_clone);
     char* table = qualified_name(rel);
     close_table(rel);
 
@@ -318,6 +321,7 @@ Marker* load_marker(TupleDesc columns, const Trigger* trigger) {
     constexpr int kFirstColumn = 3;
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
     marker->enabled = trigger->tgenabled;
+    marker->is_clone = trigger->tgisclone;
     marker->usable = trigger->tgnargs == kFirstColumn + kMarkerRoles;
     if (!marker->usable)
         return marker;
@@ -415,10 +419,10 @@ Datum marker_time(const MarkerColumn& column, TimestampTz time) {
     return TimestampTzGetDatum(time);
 }
 
-void notify_row_lock(Relation rel, const RelationFacts* facts, const Key* key, const char* event,
+void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, const char* event,
                      const char* holder) {
     constexpr int kLongestPayload = 7900; // the server refuses 8000
-    const char* key_json = key != nullptr ? key_to_text(facts, *key) : nullptr;
+    const char* key_json = key_to_text(facts, key);
     char* payload = json_object({{"table", qualified_name(rel)},
                                  {"key", nullptr, key_json},
                                  {"event", event},

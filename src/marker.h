@@ -32,7 +32,8 @@ struct Marker {
     int64 timeout; // microseconds
     bool enforce;
     bool notify;
-    bool usable; // every column is there
+    bool usable;   // every column is there
+    bool is_clone; // the trigger belongs to the partitioned parent
     char enabled;
 };
 
@@ -79,7 +80,7 @@ int64 duration_argument(const Interval* interval, const char* name);
 void define_marker_settings();
 
 // {table, key, event, holder} on channel interlock_row_lock at commit.
-void notify_row_lock(Relation rel, const RelationFacts* facts, const Key* key, const char* event,
+void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, const char* event,
                      const char* holder);
 
 } // namespace interlock

@@ -86,9 +86,7 @@ const char* time_text(TimestampTz time) {
 
 [[noreturn]] void refuse_write(const Write& write) {
     const MarkerState& marker = write.before;
-    const char* key = nullptr;
-    if (write.facts->key_count > 0)
-        key = key_to_text(write.facts, key_of_tuple(write.facts, write.old_row));
+    const char* key = key_to_text(write.facts, key_of_tuple(write.facts, write.old_row));
     ereport(
         ERROR,
         (errcode(kRowBeingEdited),
@@ -223,12 +221,8 @@ HeapTuple settle_marker(const Write& write) {
 void announce(const Write& write, const char* event, const char* holder) {
     if (!write.marker->notify)
         return;
-    if (write.facts->key_count == 0) {
-        notify_row_lock(write.rel, write.facts, nullptr, event, holder);
-        return;
-    }
     Key key = key_of_tuple(write.facts, write.new_row != nullptr ? write.new_row : write.old_row);
-    notify_row_lock(write.rel, write.facts, &key, event, holder);
+    notify_row_lock(write.rel, write.facts, key, event, holder);
 }
 
 } // namespace

@@ -244,9 +244,9 @@ Relation open_table(Oid relid, LOCKMODE mode) {
     if (rel->rd_rel->relkind != RELKIND_RELATION &&
         rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
         refuse_kind(rel);
-    if (IsCatalogRelation(rel) || IsCatalogNamespace(RelationGetNamespace(rel)))
+    if (RelationGetRelid(rel) < FirstNormalObjectId)
         ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" is a system catalog", RelationGetRelationName(rel)),
+                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
                         errhint("Only user tables can be used with pg_interlock.")));
     if (RELATION_IS_OTHER_TEMP(rel))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -324,6 +324,14 @@ bool trigger_calls(const Trigger* trigger, const char* function_name) {
     char* name = get_func_name(trigger->tgfoid);
     return name != nullptr && strcmp(name, function_name) == 0 &&
            get_func_namespace(trigger->tgfoid) == get_namespace_oid("interlock", true);
+}
+
+void refuse_partition(Relation rel, bool is_clone) {
+    if (is_clone)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is a partition and configured with its parent",
+                               RelationGetRelationName(rel)),
+                        errhint("Call the function for the partitioned table.")));
 }
 
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name) {

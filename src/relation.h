@@ -81,6 +81,9 @@ bool trigger_fires(char enabled);
 // Whether the trigger calls interlock.<name>.
 bool trigger_calls(const Trigger* trigger, const char* function_name);
 
+// Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
+void refuse_partition(Relation rel, bool is_clone);
+
 // The call of a BEFORE ROW trigger function; raises 39P01 when it is called in any other way.
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name);
 

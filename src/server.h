@@ -24,11 +24,11 @@ extern "C" {
 #include <access/nbtree.h>
 #include <access/relation.h>
 #include <access/table.h>
+#include <access/transam.h>
 #include <access/tupconvert.h>
 #include <access/twophase.h>
 #include <access/xact.h>
 #include <access/xlog.h>
-#include <catalog/catalog.h>
 #include <catalog/dependency.h>
 #include <catalog/indexing.h>
 #include <catalog/namespace.h>

@@ -59,7 +59,8 @@ Datum sweep(PG_FUNCTION_ARGS) {
             ereport(WARNING, (errmsg("could not release every expired marker of \"%s\"",
                                      get_rel_name(relid)),
                               errdetail("%s", result.last_error)));
-        left -= result.released;
+        if (limited)
+            left -= result.released;
         if (result.released == 0)
             continue;
         Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(result.released)};

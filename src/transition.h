@@ -22,11 +22,32 @@ struct StateMachine {
     FmgrInfo output;
     Jsonb* transitions; // {"from": ["to", ...]}, states as the column's type prints them
     Jsonb* initial;     // ["state", ...] or null
-    char enabled;
+    bool is_clone;      // the trigger belongs to the partitioned parent
 };
 
 void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine);
 
-bool is_allowed(const StateMachine* machine, const char* from, const char* to);
+// The machine of a state column, or the only one of the table when no column is named. Raises 55000
+// when there is none or its column is gone, 22023 when there are several to choose from.
+const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column);
+const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
+
+[[noreturn]] void raise_no_transitions(Relation rel, const char* column);
+
+// Whether a new row may have the state, and whether a row may go from one to the other. Null is no
+// state.
+bool may_start(const StateMachine* machine, const char* state);
+bool may_move(const StateMachine* machine, const char* from, const char* to);
+
+// Raises IL002. Without a key the row is a new one.
+[[noreturn]] void raise_not_allowed(Relation rel, const RelationFacts* facts,
+                                    const StateMachine* machine, const Key* key, const char* from,
+                                    const char* to);
+
+// A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
+char* canonical_state(Oid type, int32 typmod, char* state);
+
+// The state in a value of the column; null for null.
+const char* state_text(const StateMachine* machine, Datum value, bool is_null);
 
 } // namespace interlock

@@ -66,6 +66,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
     if (versioning == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
+    refuse_partition(rel, versioning->is_clone);
     Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
     char* table = qualified_name(rel);
     close_table(rel);
@@ -96,6 +97,8 @@ Request read_request(const Arguments& arguments) {
 }
 
 void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
+    if (facts->versioning != nullptr)
+        refuse_partition(rel, facts->versioning->is_clone);
     if (facts->versioning == nullptr ||
         strcmp(NameStr(facts->versioning->name), request.column) == 0)
         return;
@@ -195,7 +198,7 @@ bool token_kind_of(Oid type, TokenKind* kind) {
 Versioning* load_versioning(TupleDesc columns, const Trigger* trigger) {
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
     namestrcpy(&versioning->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
-    versioning->trigger = trigger->tgoid;
+    versioning->is_clone = trigger->tgisclone;
     versioning->enabled = trigger->tgenabled;
     AttrNumber column = find_attribute(columns, NameStr(versioning->name));
     if (column != InvalidAttrNumber) {

@@ -26,7 +26,7 @@ struct Versioning {
     bool has_ignored;
     Bitmapset* ignored; // attribute numbers
     char enabled;       // tgenabled
-    Oid trigger;
+    bool is_clone;      // the trigger belongs to the partitioned parent
 };
 
 Versioning* load_versioning(TupleDesc columns, const Trigger* trigger);

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "plan.h"
 #include "scope.h"
+#include "subtransaction.h"
 #include "version.h"
 
 namespace interlock {
@@ -31,22 +32,17 @@ Oid relation_owner(Oid relid) {
     return owner;
 }
 
-// Writers need no privilege on the sequence: only the extension reads and moves it, as its owner.
 int64 read_floor(Oid sequence) {
-    int64 floor = 0;
-    as_user(relation_owner(sequence), SECURITY_LOCAL_USERID_CHANGE, [&] {
-        LOCAL_FCINFO(call, 1);
-        FmgrInfo last_value;
-        fmgr_info(F_PG_SEQUENCE_LAST_VALUE, &last_value);
-        InitFunctionCallInfoData(*call, &last_value, 1, InvalidOid, nullptr, nullptr);
-        call->args[0].value = ObjectIdGetDatum(sequence);
-        call->args[0].isnull = false;
-        Datum value = FunctionCallInvoke(call);
-        floor = call->isnull ? 0 : DatumGetInt64(value);
-    });
-    return floor;
+    LOCAL_FCINFO(call, 1);
+    FmgrInfo last_value;
+    fmgr_info(F_PG_SEQUENCE_LAST_VALUE, &last_value);
+    InitFunctionCallInfoData(*call, &last_value, 1, InvalidOid, nullptr, nullptr);
+    call->args[0] = {ObjectIdGetDatum(sequence), false};
+    Datum value = FunctionCallInvoke(call);
+    return call->isnull ? 0 : DatumGetInt64(value);
 }
 
+// Everybody may read a floor; only the extension moves it, as the table's owner.
 void raise_floor(Oid sequence, int64 version) {
     if (version <= read_floor(sequence))
         return;
@@ -57,20 +53,6 @@ void raise_floor(Oid sequence, int64 version) {
             DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(version));
         });
     UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
-}
-
-// Anybody may call first_version, and it reads as the owner: so only floors are read.
-bool is_floor(Oid sequence) {
-    Oid table;
-    int32 column;
-    if (get_rel_relkind(sequence) != RELKIND_SEQUENCE ||
-        !sequenceIsOwned(sequence, DEPENDENCY_AUTO, &table, &column))
-        return false;
-    Relation rel = open_table(table, AccessShareLock);
-    const Versioning* versioning = facts_of(rel)->versioning;
-    bool is_version_column = versioning != nullptr && versioning->column == column;
-    table_close(rel, AccessShareLock);
-    return is_version_column;
 }
 
 char* sequence_name(Oid sequence) {
@@ -117,6 +99,8 @@ void create_floor(Oid relid, const char* column) {
     const char* table = table_name(relid);
     const char* quoted = quote_identifier(column);
     run_command(psprintf("CREATE SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
+    run_command(
+        psprintf("GRANT SELECT ON SEQUENCE %s TO PUBLIC", sequence)); // the default reads it
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
                          table, quoted, quote_literal_cstr(sequence)));
 }
@@ -124,7 +108,11 @@ void create_floor(Oid relid, const char* column) {
 void drop_floor(Oid relid, const char* column, Oid sequence) {
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", table_name(relid),
                          quote_identifier(column)));
-    run_command(psprintf("DROP SEQUENCE %s", sequence_name(sequence)));
+    char* drop = psprintf("DROP SEQUENCE %s", sequence_name(sequence));
+    ErrorData* error = attempt([&] { run_command(drop); });
+    // A partition that was detached meanwhile keeps its default and so the sequence.
+    if (error != nullptr && error->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST)
+        ReThrowError(error);
 }
 
 } // namespace interlock
@@ -137,10 +125,6 @@ PG_FUNCTION_INFO_V1(first_version);
 Datum first_version(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Oid sequence = DatumGetObjectId(arguments.required(0, "floor"));
-    if (!is_floor(sequence))
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("argument \"floor\" is not the sequence of a versioned table"),
-                        errhint("Only the default of a version column calls this function.")));
     int64 floor = read_floor(sequence);
     if (floor == PG_INT64_MAX)
         ereport(ERROR,

@@ -46,8 +46,10 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
         CHECK_FOR_INTERRUPTS();
         RowLock lock = attempts++ == 0 ? RowLock::kNone : RowLock::kNoKeyUpdate;
         StoredRow row = read_row(rel, facts, key, columns, lock);
-        if (!row.found)
-            return report(fcinfo, outcome_name(Outcome::kNotFound), versioning, false, 0, attempts);
+        if (!row.found) {
+            outcome = outcome_name(Outcome::kNotFound);
+            break;
+        }
         token = stored_token(row, versioning);
         Jsonb* json = run_transform(&transform, stored_row_to_jsonb(row));
         if (json == nullptr || (JB_ROOT_IS_OBJECT(json) && JB_ROOT_COUNT(json) == 0)) {

@@ -79,9 +79,7 @@ bool is_housekeeping(const TriggerData* trigger, const Versioning* versioning) {
     Relation rel = trigger->tg_relation;
     const RelationFacts* facts = facts_of(rel);
     char* stored = token_to_json(versioning->kind, old_token);
-    const char* key = facts->key_count > 0
-                          ? key_to_text(facts, key_of_tuple(facts, trigger->tg_trigtuple))
-                          : nullptr;
+    const char* key = key_to_text(facts, key_of_tuple(facts, trigger->tg_trigtuple));
     ereport(
         ERROR,
         (errcode(kVersionConflict),

@@ -1,0 +1,202 @@
+// Declaring transitions: checks what the owner says and keeps it as the arguments of a trigger.
+
+#include "arguments.h"
+#include "plan.h"
+#include "scope.h"
+#include "transition.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerPrefix = "zzz_interlock_transition";
+
+void refuse_clone(Relation rel, const char* name);
+void require_transitions(Relation rel, const char* name);
+void check_state_column(Relation rel, AttrNumber column);
+char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
+char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
+char* trigger_name(const char* column);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(define_transitions);
+PG_FUNCTION_INFO_V1(drop_transitions);
+
+Datum define_transitions(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* name = arguments.name(1, "state_column");
+    Relation rel = open_own_table(arguments.relation(0), ShareRowExclusiveLock);
+    AttrNumber column = column_number(rel, name);
+    refuse_clone(rel, name);
+    check_state_column(rel, column);
+    char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
+    char* initial = canonical_initial(rel, column, arguments, 3);
+    char* command = psprintf(
+        "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION interlock.transition_trigger(%s, %s, %s)",
+        trigger_name(name), qualified_name(rel), quote_literal_cstr(name),
+        quote_literal_cstr(transitions), quote_literal_cstr(initial));
+    close_table(rel);
+    with_spi([&] { run_command(command); });
+    PG_RETURN_VOID();
+}
+
+Datum drop_transitions(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* name = arguments.name(1, "state_column");
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    refuse_clone(rel, name);
+    require_transitions(rel, name);
+    char* command = psprintf("DROP TRIGGER %s ON %s", trigger_name(name), qualified_name(rel));
+    close_table(rel);
+    with_spi([&] { run_command(command); });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+void refuse_clone(Relation rel, const char* name) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int i = 0; i < facts->machine_count; i++)
+        if (strcmp(NameStr(facts->machines[i].name), name) == 0)
+            refuse_partition(rel, facts->machines[i].is_clone);
+}
+
+// Unlike a verb this does not mind that the column is gone: dropping is what helps then.
+void require_transitions(Relation rel, const char* name) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int i = 0; i < facts->machine_count; i++)
+        if (strcmp(NameStr(facts->machines[i].name), name) == 0)
+            return;
+    raise_no_transitions(rel, name);
+}
+
+void check_state_column(Relation rel, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    Oid base = getBaseType(attribute->atttypid);
+    bool fits = base == INT2OID || base == INT4OID || base == INT8OID ||
+                TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
+    if (!fits)
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table \"%s\" cannot be a state: its type is %s",
+                               NameStr(attribute->attname), RelationGetRelationName(rel),
+                               format_type_be(attribute->atttypid)),
+                        errhint("Use a text, integer or enum column.")));
+    if (attribute->attgenerated != '\0')
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("generated column \"%s\" of table \"%s\" cannot be a state",
+                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+}
+
+[[noreturn]] void refuse_transitions() {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("transitions must be a jsonb object of arrays of states"),
+         errhint(
+             "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.")));
+}
+
+JsonbValue json_string(char* text) {
+    JsonbValue value;
+    value.type = jbvString;
+    value.val.string.val = text;
+    value.val.string.len = strlen(text);
+    return value;
+}
+
+// States may be written as JSON strings or numbers.
+char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    char* text;
+    if (value.type == jbvString)
+        text = pnstrdup(value.val.string.val, value.val.string.len);
+    else if (value.type == jbvNumeric)
+        text =
+            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+    else
+        refuse_transitions();
+    return canonical_state(attribute->atttypid, attribute->atttypmod, text);
+}
+
+// Reads the transitions and writes them again with every state as the column's type prints it; a
+// state that the type does not know (no label of the enum, no number) is the type's own error.
+char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
+    if (!JB_ROOT_IS_OBJECT(transitions))
+        refuse_transitions();
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
+    JsonbValue value;
+    JsonbValue* result = nullptr;
+    bool in_array = false;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;) {
+        switch (token) {
+        case WJB_KEY: {
+            JsonbValue from = json_string(state_of_json(rel, column, value));
+            pushJsonbValue(&state, WJB_KEY, &from);
+            break;
+        }
+        case WJB_BEGIN_ARRAY:
+        case WJB_END_ARRAY:
+            if (in_array == (token == WJB_BEGIN_ARRAY))
+                refuse_transitions();
+            in_array = !in_array;
+            pushJsonbValue(&state, token, nullptr);
+            break;
+        case WJB_ELEM: {
+            JsonbValue to = json_string(state_of_json(rel, column, value));
+            pushJsonbValue(&state, WJB_ELEM, &to);
+            break;
+        }
+        case WJB_VALUE:
+            refuse_transitions();
+        case WJB_BEGIN_OBJECT:
+            if (in_array)
+                refuse_transitions();
+            break;
+        case WJB_END_OBJECT:
+            result = pushJsonbValue(&state, WJB_END_OBJECT, nullptr);
+            break;
+        default:
+            break;
+        }
+    }
+    Jsonb* json = JsonbValueToJsonb(result);
+    return JsonbToCString(nullptr, &json->root, VARSIZE(json));
+}
+
+// The initial states as a JSON array, or an empty string when every state is.
+char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n) {
+    if (arguments.is_null(n))
+        return pstrdup("");
+    Datum* states;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(arguments.value(n)), TEXTOID, -1, false, TYPALIGN_INT,
+                      &states, &nulls, &count);
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("argument \"initial\" must not contain nulls")));
+        JsonbValue value = json_string(canonical_state(attribute->atttypid, attribute->atttypmod,
+                                                       TextDatumGetCString(states[i])));
+        pushJsonbValue(&state, WJB_ELEM, &value);
+    }
+    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return JsonbToCString(nullptr, &json->root, VARSIZE(json));
+}
+
+// One trigger for each state column, named after it.
+char* trigger_name(const char* column) {
+    return pstrdup(quote_identifier(makeObjectName(kTriggerPrefix, column, nullptr)));
+}
+
+} // namespace

@@ -1,0 +1,155 @@
+#include "error.h"
+#include "transition.h"
+
+namespace interlock {
+
+namespace {
+
+Jsonb* targets_of(const StateMachine* machine, const char* from) {
+    JsonbValue value;
+    if (getKeyJsonValueFromContainer(&machine->transitions->root, from, strlen(from), &value) ==
+        nullptr)
+        return nullptr;
+    return JsonbValueToJsonb(&value);
+}
+
+bool contains_state(Jsonb* array, const char* state) {
+    JsonbValue wanted;
+    wanted.type = jbvString;
+    wanted.val.string.val = const_cast<char*>(state);
+    wanted.val.string.len = strlen(state);
+    return findJsonbValueFromContainer(&array->root, JB_FARRAY, &wanted) != nullptr;
+}
+
+bool is_declared(const StateMachine* machine, const char* state) {
+    if (targets_of(machine, state) != nullptr)
+        return true;
+    JsonbIterator* iterator = JsonbIteratorInit(&machine->transitions->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
+        if (token == WJB_ELEM && static_cast<size_t>(value.val.string.len) == strlen(state) &&
+            memcmp(value.val.string.val, state, value.val.string.len) == 0)
+            return true;
+    return false;
+}
+
+const char* allowed_json(const StateMachine* machine, const char* from) {
+    Jsonb* allowed = from != nullptr ? targets_of(machine, from) : machine->initial;
+    return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
+}
+
+Jsonb* parse_argument(const Trigger* trigger, int n) {
+    if (n >= trigger->tgnargs || trigger->tgargs[n][0] == '\0')
+        return nullptr;
+    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(trigger->tgargs[n])));
+}
+
+} // namespace
+
+void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine) {
+    namestrcpy(&machine->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    machine->is_clone = trigger->tgisclone;
+    machine->transitions = parse_argument(trigger, 1);
+    machine->initial = parse_argument(trigger, 2);
+    machine->column = find_attribute(columns, NameStr(machine->name));
+    if (machine->transitions == nullptr)
+        machine->column = InvalidAttrNumber;
+    if (machine->column == InvalidAttrNumber)
+        return;
+    machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
+    machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(machine->type, &output, &is_varlena);
+    fmgr_info_cxt(output, &machine->output, CurrentMemoryContext);
+}
+
+bool may_start(const StateMachine* machine, const char* state) {
+    if (machine->initial == nullptr)
+        return true;
+    return state != nullptr && contains_state(machine->initial, state);
+}
+
+bool may_move(const StateMachine* machine, const char* from, const char* to) {
+    if (to == nullptr)
+        return false;
+    if (from == nullptr)
+        return machine->initial != nullptr ? contains_state(machine->initial, to)
+                                           : is_declared(machine, to);
+    Jsonb* targets = targets_of(machine, from);
+    return targets != nullptr && contains_state(targets, to);
+}
+
+const char* state_text(const StateMachine* machine, Datum value, bool is_null) {
+    return is_null ? nullptr : OutputFunctionCall(const_cast<FmgrInfo*>(&machine->output), value);
+}
+
+// A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
+char* canonical_state(Oid type, int32 typmod, char* state) {
+    Oid input, parameter, output;
+    bool is_varlena;
+    getTypeInputInfo(type, &input, &parameter);
+    getTypeOutputInfo(type, &output, &is_varlena);
+    return OidOutputFunctionCall(output, OidInputFunctionCall(input, state, parameter, typmod));
+}
+
+const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
+    if (machine->column == InvalidAttrNumber)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("state column \"%s\" of table \"%s\" is gone", NameStr(machine->name),
+                    RelationGetRelationName(rel)),
+             errhint("Call interlock.drop_transitions, then interlock.define_transitions with the "
+                     "column's present name.")));
+    return machine;
+}
+
+void raise_no_transitions(Relation rel, const char* column) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    column != nullptr
+                        ? errmsg("column \"%s\" of table \"%s\" has no transitions", column,
+                                 RelationGetRelationName(rel))
+                        : errmsg("table \"%s\" has no transitions", RelationGetRelationName(rel)),
+                    errhint("Its owner can call interlock.define_transitions.")));
+}
+
+const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column) {
+    if (column == nullptr && facts->machine_count > 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("table \"%s\" has transitions on several columns",
+                               RelationGetRelationName(rel)),
+                        errhint("Name the column with state_column.")));
+    for (int i = 0; i < facts->machine_count; i++)
+        if (column == nullptr || strcmp(NameStr(facts->machines[i].name), column) == 0)
+            return usable_machine(rel, &facts->machines[i]);
+    raise_no_transitions(rel, column);
+}
+
+void raise_not_allowed(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+                       const Key* key, const char* from, const char* to) {
+    auto shown = [](const char* state) {
+        return state != nullptr ? psprintf("\"%s\"", state) : "null";
+    };
+    const char* column = NameStr(machine->name);
+    const char* table = RelationGetRelationName(rel);
+    char* detail =
+        json_object({{"table", qualified_name(rel)},
+                     {"key", nullptr, key != nullptr ? key_to_text(facts, *key) : nullptr},
+                     {"column", column},
+                     {"from", from},
+                     {"to", to},
+                     {"allowed", nullptr, allowed_json(machine, from)}});
+    ereport(
+        ERROR,
+        (errcode(kTransitionNotAllowed),
+         key != nullptr
+             ? errmsg("\"%s\" in table \"%s\" cannot go from %s to %s", column, table, shown(from),
+                      shown(to))
+             : errmsg("\"%s\" of a new row in table \"%s\" cannot be %s", column, table, shown(to)),
+         errdetail_internal("%s", detail),
+         errhint("The table's owner declares what may follow with interlock.define_transitions.")));
+}
+
+} // namespace interlock
