@@ -16,16 +16,14 @@ struct Sweep {
     const RelationFacts* facts;
     const Marker* marker;
     SweepBudget budget;
-    TimestampTz now;        // what has expired by now is released
-    TimestampTz last_until; // position in the order of deadlines
-    ItemPointerData last_row;
+    TimestampTz now; // what has expired by now is released
     SweepResult result;
 };
 
-// Some expired rows.
+// Some expired rows, in the order of their deadlines.
 struct Batch {
     int count;
-    Datum* rows; // tid
+    SweepPosition* rows;
 };
 
 void sweep_rows(Sweep* sweep);
@@ -100,8 +98,7 @@ List* marker_tables() {
 SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
-    sweep.last_until = DT_NOBEGIN;
-    sweep.result.next_deadline = DT_NOEND;
+    sweep.result.reached = budget.from;
     if (!ConditionalLockRelationOid(relid, RowExclusiveLock)) {
         sweep.result.skipped = 1;
         return sweep.result;
@@ -152,56 +149,54 @@ Batch next_due(Sweep* sweep, int64 limit) {
                                   [&](Statement* statement) { write_due(statement, *sweep); });
         Parameters parameters(4);
         parameters.add(TimestampTzGetDatum(sweep->now));
-        parameters.add(TimestampTzGetDatum(sweep->last_until));
-        parameters.add(PointerGetDatum(&sweep->last_row));
+        parameters.add(TimestampTzGetDatum(sweep->result.reached.until));
+        parameters.add(PointerGetDatum(&sweep->result.reached.row));
         parameters.add(Int64GetDatum(limit));
         batch.count = static_cast<int>(run_plan(plan, parameters));
-        in_context(caller, [&] {
-            batch.rows = static_cast<Datum*>(palloc(sizeof(Datum) * (batch.count + 1)));
-            for (int i = 0; i < batch.count; i++) {
-                HeapTuple tuple = SPI_tuptable->vals[i];
-                bool is_null;
-                Datum row = SPI_getbinval(tuple, SPI_tuptable->tupdesc, 1, &is_null);
-                batch.rows[i] = datumCopy(row, false, sizeof(ItemPointerData));
-                sweep->last_until =
-                    DatumGetTimestampTz(SPI_getbinval(tuple, SPI_tuptable->tupdesc, 2, &is_null));
-                sweep->last_row = *reinterpret_cast<ItemPointer>(DatumGetPointer(row));
-            }
-            return 0;
-        });
+        batch.rows = static_cast<SweepPosition*>(
+            MemoryContextAlloc(caller, sizeof(SweepPosition) * (batch.count + 1)));
+        for (int i = 0; i < batch.count; i++) {
+            HeapTuple tuple = SPI_tuptable->vals[i];
+            TupleDesc columns = SPI_tuptable->tupdesc;
+            bool is_null;
+            Datum row = SPI_getbinval(tuple, columns, 1, &is_null);
+            batch.rows[i].row = *reinterpret_cast<ItemPointer>(DatumGetPointer(row));
+            batch.rows[i].until = DatumGetTimestampTz(SPI_getbinval(tuple, columns, 2, &is_null));
+        }
     });
     return batch;
 }
 
-Datum tid_array(const Datum* rows, int count) {
-    return PointerGetDatum(construct_array(const_cast<Datum*>(rows), count, TIDOID,
-                                           sizeof(ItemPointerData), false, TYPALIGN_SHORT));
+Datum tid_array(const SweepPosition* rows, int count) {
+    auto* tids = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        tids[i] = PointerGetDatum(&rows[i].row);
+    return PointerGetDatum(
+        construct_array(tids, count, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 }
 
-// Locks those of the rows that are still expired and that nobody else has locked.
-Batch lock_rows(const Sweep& sweep, const Datum* rows, int count) {
-    Batch locked = {};
+// Locks those of the rows that are still expired and that nobody else has locked: an array of tid.
+Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     SPIPlanPtr plan =
         plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepLock}, [&](Statement* statement) {
             statement->add(
-                "SELECT t.ctid FROM ONLY %s t WHERE t.ctid OPERATOR(pg_catalog.=) ANY ($%d) ",
+                "WITH due AS (SELECT t.ctid FROM ONLY %s t WHERE t.ctid OPERATOR(pg_catalog.=) ANY "
+                "($%d) ",
                 qualified_name(sweep.rel), statement->parameter(get_array_type(TIDOID)));
             statement->add(
                 "AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.<=) $%d "
-                "FOR NO KEY UPDATE SKIP LOCKED",
+                "FOR NO KEY UPDATE SKIP LOCKED) "
+                "SELECT pg_catalog.array_agg(due.ctid) FROM due",
                 quoted(sweep.marker, kStatus), quoted(sweep.marker, kUntil),
                 statement->parameter(TIMESTAMPTZOID));
         });
     Parameters parameters(2);
     parameters.add(tid_array(rows, count));
     parameters.add(TimestampTzGetDatum(sweep.now));
-    locked.count = static_cast<int>(run_plan(plan, parameters));
-    locked.rows = static_cast<Datum*>(palloc(sizeof(Datum) * (locked.count + 1)));
-    for (int i = 0; i < locked.count; i++) {
-        bool is_null;
-        locked.rows[i] = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
-    }
-    return locked;
+    run_plan(plan, parameters);
+    bool is_null;
+    Datum locked = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    return is_null ? 0 : locked;
 }
 
 // The columns are cleared here as well as by the trigger, which may be disabled.
@@ -215,16 +210,16 @@ void write_release(Statement* statement, const Sweep& sweep) {
                    statement->parameter(get_array_type(TIDOID)));
 }
 
-int64 release_rows(const Sweep& sweep, const Datum* rows, int count) {
+int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     int64 released = 0;
     with_spi([&] {
-        Batch locked = lock_rows(sweep, rows, count);
-        if (locked.count == 0)
+        Datum locked = lock_rows(sweep, rows, count);
+        if (locked == 0)
             return;
         SPIPlanPtr plan = plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepRelease},
                                   [&](Statement* statement) { write_release(statement, sweep); });
         Parameters parameters(1);
-        parameters.add(tid_array(locked.rows, locked.count));
+        parameters.add(locked);
         released = static_cast<int64>(run_plan(plan, parameters));
     });
     return released;
@@ -232,7 +227,7 @@ int64 release_rows(const Sweep& sweep, const Datum* rows, int count) {
 
 // With a timeout of its own a batch that hangs, in a user's trigger for one, fails like any other:
 // nobody else cancels a background worker. Without one a cancel ends the whole call.
-ErrorData* release_or_error(Sweep* sweep, const Datum* rows, int count) {
+ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) {
     int timeout = sweep->budget.statement_timeout;
     int64 released = 0;
     if (timeout > 0)
@@ -244,6 +239,7 @@ ErrorData* release_or_error(Sweep* sweep, const Datum* rows, int count) {
     if (error == nullptr) {
         sweep->result.released += released;
         sweep->result.skipped += count - released;
+        sweep->result.reached = rows[count - 1];
     }
     return error;
 }
@@ -261,6 +257,7 @@ void release_one_by_one(Sweep* sweep, const Batch& batch) {
         ErrorData* error = release_or_error(sweep, &batch.rows[i], 1);
         if (error == nullptr)
             continue;
+        sweep->result.reached = batch.rows[i];
         sweep->result.failed++;
         strlcpy(sweep->result.last_error, error->message, sizeof(sweep->result.last_error));
     }
@@ -305,7 +302,6 @@ void sweep_rows(Sweep* sweep) {
     constexpr int64 kFirstBatch = 16;
     constexpr TimestampTz kQuick = 100 * 1000; // microseconds
     sweep->now = GetCurrentTimestamp();
-    ItemPointerSet(&sweep->last_row, 0, 0);
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "interlock sweep batch",
                                                   ALLOCSET_DEFAULT_SIZES);
     int64 size = Min(kFirstBatch, static_cast<int64>(sweep_batch));

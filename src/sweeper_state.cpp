@@ -113,7 +113,7 @@ DatabaseEntry* find_or_make_entry(Oid database) {
     auto* entry =
         static_cast<DatabaseEntry*>(hash_search(databases, &database, HASH_ENTER_NULL, &found));
     if (entry != nullptr && !found) {
-        memset(entry, 0, sizeof(*entry));
+        *entry = {};
         entry->database = database;
         entry->next_deadline = DT_NOEND;
     }

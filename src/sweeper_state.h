@@ -7,7 +7,7 @@
 // once.
 #pragma once
 
-#include "server.h"
+#include "sweep.h"
 
 namespace interlock {
 
@@ -22,6 +22,8 @@ struct DatabaseEntry {
     bool running;              // a worker was started and has not been seen to end
     TimestampTz next_deadline; // when to look; DT_NOEND: never
     TimestampTz started_at;    // the last start of a worker
+    Oid unfinished_table;      // where the last run had to stop, InvalidOid if it did not
+    SweepPosition reached;     // and what it had tried there
     int64 rows_written;        // the database's statistics at the last look
     int64 runs;
     int64 released;

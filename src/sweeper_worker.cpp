@@ -12,7 +12,7 @@ using namespace interlock;
 namespace {
 
 constexpr TimestampTz kLongestRun = USECS_PER_SEC;
-constexpr int kLongestBatch = 2000; // milliseconds
+constexpr int kLongestBatch = 1000; // milliseconds
 constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
 constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
 
@@ -25,6 +25,10 @@ struct Run {
     int64 released;
     int64 failed;
     char last_error[kErrorBytes];
+    Oid resume_table; // where the run before had to stop, and what it had tried
+    SweepPosition resume_from;
+    Oid unfinished_table; // where this one had to
+    SweepPosition reached;
 };
 
 void set_up_session();
@@ -76,9 +80,12 @@ void set_up_session() {
 Run begin_run() {
     Run run = {};
     run.start = GetCurrentTimestamp();
+    run.has_extension = true;
     run.next_deadline = DT_NOEND;
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         run.deadline = entry->next_deadline;
+        run.resume_table = entry->unfinished_table;
+        run.resume_from = entry->reached;
         entry->next_deadline = DT_NOEND;
     });
     return run;
@@ -89,6 +96,8 @@ void end_run(const Run& run) {
         entry->running = false;
         entry->has_extension = run.has_extension;
         lower_deadline(entry, run.next_deadline);
+        entry->unfinished_table = run.unfinished_table;
+        entry->reached = run.reached;
         if (!run.has_extension)
             return;
         entry->runs++;
@@ -164,15 +173,32 @@ Tables find_tables(Run* run) {
     return tables;
 }
 
+// The tables behind the one that the run before had to stop in come first, so that a table that
+// takes all the time there is does not keep the others from their turn.
+void rotate(Tables* tables, Oid last) {
+    auto* rotated = static_cast<Oid*>(palloc(sizeof(Oid) * (tables->count + 1)));
+    int count = 0;
+    for (int i = 0; i < tables->count; i++)
+        if (tables->oids[i] > last)
+            rotated[count++] = tables->oids[i];
+    for (int i = 0; i < tables->count; i++)
+        if (tables->oids[i] <= last)
+            rotated[count++] = tables->oids[i];
+    tables->oids = rotated;
+}
+
 void run_sql(const char* command) {
     with_spi([&] { SPI_execute(command, false, 0); });
 }
 
 // A deferred trigger would fire when nobody guards it any more, so the server refuses to queue one
 // in a restricted operation: here they fire at once.
-SweepResult sweep_one(Oid table, TimestampTz stop_at) {
+SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
     run_sql("SET CONSTRAINTS ALL IMMEDIATE");
-    return sweep_table(table, {.stop_at = stop_at, .statement_timeout = kLongestBatch});
+    SweepBudget budget = {.stop_at = stop_at, .statement_timeout = kLongestBatch};
+    if (table == run.resume_table)
+        budget.from = run.resume_from;
+    return sweep_table(table, budget);
 }
 
 void note_result(Run* run, Oid table, const SweepResult& result) {
@@ -180,14 +206,19 @@ void note_result(Run* run, Oid table, const SweepResult& result) {
     run->released += result.released;
     run->failed += result.failed;
     TimestampTz next = result.next_deadline;
-    if (result.unfinished)
+    if (result.unfinished) {
         next = now;
+        run->unfinished_table = table;
+        run->reached = result.reached;
+    }
     if (result.skipped > 0)
         next = Min(next, now + kRetryLocked);
-    if (result.failed > 0) {
+    // What an earlier run tried in vain before the place where this one went on is tried again as
+    // well.
+    if (result.failed > 0 || table == run->resume_table)
         next = Min(next, now + kRetryFailed);
+    if (result.failed > 0)
         snprintf(run->last_error, kErrorBytes, "table %u: %s", table, result.last_error);
-    }
     run->next_deadline = Min(run->next_deadline, next);
 }
 
@@ -208,10 +239,13 @@ bool has_prepared_transactions() {
 void sweep_database(Run* run) {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     Tables tables = find_tables(run);
+    rotate(&tables, run->resume_table);
     TimestampTz stop_at = run->start + kLongestRun;
     for (int i = 0; i < tables.count; i++) {
         if (GetCurrentTimestamp() >= stop_at) {
-            run->next_deadline = 0; // the tables not reached are due now
+            run->next_deadline = run->start; // the tables not reached are due now
+            if (i > 0 && !OidIsValid(run->unfinished_table))
+                run->unfinished_table = tables.oids[i - 1];
             break;
         }
         SweepResult result = {};
@@ -219,7 +253,7 @@ void sweep_database(Run* run) {
         char activity[64];
         snprintf(activity, sizeof(activity), "sweeping table %u", tables.oids[i]);
         pgstat_report_activity(STATE_RUNNING, activity);
-        if (in_transaction(message, [&] { result = sweep_one(tables.oids[i], stop_at); })) {
+        if (in_transaction(message, [&] { result = sweep_one(*run, tables.oids[i], stop_at); })) {
             note_result(run, tables.oids[i], result);
             continue;
         }

@@ -1,0 +1,71 @@
+# pg_dump and restore into new oids: versions, their floor, transitions and markers go with the tables.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\ninterlock.sweeper_rescan = 1");
+$node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE source');
+$node->safe_psql('source', q(
+    CREATE EXTENSION pg_interlock;
+    CREATE TABLE doc (id int PRIMARY KEY, body text, seen timestamptz);
+    SELECT interlock.enable_versioning('doc', ignore_columns => '{seen}');
+    SELECT interlock.enable_marker('doc', '1 hour', notify => true);
+    INSERT INTO doc VALUES (1, 'a'), (2, 'b'), (3, 'c');
+    UPDATE doc SET body = body || '!' WHERE id = 3;
+    UPDATE doc SET body = body || '!' WHERE id = 3;
+    DELETE FROM doc WHERE id = 3;
+    CREATE TABLE orders (id int PRIMARY KEY, status text);
+    SELECT interlock.define_transitions('orders', 'status', '{"new": ["paid"], "paid": ["it''s \"sent\""]}', '{new}');
+    INSERT INTO orders VALUES (1, 'new'); UPDATE orders SET status = 'paid';
+    CREATE TABLE part (id int, region text, body text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+    CREATE TABLE part_eu PARTITION OF part FOR VALUES IN ('eu');
+    SELECT interlock.enable_versioning('part');
+    INSERT INTO part VALUES (1, 'eu', 'x'); UPDATE part SET body = 'y';
+    SELECT interlock.lock_row('doc', 1, 'anna', '1 hour', 'over the dump');
+    SELECT interlock.lock_row('doc', 2, 'bert');
+    SELECT interlock.force_unlock_row('doc', 2, 'for the audit');
+    SELECT interlock.lock_row('doc', 2, 'bert', '1 s');));
+
+my $dump = $node->basedir . '/source.dump';
+$node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, $node->connstr('source') ], 'pg_dump');
+# Another database, with other oids
+$node->safe_psql('postgres', 'CREATE DATABASE target');
+$node->safe_psql('target', 'CREATE TABLE shift_the_oids (id int); DROP TABLE shift_the_oids;');
+$node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('target'), $dump ], 'pg_restore');
+
+is($node->safe_psql('target', 'SELECT id, version, lock_by FROM doc ORDER BY id'), "1|1|anna\n2|1|bert", 'rows, versions and markers');
+is($node->safe_psql('target', "SELECT (interlock.row_lock('doc', 1)).holder, (interlock.row_lock('doc', 1)).reason"),
+    'anna|over the dump', 'the marker still holds');
+my ($ret, $out, $err) = $node->psql('target', "UPDATE doc SET body = 'stolen' WHERE id = 1");
+like($err, qr/being edited by "anna"/, 'and is enforced');
+ok($node->poll_query_until('target', 'SELECT lock_status = 0 FROM doc WHERE id = 2'), 'the sweeper finds a restored marker');
+is($node->safe_psql('target', "SELECT interlock.versioned_update('doc', 2, 1, '{\"body\": \"new\"}')"), 2, 'versions move on');
+is($node->safe_psql('target', "UPDATE doc SET seen = now() WHERE id = 2 RETURNING version"), 2, 'ignored columns are ignored still');
+is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'OCC-9: the floor came along');
+($ret, $out, $err) = $node->psql('target', "UPDATE orders SET status = 'new'");
+like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
+is($node->safe_psql('target', q(SELECT outcome FROM interlock.try_transition('orders', 1, 'paid', 'it''s "sent"'))), 'transitioned', 'and allowed');
+is($node->safe_psql('target', "UPDATE part_eu SET body = 'z' RETURNING version"), 3, 'partitions are versioned');
+is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
+is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
+is($node->safe_psql('target', 'SELECT count(*) FROM interlock.check_versioning()'), 0, 'nothing is off');
+
+# C11, OCC-6: a subscriber is not protected by its own trigger, and is told
+$node->safe_psql('target', 'CREATE SUBSCRIPTION sub CONNECTION \'dbname=nowhere\' PUBLICATION p WITH (connect = false)');
+$node->safe_psql('target', q(
+    INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
+    SELECT oid, 'doc'::regclass, 'r' FROM pg_subscription;), extra_params => [ '-c', 'SET allow_system_table_mods = on' ]);
+is($node->safe_psql('target', "SELECT rel FROM interlock.check_versioning() WHERE finding ~ 'subscription'"), 'doc', 'C11: a subscription is noticed');
+
+# Dropped with the extension, nothing is left behind that stops a writer
+$node->safe_psql('source', 'DROP EXTENSION pg_interlock CASCADE');
+$node->safe_psql('source', "UPDATE doc SET body = 'free', version = 77");
+is($node->safe_psql('source', "SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock'"), 0, 'the schema is gone');
+$node->stop;
+done_testing();
