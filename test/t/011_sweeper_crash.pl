@@ -8,7 +8,7 @@ use Test::More;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
 $primary->init(allows_streaming => 1);
-$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
+$primary->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\nrestart_after_crash = on");
 $primary->start;
 $primary->safe_psql('postgres', q(
     CREATE EXTENSION pg_interlock;
