@@ -1,0 +1,34 @@
+# The examples of the README print what the README says.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
+$node->start;
+
+my $text = slurp_file('README.md');
+my $examples = 0;
+# A block of SQL, and the output that may follow it: that of its last statement.
+while ($text =~ /^```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?/msg)
+{
+    my ($sql, $expected) = ($1, $2);
+    my $printed = '';
+    IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr('postgres') ], '<', \$sql, '>', \$printed, '2>', \$printed);
+    if (defined $expected)
+    {
+        $examples++;
+        is(substr($printed, -length $expected), $expected, "example $examples");
+    }
+    else
+    {
+        unlike($printed, qr/ERROR/, 'an example without output runs');
+    }
+}
+cmp_ok($examples, '>=', 8, 'there are examples');
+$node->stop;
+done_testing();
