@@ -396,6 +396,7 @@ CREATE TABLE interlock.row_lock_audit (
     reason text NOT NULL);
 COMMENT ON TABLE interlock.row_lock_audit IS
 'Every use of force_unlock_row: when, by whom, on which row, who held it, and why.';
+COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit_id_seq', '');
 

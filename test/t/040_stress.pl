@@ -1,0 +1,55 @@
+# Eight clients for some seconds, and what must be true of the data afterwards. The same loads without the
+# extension break it: that shows that the checks can fail.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $seconds = $ENV{STRESS_SECONDS} || 3;
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\nfsync = off");
+$node->start;
+
+# Runs a load of script/load on fresh tables, with the extension set up by $sql if that is given.
+sub load_on
+{
+    my ($setup, $load, $sql) = @_;
+    $node->safe_psql('postgres', 'DROP DATABASE IF EXISTS stress');
+    $node->safe_psql('postgres', 'CREATE DATABASE stress');
+    $node->safe_psql('stress', slurp_file("script/load/$setup.sql"));
+    $node->safe_psql('stress', "CREATE EXTENSION pg_interlock; $sql") if $sql;
+    $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', $seconds, '-f', "script/load/$load.load", 'stress' ], "load $load");
+}
+
+my $lost = 'SELECT (SELECT count(*) FROM saved) - (SELECT sum(n) FROM config)';
+load_on('config', 'config_without');
+cmp_ok($node->safe_psql('stress', $lost), '>', 0, 'without: saves are lost');
+load_on('config', 'config_counter', "SELECT interlock.enable_versioning('config')");
+is($node->safe_psql('stress', $lost), 0, 'with a counter: none');
+is($node->safe_psql('stress', 'SELECT count(*) FROM config WHERE version <> n + 1'), 0, 'every save moved the version by one');
+load_on('config', 'config_time', "SELECT interlock.enable_versioning('config', 'updated_time')");
+is($node->safe_psql('stress', $lost), 0, 'with updated_time: none');
+
+my $twice = 'SELECT count(*) FROM (SELECT id FROM redeemed GROUP BY id HAVING count(*) > 1) t';
+load_on('coupons', 'coupons_without');
+cmp_ok($node->safe_psql('stress', $twice), '>', 0, 'without: coupons are redeemed twice');
+load_on('coupons', 'coupons_with', q(SELECT interlock.define_transitions('coupon', 'status', '{"unused": ["redeemed"]}')));
+is($node->safe_psql('stress', $twice), 0, 'with: never');
+
+$twice = 'SELECT count(*) FROM (SELECT seat FROM ticket GROUP BY seat HAVING count(*) > 1) t';
+load_on('seats', 'seats_without');
+cmp_ok($node->safe_psql('stress', $twice), '>', 0, 'without: seats are sold twice');
+load_on('seats', 'seats_with', q(SELECT interlock.define_transitions('seat', 'status', '{"free": ["sold"]}')));
+is($node->safe_psql('stress', $twice), 0, 'with: none');
+is($node->safe_psql('stress', 'SELECT count(*) FROM ticket'), 200, 'and all of them');
+
+load_on('documents', 'documents_without');
+cmp_ok($node->safe_psql('stress', 'SELECT count(*) FROM overwritten'), '>', 0, 'without: edits are written over');
+load_on('documents', 'documents_with', "SELECT interlock.enable_marker('document', '1 s')");
+is($node->safe_psql('stress', 'SELECT count(*) FROM overwritten'), 0, 'with: none');
+ok($node->poll_query_until('stress', 'SELECT count(*) = 0 FROM document WHERE lock_status = 1'), 'and none is stuck');
+$node->stop;
+done_testing();
