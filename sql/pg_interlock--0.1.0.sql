@@ -459,7 +459,7 @@ COMMENT ON FUNCTION interlock.sweeper_status() IS
 CREATE VIEW interlock.sweeper AS SELECT * FROM interlock.sweeper_status();
 GRANT SELECT ON interlock.sweeper TO pg_monitor;
 COMMENT ON VIEW interlock.sweeper IS
-'What the sweeper does, by database: idle, waiting for next_deadline, due or running; markers released and releases that
+'What the sweeper does, by database: off, idle, waiting for next_deadline, due or running; markers released and releases that
 failed since the server started; the last error, null when the last run went well; how late the last and the latest run began.';
 
 CREATE FUNCTION interlock.wake_sweeper() RETURNS void

@@ -77,6 +77,12 @@ bool release_is_forced();
 // A positive duration of at most ten years, in microseconds; raises 22023.
 int64 duration_argument(const Interval* interval, const char* name);
 
+// The tables with markers in this database, a list of Oid in the current context: as they were
+// enabled, in schemas the current user may use; or those that store the rows, partitions instead of
+// their parents.
+enum class MarkerTables { kEnabled, kStored };
+List* marker_tables(MarkerTables which);
+
 void define_marker_settings();
 
 // {table, key, event, holder} on channel interlock_row_lock at commit.

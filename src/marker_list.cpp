@@ -9,7 +9,6 @@ using namespace interlock;
 
 namespace {
 
-List* tables_with_markers();
 bool may_list(Relation rel, const RelationFacts* facts);
 void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output);
 
@@ -22,7 +21,7 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     ListCell* cell;
-    foreach (cell, tables_with_markers()) {
+    foreach (cell, marker_tables(MarkerTables::kEnabled)) {
         Relation rel = try_relation_open(lfirst_oid(cell), AccessShareLock);
         if (rel == nullptr)
             continue; // dropped meanwhile
@@ -36,32 +35,6 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
 }
 
 namespace {
-
-// The tables that were enabled; their partitions are read through them.
-List* tables_with_markers() {
-    List* tables = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        SPI_execute(
-            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t "
-            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
-            "'interlock.marker_trigger()'::pg_catalog.regprocedure "
-            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 "
-            "AND pg_catalog.has_schema_privilege((SELECT c.relnamespace FROM pg_catalog.pg_class c "
-            "WHERE c.oid OPERATOR(pg_catalog.=) t.tgrelid), 'USAGE') ORDER BY 1",
-            true, 0);
-        in_context(caller, [&] {
-            for (uint64 i = 0; i < SPI_processed; i++) {
-                bool is_null;
-                Datum oid =
-                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
-                tables = lappend_oid(tables, DatumGetObjectId(oid));
-            }
-            return 0;
-        });
-    });
-    return tables;
-}
 
 Bitmapset* columns_to_list(const RelationFacts* facts) {
     return bms_union(facts->marker->attnums, facts->key_columns);
@@ -121,3 +94,34 @@ void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output)
 }
 
 } // namespace
+
+namespace interlock {
+
+List* marker_tables(MarkerTables which) {
+    const char* condition = which == MarkerTables::kStored
+                                ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
+                                : "t.tgparentid OPERATOR(pg_catalog.=) 0 AND "
+                                  "pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')";
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        run_command(
+            psprintf("SELECT t.tgrelid FROM pg_catalog.pg_trigger t "
+                     "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
+                     "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+                     "'interlock.marker_trigger()'::pg_catalog.regprocedure AND %s ORDER BY 1",
+                     condition));
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum oid =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                tables = lappend_oid(tables, DatumGetObjectId(oid));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+} // namespace interlock

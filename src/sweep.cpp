@@ -45,7 +45,7 @@ Datum sweep(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     ListCell* cell;
-    foreach (cell, marker_tables()) {
+    foreach (cell, marker_tables(MarkerTables::kStored)) {
         if (limited && left <= 0)
             break;
         Oid relid = lfirst_oid(cell);
@@ -70,30 +70,6 @@ Datum sweep(PG_FUNCTION_ARGS) {
 }
 
 namespace interlock {
-
-List* marker_tables() {
-    List* tables = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        SPI_execute(
-            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t "
-            "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
-            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
-            "'interlock.marker_trigger()'::pg_catalog.regprocedure "
-            "AND c.relkind OPERATOR(pg_catalog.=) 'r' ORDER BY 1",
-            true, 0);
-        in_context(caller, [&] {
-            for (uint64 i = 0; i < SPI_processed; i++) {
-                bool is_null;
-                Datum oid =
-                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
-                tables = lappend_oid(tables, DatumGetObjectId(oid));
-            }
-            return 0;
-        });
-    });
-    return tables;
-}
 
 SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
@@ -230,6 +206,10 @@ int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
 ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) {
     int timeout = sweep->budget.statement_timeout;
     int64 released = 0;
+    bool is_batch = count > 1;
+    if (sweep->budget.before_attempt != nullptr)
+        sweep->budget.before_attempt(RelationGetRelid(sweep->rel),
+                                     is_batch ? sweep->result.reached : rows[0], is_batch);
     if (timeout > 0)
         enable_timeout_after(STATEMENT_TIMEOUT, timeout);
     ErrorData* error = attempt([&] { released = release_rows(*sweep, rows, count); },
@@ -304,7 +284,8 @@ void sweep_rows(Sweep* sweep) {
     sweep->now = GetCurrentTimestamp();
     MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "interlock sweep batch",
                                                   ALLOCSET_DEFAULT_SIZES);
-    int64 size = Min(kFirstBatch, static_cast<int64>(sweep_batch));
+    bool row_by_row = sweep->budget.row_by_row;
+    int64 size = row_by_row ? 1 : Min(kFirstBatch, static_cast<int64>(sweep_batch));
     for (bool done = false; !done && !sweep->result.unfinished;) {
         CHECK_FOR_INTERRUPTS();
         int64 limit = rows_left(*sweep, size);
@@ -315,7 +296,7 @@ void sweep_rows(Sweep* sweep) {
         }
         done = in_context(scratch, [&] { return release_batch(sweep, limit); });
         MemoryContextReset(scratch);
-        if (GetCurrentTimestamp() - start < kQuick)
+        if (!row_by_row && GetCurrentTimestamp() - start < kQuick)
             size = Min(size * 2, static_cast<int64>(sweep_batch));
     }
     MemoryContextDelete(scratch);

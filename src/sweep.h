@@ -6,10 +6,6 @@
 
 namespace interlock {
 
-// The tables of this database whose rows carry markers: ordinary tables, partitions included. A
-// list of Oid in the current context.
-List* marker_tables();
-
 // A place in the order of deadlines: everything up to it has been tried.
 struct SweepPosition {
     TimestampTz until = DT_NOBEGIN;
@@ -26,12 +22,17 @@ struct SweepResult {
     char last_error[256] = "";
 };
 
-// How much one call may do.
+// How much one call may do, and who wants to know how far it is.
 struct SweepBudget {
     int64 max_rows = 0;             // 0: no limit
     TimestampTz stop_at = DT_NOEND; // nothing is begun after it
     int statement_timeout = 0;      // milliseconds for a batch or row, then it has failed; 0: none
+    bool row_by_row = false;        // no batches: one of them has killed the caller before
     SweepPosition from = {};        // what lies before was tried by an earlier call
+
+    // Called before a batch or row is tried with the position that counts as tried should the
+    // caller not survive it, and whether that was a batch.
+    void (*before_attempt)(Oid relid, const SweepPosition& position, bool is_batch) = nullptr;
 };
 
 // Releases the table's expired markers in the order of their deadlines, in batches of one

@@ -206,8 +206,10 @@ void reap_workers(Launcher* launcher) {
         }
         with_entry(worker->database, [](DatabaseEntry* entry) {
             // A worker that came to its end said so; this one was killed, or found no database.
-            if (entry->running)
+            if (entry->running) {
                 lower_deadline(entry, GetCurrentTimestamp() + kRetry);
+                strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
+            }
             entry->running = false;
         });
         pfree(worker->handle);

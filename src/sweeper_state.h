@@ -24,6 +24,7 @@ struct DatabaseEntry {
     TimestampTz started_at;    // the last start of a worker
     Oid unfinished_table;      // where the last run had to stop, InvalidOid if it did not
     SweepPosition reached;     // and what it had tried there
+    bool row_by_row;           // it was in a batch when it was killed
     int64 rows_written;        // the database's statistics at the last look
     int64 runs;
     int64 released;

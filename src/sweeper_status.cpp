@@ -1,5 +1,6 @@
 // What the view interlock.sweeper shows, and waking the sweeper by hand.
 
+#include "sweeper.h"
 #include "sweeper_state.h"
 
 using namespace interlock;
@@ -20,6 +21,8 @@ Datum interval_of(int64 microseconds) {
 const char* state_name(const DatabaseEntry& entry, TimestampTz now) {
     if (entry.running)
         return "running";
+    if (!sweeper_enabled)
+        return "off";
     if (entry.next_deadline == DT_NOEND)
         return "idle";
     return entry.next_deadline <= now ? "due" : "waiting";

@@ -2,6 +2,7 @@
 // come again, and ends. It stays for about a second at most, so that it never holds up DROP
 // DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
 
+#include "marker.h"
 #include "scope.h"
 #include "sweep.h"
 #include "sweeper.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr TimestampTz kLongestRun = USECS_PER_SEC;
 constexpr int kLongestBatch = 1000; // milliseconds
+constexpr int kLongestLife = 3000;  // milliseconds, then even a trigger that catches a cancel ends
 constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
 constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
 
@@ -27,11 +29,13 @@ struct Run {
     char last_error[kErrorBytes];
     Oid resume_table; // where the run before had to stop, and what it had tried
     SweepPosition resume_from;
+    bool row_by_row;
     Oid unfinished_table; // where this one had to
     SweepPosition reached;
 };
 
 void set_up_session();
+void limit_life();
 Run begin_run();
 void sweep_database(Run* run);
 void end_run(const Run& run);
@@ -50,6 +54,7 @@ void sweeper_worker_main(Datum argument) {
     if (RecoveryInProgress() || IsBinaryUpgrade)
         return;
     set_up_session();
+    limit_life();
     Run run = begin_run();
     sweep_database(&run);
     end_run(run);
@@ -75,6 +80,23 @@ void set_up_session() {
     pgstat_report_appname("pg_interlock sweeper");
 }
 
+void end_life() {
+    ProcDiePending = true;
+    InterruptPending = true;
+    SetLatch(MyLatch);
+}
+
+void limit_life() { enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), kLongestLife); }
+
+// Where the next worker goes on if this one does not come to its end.
+void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        entry->unfinished_table = table;
+        entry->reached = position;
+        entry->row_by_row = is_batch;
+    });
+}
+
 // The deadline is taken away before the rows are looked at: one that is reported from now on is
 // kept.
 Run begin_run() {
@@ -86,6 +108,7 @@ Run begin_run() {
         run.deadline = entry->next_deadline;
         run.resume_table = entry->unfinished_table;
         run.resume_from = entry->reached;
+        run.row_by_row = entry->row_by_row;
         entry->next_deadline = DT_NOEND;
     });
     return run;
@@ -98,6 +121,7 @@ void end_run(const Run& run) {
         lower_deadline(entry, run.next_deadline);
         entry->unfinished_table = run.unfinished_table;
         entry->reached = run.reached;
+        entry->row_by_row = false;
         if (!run.has_extension)
             return;
         entry->runs++;
@@ -149,6 +173,20 @@ struct Tables {
     int count;
 };
 
+// A database that has become a template is left as it is, until it is none any more.
+bool is_template_now(Run* run) {
+    HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    bool is_template = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple))->datistemplate;
+    ReleaseSysCache(tuple);
+    if (is_template) {
+        run->next_deadline = run->deadline;
+        with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->connectable = false; });
+    }
+    return is_template;
+}
+
 // The extension and its tables. In a database without it there is nothing to do, and nothing to
 // come for.
 Tables find_tables(Run* run) {
@@ -157,9 +195,9 @@ Tables find_tables(Run* run) {
     MemoryContext context = CurrentMemoryContext;
     bool found = in_transaction(message, [&] {
         run->has_extension = OidIsValid(get_extension_oid("pg_interlock", true));
-        if (!run->has_extension)
+        if (!run->has_extension || is_template_now(run))
             return;
-        List* list = marker_tables();
+        List* list = marker_tables(MarkerTables::kStored);
         tables.oids =
             static_cast<Oid*>(MemoryContextAlloc(context, sizeof(Oid) * (list_length(list) + 1)));
         ListCell* cell;
@@ -195,9 +233,14 @@ void run_sql(const char* command) {
 // in a restricted operation: here they fire at once.
 SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
     run_sql("SET CONSTRAINTS ALL IMMEDIATE");
-    SweepBudget budget = {.stop_at = stop_at, .statement_timeout = kLongestBatch};
-    if (table == run.resume_table)
+    SweepBudget budget;
+    budget.stop_at = stop_at;
+    budget.statement_timeout = kLongestBatch;
+    budget.before_attempt = note_attempt;
+    if (table == run.resume_table) {
         budget.from = run.resume_from;
+        budget.row_by_row = run.row_by_row;
+    }
     return sweep_table(table, budget);
 }
 

@@ -167,6 +167,33 @@ is($node->psql('postgres', 'DROP DATABASE db1'), 0, 'DROP DATABASE while sweepin
 ok($node->poll_query_until('copy', 'SELECT count(*) < 60 FROM page WHERE lock_status = 1'), 'the copy is swept without being told');
 $node->safe_psql('postgres', 'DROP DATABASE copy');
 
+# Even when a trigger catches the cancel: the worker ends, the other rows and the commands get their turn
+$node->safe_psql('postgres', 'CREATE DATABASE stubborn');
+$node->safe_psql('stubborn', 'CREATE EXTENSION pg_interlock');
+make_table('stubborn', 'page', '1 s');
+$node->safe_psql('stubborn', q(
+    CREATE FUNCTION stubborn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        WHILE NEW.lock_status = 0 AND NEW.id = 1 LOOP
+            BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END;
+        END LOOP; RETURN NEW; END $$;
+    CREATE TRIGGER stubborn BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION stubborn();));
+lock_all('stubborn', 'page');
+ok($node->poll_query_until('stubborn', 'SELECT count(*) = 1 FROM page WHERE lock_status = 1'), 'a stubborn row is passed over');
+is($node->psql('postgres', 'CREATE DATABASE copy TEMPLATE stubborn'), 0, 'its database is copied');
+is($node->psql('postgres', 'DROP DATABASE stubborn'), 0, 'and dropped');
+$node->psql('postgres', 'DROP DATABASE copy');
+
+# A template is left alone until it is none any more
+$node->safe_psql('postgres', "CREATE DATABASE templ");
+$node->safe_psql('templ', 'CREATE EXTENSION pg_interlock');
+make_table('templ', 'page', '1 s');
+$node->safe_psql('templ', 'ALTER DATABASE templ IS_TEMPLATE true');
+lock_all('templ', 'page');
+$node->safe_psql('templ', 'SELECT pg_sleep(2.5)');
+is($node->safe_psql('templ', 'SELECT count(*) FROM page WHERE lock_status = 1'), 3, 'a template is left alone');
+$node->safe_psql('templ', 'ALTER DATABASE templ IS_TEMPLATE false');
+wait_released('templ', 'page', 'and swept when it is none any more');
+
 # The extension can be dropped while its rows are being swept, and the drop rolled back
 $node->safe_psql('db2', q(
     INSERT INTO page SELECT g, 'x' FROM generate_series(4, 60) g;
