@@ -45,6 +45,8 @@ void define_sweeper_settings() {
 }
 
 void register_sweeper() {
+    if (IsBinaryUpgrade)
+        return; // nobody may write while pg_upgrade is at work
     BackgroundWorker worker = {};
     strlcpy(worker.bgw_name, "pg_interlock launcher", BGW_MAXLEN);
     strlcpy(worker.bgw_type, "pg_interlock launcher", BGW_MAXLEN);
