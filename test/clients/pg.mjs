@@ -1,0 +1,74 @@
+// What an application on node-pg does: parameters without a type, errors by SQLSTATE, JSON in DETAIL.
+// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+
+import pg from 'pg';
+import assert from 'node:assert/strict';
+
+const client = new pg.Client();
+await client.connect();
+let number = 0;
+
+async function check(name, body) {
+    number++;
+    try {
+        await body();
+        console.log(`ok ${number} - ${name}`);
+    } catch (error) {
+        console.log(`not ok ${number} - ${name}\n# ${error.message.replaceAll('\n', '\n# ')}`);
+        process.exitCode = 1;
+    }
+}
+
+const one = async (sql, ...parameters) => (await client.query(sql, parameters)).rows[0];
+
+await client.query(`
+    CREATE TABLE doc (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), body text, updated_time timestamptz DEFAULT now());
+    SELECT interlock.enable_versioning('doc');
+    SELECT interlock.enable_marker('doc');
+    CREATE TABLE note (id int PRIMARY KEY, body text, updated_time timestamptz NOT NULL DEFAULT now());
+    SELECT interlock.enable_versioning('note', 'updated_time');
+    INSERT INTO note VALUES (1, 'x')`);
+const { id } = await one(`INSERT INTO doc (body) VALUES ('x') RETURNING id`);
+
+await check('an update with parameters without a type', async () => {
+    const { version } = await one('SELECT interlock.versioned_update($1, $2, $3, $4) AS version',
+        'doc', id, 1, { body: 'from node' });
+    assert.equal(version, '2');
+});
+await check('a conflict is reported with the row', async () => {
+    const { outcome, version, current } = await one('SELECT * FROM interlock.try_versioned_update($1, $2, $3, $4)',
+        'doc', id, 1, { body: 'stale' });
+    assert.deepEqual([outcome, version, current.body], ['conflict', '2', 'from node']);
+});
+await check('or raised, with a SQLSTATE and JSON in DETAIL', async () => {
+    await assert.rejects(one('SELECT interlock.versioned_update($1, $2, $3, $4)', 'doc', id, 1, {}), (error) => {
+        assert.equal(error.code, 'IL001');
+        assert.deepEqual(JSON.parse(error.detail), { table: 'public.doc', key: { id }, expected: 1, version: 2 });
+        return true;
+    });
+});
+await check('the UPDATE of an ORM is safe', async () => {
+    const sql = 'UPDATE doc SET body = $1, version = version + 1 WHERE id = $2 AND version = $3';
+    assert.equal((await client.query(sql, ['orm', id, 2])).rowCount, 1);
+    assert.equal((await client.query(sql, ['orm', id, 2])).rowCount, 0);
+});
+await check('a timestamp travels as text, to the microsecond', async () => {
+    const { token } = await one('SELECT updated_time::text AS token FROM note');
+    const { version } = await one('SELECT interlock.versioned_update($1, $2, $3, $4) AS version', 'note', 1, token, { body: 'y' });
+    assert.notEqual(version, token);
+    const next = await one('SELECT outcome FROM interlock.try_versioned_update($1, $2, $3, $4)', 'note', 1, version, { body: 'z' });
+    assert.equal(next.outcome, 'updated');
+});
+await check('a row is locked, refused and saved', async () => {
+    const mine = await one('SELECT * FROM interlock.lock_row($1, $2, $3, $4)', 'doc', id, 'anna', '10 minutes');
+    assert.deepEqual([mine.locked, mine.holder], [true, 'anna']);
+    assert.ok(mine.expires_at > mine.locked_at);
+    const other = await one('SELECT * FROM interlock.lock_row($1, $2, $3)', 'doc', id, 'bert');
+    assert.deepEqual([other.locked, other.holder], [false, 'anna']);
+    await assert.rejects(client.query('DELETE FROM doc WHERE id = $1', [id]), { code: 'IL004' });
+    const { version } = await one('SELECT interlock.save_row($1, $2, $3, $4) AS version', 'doc', id, 'anna', { body: 'saved' });
+    assert.equal(version, '4');
+});
+
+console.log(`1..${number}`);
+await client.end();
