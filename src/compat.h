@@ -61,3 +61,8 @@ inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #else
 #define INTERLOCK_MODULE_MAGIC PG_MODULE_MAGIC
 #endif
+
+// 16 declares what a module defines.
+#if PG_VERSION_NUM < 160000
+extern "C" PGDLLEXPORT void _PG_init(void);
+#endif

@@ -37,6 +37,9 @@ struct Marker {
     char enabled;
 };
 
+// Whether a column of that type can have the role.
+bool fits_role(int role, Oid type);
+
 Marker* load_marker(TupleDesc columns, const Trigger* trigger);
 
 // The table's markers; raises 55000 when a column is gone, and require_marker also when they are

@@ -10,8 +10,6 @@ extern "C" {
 
 INTERLOCK_MODULE_MAGIC;
 
-PGDLLEXPORT void _PG_init(void);
-
 void _PG_init(void) {
     using namespace interlock;
     define_marker_settings();

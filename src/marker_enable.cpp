@@ -1,0 +1,240 @@
+// Enabling and disabling markers: columns, index and trigger.
+
+#include "marker.h"
+
+#include "arguments.h"
+#include "error.h"
+#include "plan.h"
+#include "row.h"
+#include "sweeper_state.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_marker";
+constexpr const char* kIndexSuffix = "interlock_sweep_idx";
+
+// What enable_marker is asked for.
+struct Request {
+    int64 timeout;
+    bool enforce;
+    bool notify;
+    const char* columns[kMarkerRoles];
+};
+
+Request read_request(const Arguments& arguments);
+void check_columns(Relation rel, const Request& request);
+void add_missing_columns(Oid relid, const char* table, const Request& request);
+void date_open_markers(const char* table, const Request& request);
+void create_sweep_index(Oid relid, const char* table, const Request& request);
+void create_marker_trigger(const char* table, const Request& request);
+void report_open_markers(const char* table, const Request& request);
+void drop_sweep_index(Oid relid);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_marker);
+PG_FUNCTION_INFO_V1(disable_marker);
+
+Datum enable_marker(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    const Marker* present = facts_of(rel)->marker;
+    refuse_partition(rel, present != nullptr && present->is_clone);
+    check_columns(rel, request);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        add_missing_columns(relid, table, request);
+        date_open_markers(table, request);
+        create_sweep_index(relid, table, request);
+        create_marker_trigger(table, request);
+        report_open_markers(table, request);
+    });
+    PG_RETURN_VOID();
+}
+
+Datum disable_marker(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    if (facts_of(rel)->marker == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
+    refuse_partition(rel, facts_of(rel)->marker->is_clone);
+    char* table = qualified_name(rel);
+    close_table(rel);
+
+    with_spi([&] {
+        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        drop_sweep_index(relid);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    request.timeout = duration_argument(arguments.interval(1, "timeout"), "timeout");
+    request.enforce = arguments.boolean(2, "enforce");
+    request.notify = arguments.boolean(3, "notify");
+    constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
+                                                 "until_column", "reason_column"};
+    for (int role = 0; role < kMarkerRoles; role++) {
+        request.columns[role] = arguments.name(4 + role, names[role]);
+        for (int other = 0; other < role; other++)
+            if (strcmp(request.columns[role], request.columns[other]) == 0)
+                ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                                errmsg("column \"%s\" cannot have two parts in a marker",
+                                       request.columns[role])));
+    }
+    return request;
+}
+
+const char* role_types(int role) {
+    switch (role) {
+    case kStatus:
+        return "smallint, integer or bigint";
+    case kTime:
+        return "timestamp with or without time zone";
+    case kUntil:
+        return "timestamp with time zone";
+    default:
+        return "text";
+    }
+}
+
+void check_columns(Relation rel, const Request& request) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int role = 0; role < kMarkerRoles; role++) {
+        AttrNumber attnum = find_attribute(facts->columns, request.columns[role]);
+        if (attnum == InvalidAttrNumber)
+            continue;
+        Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+        if (!fits_role(role, attribute->atttypid))
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: its type is %s",
+                        request.columns[role], RelationGetRelationName(rel),
+                        format_type_be(attribute->atttypid)),
+                 errhint("Its type must be %s; alter it, or name another column.",
+                         role_types(role))));
+        if (attribute->attgenerated != '\0' || attribute->attidentity != '\0' ||
+            bms_is_member(attnum, facts->key_columns))
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: it is "
+                            "generated or part of the key",
+                            request.columns[role], RelationGetRelationName(rel))));
+    }
+}
+
+void add_missing_columns(Oid relid, const char* table, const Request& request) {
+    constexpr const char* definitions[kMarkerRoles] = {"smallint NOT NULL DEFAULT 0", "text",
+                                                       "timestamp with time zone",
+                                                       "timestamp with time zone", "text"};
+    for (int role = 0; role < kMarkerRoles; role++)
+        if (get_attnum(relid, request.columns[role]) == InvalidAttrNumber)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table,
+                                 quote_identifier(request.columns[role]), definitions[role]));
+}
+
+// Rows that were marked before there were deadlines get one, counted from now.
+void date_open_markers(const char* table, const Request& request) {
+    run_command(
+        psprintf("UPDATE %s SET %s = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) "
+                 "'" INT64_FORMAT " microseconds'::pg_catalog.interval "
+                 "WHERE %s OPERATOR(pg_catalog.=) 1 AND %s IS NULL",
+                 table, quote_identifier(request.columns[kUntil]), request.timeout,
+                 quote_identifier(request.columns[kStatus]),
+                 quote_identifier(request.columns[kUntil])));
+}
+
+bool leads_with(Relation index, AttrNumber attnum) {
+    return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
+           index->rd_index->indkey.values[0] == attnum && RelationGetIndexPredicate(index) == NIL;
+}
+
+bool is_ours(const char* index_name) {
+    size_t length = strlen(index_name);
+    size_t suffix = strlen(kIndexSuffix);
+    return length > suffix && strcmp(index_name + length - suffix, kIndexSuffix) == 0;
+}
+
+// Calls visit(index) for each index of the table until one returns true.
+template <typename Visit>
+bool any_index(Oid relid, Visit&& visit) {
+    Relation rel = table_open(relid, AccessShareLock);
+    bool found = false;
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel)) {
+        Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+        found = found || visit(index);
+        index_close(index, AccessShareLock);
+    }
+    table_close(rel, AccessShareLock);
+    return found;
+}
+
+// The sweeper finds what has expired, and when the next marker does, without reading the table. An
+// index of the owner's that leads with the deadline serves as well.
+void create_sweep_index(Oid relid, const char* table, const Request& request) {
+    AttrNumber until = get_attnum(relid, request.columns[kUntil]);
+    if (any_index(relid, [&](Relation index) {
+            return leads_with(index, until) || (is_ours(RelationGetRelationName(index)) &&
+                                                index->rd_index->indkey.values[0] == until);
+        }))
+        return;
+    char* name = makeObjectName(get_rel_name(relid), nullptr, kIndexSuffix);
+    run_command(psprintf("CREATE INDEX %s ON %s (%s) WHERE %s OPERATOR(pg_catalog.=) 1",
+                         quote_identifier(name), table, quote_identifier(request.columns[kUntil]),
+                         quote_identifier(request.columns[kStatus])));
+}
+
+void drop_sweep_index(Oid relid) {
+    const char* schema = get_namespace_name(get_rel_namespace(relid));
+    char* name = nullptr;
+    any_index(relid, [&](Relation index) {
+        if (!is_ours(RelationGetRelationName(index)))
+            return false;
+        name = pstrdup(RelationGetRelationName(index));
+        return true;
+    });
+    if (name != nullptr)
+        run_command(psprintf("DROP INDEX %s", quote_qualified_identifier(schema, name)));
+}
+
+void create_marker_trigger(const char* table, const Request& request) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(
+        &text,
+        "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION interlock.marker_trigger('" INT64_FORMAT " microseconds', '%s', '%s'",
+        kTriggerName, table, request.timeout, request.enforce ? "enforce" : "advise",
+        request.notify ? "notify" : "quiet");
+    for (const char* column : request.columns)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(column));
+    appendStringInfoChar(&text, ')');
+    run_command(text.data);
+}
+
+void report_open_markers(const char* table, const Request& request) {
+    run_command(psprintf("SELECT pg_catalog.min(%s) FROM %s WHERE %s OPERATOR(pg_catalog.=) 1",
+                         quote_identifier(request.columns[kUntil]), table,
+                         quote_identifier(request.columns[kStatus])));
+    bool is_null;
+    Datum earliest = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    if (!is_null)
+        note_deadline(DatumGetTimestampTz(earliest));
+}
+
+} // namespace
