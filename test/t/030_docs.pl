@@ -1,4 +1,4 @@
-# The examples of the README print what the README says.
+# The examples of the README print what the README says, and those in examples/ run.
 
 use strict;
 use warnings;
@@ -30,5 +30,10 @@ while ($text =~ /^```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?/msg)
     }
 }
 cmp_ok($examples, '>=', 8, 'there are examples');
+
+for my $file (glob 'examples/*.sql')
+{
+    $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', $file ], $file);
+}
 $node->stop;
 done_testing();
