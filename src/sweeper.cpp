@@ -206,14 +206,17 @@ void reap_workers(Launcher* launcher) {
             i++;
             continue;
         }
-        with_entry(worker->database, [](DatabaseEntry* entry) {
-            // A worker that came to its end said so; this one was killed, or found no database.
-            if (entry->running) {
-                lower_deadline(entry, GetCurrentTimestamp() + kRetry);
-                strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
-            }
+        bool killed = false;
+        with_entry(worker->database, [&](DatabaseEntry* entry) {
+            killed = entry->running; // one that came to its end has said so
             entry->running = false;
+            if (!killed)
+                return;
+            lower_deadline(entry, GetCurrentTimestamp() + kRetry);
+            strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
         });
+        if (killed)
+            launcher->next_scan = 0; // it may be that the database was dropped
         pfree(worker->handle);
         *worker = launcher->workers[--launcher->worker_count];
     }

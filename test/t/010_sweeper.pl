@@ -224,5 +224,18 @@ $node->restart;
 wait_released('postgres', 'page', 'released when there is one');
 
 ok(slurp_file($node->logfile) !~ /PANIC|TRAP|terminated by signal/, 'nothing crashed');
+
+# A database is dropped while its markers are held: one worker finds that out, and no other is sent
+$node->append_conf('postgresql.conf', 'interlock.sweeper_rescan = 0');
+$node->reload;
+$node->safe_psql('postgres', 'CREATE DATABASE gone');
+$node->safe_psql('gone', 'CREATE EXTENSION pg_interlock');
+make_table('gone', 'page', '1 s');
+lock_all('gone', 'page');
+my $oid = $node->safe_psql('gone', 'SELECT oid FROM pg_database WHERE datname = current_database()');
+$node->safe_psql('postgres', 'DROP DATABASE gone');
+$node->safe_psql('postgres', 'SELECT pg_sleep(5)');
+is(() = slurp_file($node->logfile) =~ /FATAL:.*database $oid does not exist/g, 1, 'one worker found no database');
+
 $node->stop;
 done_testing();
