@@ -7,7 +7,7 @@ SELECT interlock.enable_versioning('page');
 \d page
 
 -- lock, and what others get
-SELECT locked, holder, expires_at - locked_at AS lives FROM interlock.lock_row('page', 1, 'anna', reason => 'typos');
+SELECT locked, holder, round(extract(epoch FROM expires_at - locked_at)) AS lives FROM interlock.lock_row('page', 1, 'anna', reason => 'typos');
 SELECT locked, holder FROM interlock.lock_row('page', 1, 'bert');
 SELECT locked, holder, expires_at > locked_at AS in_time, reason FROM interlock.row_lock('page', 1);
 SELECT * FROM interlock.row_lock('page', 2);
@@ -126,7 +126,7 @@ SELECT interlock.enable_marker('page', '1 min', enforce => false);
 UPDATE page SET body = 'anybody' WHERE id = 5 RETURNING lock_by;
 UPDATE page SET lock_by = 'thief' WHERE id = 5;
 UPDATE page SET lock_status = 0 WHERE id = 5 RETURNING lock_by;
-SELECT expires_at - locked_at AS lives FROM interlock.lock_row('page', 5, 'anna');
+SELECT round(extract(epoch FROM expires_at - locked_at)) AS lives FROM interlock.lock_row('page', 5, 'anna');
 SELECT interlock.disable_marker('page');
 UPDATE page SET lock_by = 'thief' WHERE id = 5;
 SELECT interlock.lock_row('page', 5, 'anna');
