@@ -1,5 +1,7 @@
 #include "sweeper_state.h"
 
+#include "shared_memory.h"
+
 namespace interlock {
 
 namespace {
@@ -14,25 +16,17 @@ SharedState* state = nullptr;
 HTAB* databases = nullptr;
 LWLock* lock = nullptr;
 
-shmem_request_hook_type previous_request_hook = nullptr;
-shmem_startup_hook_type previous_startup_hook = nullptr;
-
 // The earliest deadline of the current transaction. After a rolled back subtransaction it may be
 // too early, which costs one look.
 TimestampTz pending_deadline = DT_NOEND;
 
 void request_memory() {
-    if (previous_request_hook != nullptr)
-        previous_request_hook();
     RequestAddinShmemSpace(MAXALIGN(sizeof(SharedState)) +
                            hash_estimate_size(kMaxDatabases, sizeof(DatabaseEntry)));
     RequestNamedLWLockTranche(kTranche, 1);
 }
 
 void attach_memory() {
-    if (previous_startup_hook != nullptr)
-        previous_startup_hook();
-    LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
     bool found;
     state = static_cast<SharedState*>(
         ShmemInitStruct("pg_interlock sweeper", sizeof(SharedState), &found));
@@ -44,7 +38,6 @@ void attach_memory() {
     databases = ShmemInitHash("pg_interlock databases", kMaxDatabases, kMaxDatabases, &control,
                               HASH_ELEM | HASH_BLOBS);
     lock = &GetNamedLWLockTranche(kTranche)->lock;
-    LWLockRelease(AddinShmemInitLock);
 }
 
 // Rows are visible to others when XACT_EVENT_COMMIT comes. Those of a prepared transaction are not
@@ -76,10 +69,7 @@ void withdraw_launcher(int, Datum) {
 } // namespace
 
 void request_sweeper_memory() {
-    previous_request_hook = shmem_request_hook;
-    shmem_request_hook = request_memory;
-    previous_startup_hook = shmem_startup_hook;
-    shmem_startup_hook = attach_memory;
+    add_shared_area({request_memory, attach_memory});
     RegisterXactCallback(report_deadline, nullptr);
 }
 
