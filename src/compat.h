@@ -43,6 +43,15 @@ inline void round_timestamp(Timestamp* time, int32 typmod) {
 #endif
 }
 
+// 17 can ask for a stronger mode too.
+inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
+#if PG_VERSION_NUM >= 170000
+    return LockHeldByMe(tag, mode, false);
+#else
+    return LockHeldByMe(tag, mode);
+#endif
+}
+
 // 17 lets an extension name its wait events; before, all of them are called "Extension".
 inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000

@@ -1,5 +1,6 @@
 // The module: what the server finds and runs when it loads the library.
 
+#include "key_lock.h"
 #include "marker.h"
 #include "plan.h"
 #include "relation.h"
@@ -14,12 +15,14 @@ void _PG_init(void) {
     using namespace interlock;
     define_marker_settings();
     define_sweeper_settings();
-    MarkGUCPrefixReserved("interlock");
-    initialize_relation_cache();
-    initialize_plan_cache();
+    define_key_lock_settings();
     if (process_shared_preload_libraries_in_progress) {
         request_sweeper_memory();
         register_sweeper();
+        register_key_names();
     }
+    MarkGUCPrefixReserved("interlock");
+    initialize_relation_cache();
+    initialize_plan_cache();
 }
 }

@@ -15,7 +15,6 @@ struct Changes;
 
 enum class PlanKind : uint32 {
     kReadRow,
-    kReadRowLocked,
     kVersionUpdate,
     kVersionDelete,
     kTransition,
@@ -36,7 +35,7 @@ struct PlanShape {
     Oid relid;
     PlanKind kind;
     const Bitmapset* columns = nullptr; // the columns it sets or reads
-    AttrNumber subject = 0;             // the column it is about, where a table can have several
+    AttrNumber subject = 0; // the column it is about where a table can have several, or a variant
 };
 
 // SQL text under construction with the types of its parameters. Lives in the current context.

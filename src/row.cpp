@@ -47,6 +47,21 @@ Bitmapset* changed_columns(Relation rel, const RelationFacts* facts, Jsonb* json
     return columns;
 }
 
+const char* strength_clause(RowStrength strength) {
+    switch (strength) {
+    case RowStrength::kKeyShare:
+        return " FOR KEY SHARE";
+    case RowStrength::kShare:
+        return " FOR SHARE";
+    case RowStrength::kNoKeyUpdate:
+        return " FOR NO KEY UPDATE";
+    case RowStrength::kUpdate:
+        return " FOR UPDATE";
+    default:
+        return "";
+    }
+}
+
 void write_read_statement(Statement* statement, Relation rel, const RelationFacts* facts,
                           const Bitmapset* columns, RowLock lock) {
     const char* separator = "SELECT ";
@@ -56,8 +71,9 @@ void write_read_statement(Statement* statement, Relation rel, const RelationFact
     }
     statement->add(" FROM %s t WHERE ", qualified_name(rel));
     add_key_condition(statement, facts);
-    if (lock == RowLock::kNoKeyUpdate)
-        statement->add(" FOR NO KEY UPDATE");
+    statement->add("%s", strength_clause(lock.strength));
+    if (lock.wait != RowWait::kWait)
+        statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
 }
 
 } // namespace
@@ -127,11 +143,12 @@ StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
     row.attnums = columns;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanKind kind = lock == RowLock::kNone ? PlanKind::kReadRow : PlanKind::kReadRowLocked;
-        SPIPlanPtr plan =
-            plan_of({RelationGetRelid(rel), kind, columns}, [&](Statement* statement) {
-                write_read_statement(statement, rel, facts, columns, lock);
-            });
+        PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
+        shape.subject = static_cast<AttrNumber>(static_cast<int>(lock.strength) * 4 +
+                                                static_cast<int>(lock.wait));
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            write_read_statement(statement, rel, facts, columns, lock);
+        });
         Parameters parameters(facts->key_count);
         add_key(&parameters, facts, key);
         if (run_plan(plan, parameters, 1) == 0)

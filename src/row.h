@@ -28,7 +28,13 @@ HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
 // The row as a jsonb object, exactly as to_jsonb does it.
 Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
 
-enum class RowLock { kNone, kNoKeyUpdate };
+// How a read locks its row: a clause of SELECT, and what it does when another transaction has it.
+enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
+enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };
+struct RowLock {
+    RowStrength strength = RowStrength::kNone;
+    RowWait wait = RowWait::kWait;
+};
 
 // The columns of a row as a fresh snapshot sees it, or as its newest version once locked. Lives in
 // the caller's context.
@@ -41,7 +47,7 @@ struct StoredRow {
 
 // Reads one row with the caller's privileges and row security.
 StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
-                   const Bitmapset* columns, RowLock lock = RowLock::kNone);
+                   const Bitmapset* columns, RowLock lock = {});
 
 // A column of a stored row; it must be one of those read.
 Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null);

@@ -44,7 +44,7 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
     const char* outcome = nullptr;
     while (outcome == nullptr) {
         CHECK_FOR_INTERRUPTS();
-        RowLock lock = attempts++ == 0 ? RowLock::kNone : RowLock::kNoKeyUpdate;
+        RowLock lock = {attempts++ == 0 ? RowStrength::kNone : RowStrength::kNoKeyUpdate};
         StoredRow row = read_row(rel, facts, key, columns, lock);
         if (!row.found) {
             outcome = outcome_name(Outcome::kNotFound);

@@ -1,0 +1,72 @@
+#include "key_lock_wait.h"
+
+#include "key_lock_mode.h"
+#include "subtransaction.h"
+
+namespace interlock {
+
+namespace {
+
+void name_lock_in_context(void* argument) {
+    const auto* request = static_cast<const LockRequest*>(argument);
+    int shown =
+        pg_mbcliplen(request->name.bytes, static_cast<int>(request->name.length), kNameShown - 1);
+    errcontext("waiting for key \"%.*s\" in mode %s", shown, request->name.bytes,
+               key_mode_name(request->mode));
+}
+
+// The wait for the lock, in a subtransaction that takes the consequences.
+ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope,
+                    const Deadline& deadline) {
+    ErrorContextCallback context = {error_context_stack, name_lock_in_context,
+                                    const_cast<LockRequest*>(&request)};
+    error_context_stack = &context;
+    ErrorData* error =
+        attempt([&] { deadline.bound([&] { take_lock(lock, request.mode, scope, true); }); },
+                OnCancel::kReturn);
+    error_context_stack = context.previous;
+    return error;
+}
+
+// Whether the wait came to its end with the lock after all; if it ended for another reason than
+// time, the lock is not wanted any more.
+bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const ErrorData* error) {
+    if (!was_granted_after_all(lock, request.mode))
+        return false;
+    if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+        return true;
+    give_back_lock(lock, request.mode, LockScope::kSession);
+    return false;
+}
+
+} // namespace
+
+Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadline,
+              ErrorData** error) {
+    *error = nullptr;
+    NamedLock* lock = open_lock(request.name);
+    if (take_lock(lock, request.mode, scope, false))
+        return Grant::kAtOnce;
+    if (deadline.has_passed()) {
+        close_lock(lock);
+        return Grant::kRefused;
+    }
+    *error = wait_for(lock, request, scope, deadline);
+    if (*error == nullptr)
+        return Grant::kAfterWaiting;
+    lock = find_lock(request.name); // the end of the subtransaction may have closed it
+    if (lock == nullptr)
+        return Grant::kRefused;
+    if (scope == LockScope::kSession && timed_out_but_granted(lock, request, *error)) {
+        elog(DEBUG1, "the wait for a key timed out and was granted");
+        return Grant::kAfterWaiting;
+    }
+    close_lock(lock);
+    return Grant::kRefused;
+}
+
+void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope) {
+    take_lock(lock, mode, scope, true);
+}
+
+} // namespace interlock

@@ -1,0 +1,75 @@
+-- lock_rows within one session: keys of any type, what is returned, privileges, bad input.
+CREATE SCHEMA lock_rows;
+SET search_path = lock_rows;
+CREATE TABLE account (id int PRIMARY KEY, balance int);
+INSERT INTO account SELECT g, 100 FROM generate_series(1, 10) g;
+SELECT * FROM interlock.lock_rows('account', '{10,2,1,2,99}');
+SELECT * FROM interlock.lock_rows('account', ARRAY[3, 1]);
+SELECT * FROM interlock.lock_rows('account', ARRAY[3, 1]::bigint[], 'share', 'nowait');
+SELECT * FROM interlock.lock_rows('account', '[3, "1"]'::jsonb, 'key_share', 'skip_locked');
+SELECT * FROM interlock.lock_rows('account', '{}', wait => '2 s');
+SELECT count(*) FROM interlock.lock_rows('account', ARRAY[3], 'no_key_update', '0');
+
+-- other keys
+CREATE TABLE "Mixed Case" ("Key" uuid PRIMARY KEY);
+INSERT INTO "Mixed Case" VALUES ('00000000-0000-0000-0000-000000000002'), ('00000000-0000-0000-0000-000000000001');
+SELECT * FROM interlock.lock_rows('"Mixed Case"', (SELECT array_agg("Key") FROM "Mixed Case"));
+CREATE TABLE seat (show date, row text COLLATE "C", number numeric, PRIMARY KEY (show, row, number));
+INSERT INTO seat VALUES ('2030-01-01', 'B', 1.0), ('2030-01-01', 'A', 2), ('2029-01-01', 'Z', 3);
+SELECT * FROM interlock.lock_rows('seat', '[{"show": "2030-01-01", "row": "B", "number": 1}, {"show": "2030-01-01", "row": "A", "number": 2},
+    {"show": "2029-01-01", "row": "Z", "number": 3}]'::jsonb);
+CREATE TABLE part (id text COLLATE "C", PRIMARY KEY (id)) PARTITION BY HASH (id);
+CREATE TABLE part_0 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+INSERT INTO part SELECT chr(64 + g) FROM generate_series(1, 6) g;
+SELECT * FROM interlock.lock_rows('part', '{F,A,D}');
+
+-- the rows are locked, in the order of their keys
+BEGIN;
+SELECT count(*) FROM interlock.lock_rows('account', '{2,1}', 'no_key_update');
+SELECT count(*) FROM account WHERE xmax::text::bigint = pg_current_xact_id()::text::bigint;
+ROLLBACK;
+
+-- privileges are those of the SELECT; row security holds
+GRANT USAGE ON SCHEMA lock_rows TO PUBLIC;
+CREATE ROLE interlock_guest;
+GRANT SELECT ON account TO interlock_guest;
+SET ROLE interlock_guest;
+SELECT * FROM interlock.lock_rows('account', '{1}', 'key_share');
+SELECT * FROM interlock.lock_rows('account', '{1}');
+RESET ROLE;
+GRANT UPDATE (balance) ON account TO interlock_guest;
+ALTER TABLE account ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even ON account USING (id % 2 = 0);
+SET ROLE interlock_guest;
+SELECT * FROM interlock.lock_rows('account', '{1,2,3,4}');
+RESET ROLE;
+DROP OWNED BY interlock_guest;
+DROP ROLE interlock_guest;
+
+-- bad input
+CREATE TABLE keyless (a int);
+CREATE VIEW accounts AS SELECT * FROM account;
+\set SHOW_CONTEXT never
+SELECT * FROM interlock.lock_rows('account', NULL);
+SELECT * FROM interlock.lock_rows('account', '{1,NULL}');
+SELECT * FROM interlock.lock_rows('account', '[1, null]'::jsonb);
+SELECT * FROM interlock.lock_rows('account', '{"id": 1}'::jsonb);
+SELECT * FROM interlock.lock_rows('account', 1);
+SELECT * FROM interlock.lock_rows('account', '{one}');
+SELECT * FROM interlock.lock_rows('seat', '{1}');
+SELECT * FROM interlock.lock_rows('account', '{1}', 'exclusive');
+SELECT * FROM interlock.lock_rows('account', '{1}', NULL);
+SELECT * FROM interlock.lock_rows('account', '{1}', wait => 'skip');
+SELECT * FROM interlock.lock_rows('account', '{1}', wait => '-1 s');
+SELECT * FROM interlock.lock_rows('account', '{1}', wait => '5 parsecs');
+SELECT * FROM interlock.lock_rows('keyless', '{1}');
+SELECT * FROM interlock.lock_rows('accounts', '{1}');
+SELECT * FROM interlock.lock_rows('pg_class', '{1}');
+SELECT * FROM interlock.lock_rows(NULL, '{1}');
+\set VERBOSITY default
+BEGIN READ ONLY;
+SELECT * FROM interlock.lock_rows('account', '{1}');
+ROLLBACK;
+SET client_min_messages = warning;
+DROP SCHEMA lock_rows CASCADE;
