@@ -60,7 +60,7 @@ void check_lock_order(const LockRequest* requests, int count) {
         LOCKMASK held = lock != nullptr ? held_modes(lock) : 0;
         if (covers(held, requests[i].mode))
             continue;
-        if (held == 0 && compare_names(requests[i].name, last->name) < 0)
+        if (compare_names(requests[i].name, last->name) < 0)
             complain("key \"%s\" is taken after key \"%s\"", shown(requests[i].name),
                      shown(last->name));
         else if (held != 0 && !is_held_alone(held))

@@ -1,0 +1,229 @@
+# Key locks and application locks between sessions and over the life of a server: the compatibility matrix,
+# prepared transactions, cancels and kills, limits, names with the same hash, a standby.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', q(
+shared_preload_libraries = 'pg_interlock'
+max_prepared_transactions = 5
+max_connections = 20
+log_lock_waits = on
+deadlock_timeout = 100ms
+interlock.key_names = 64
+interlock.sweeper = off
+));
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
+
+sub session { return $node->background_psql('postgres', on_error_stop => 0); }
+
+# The one value a session's query returns, or its error.
+sub ask
+{
+    my ($session, $sql) = @_;
+    my $answer = $session->query($sql);
+    my $error = $session->{stderr};
+    $session->{stderr} = '';
+    return $error =~ /(ERROR: .*)/ ? $1 : $answer;
+}
+
+sub wait_for_waiter
+{
+    ok($node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM interlock.key_locks WHERE waiting'), "$_[0]: it waits");
+}
+
+# A session that sends a statement and does not wait for its end.
+sub start_waiting
+{
+    my ($session, $sql, $name) = @_;
+    $session->query_until(qr/started/, "\\echo started\n$sql\n\\echo finished\n");
+    wait_for_waiter($name);
+}
+
+my $one = session();
+my $two = session();
+
+# The compatibility matrix of SQL Server, all 25 pairs, in two sessions
+my %compatible = (
+    intent_shared    => { map { $_ => 1 } qw(intent_shared shared update intent_exclusive) },
+    shared           => { map { $_ => 1 } qw(intent_shared shared update) },
+    update           => { map { $_ => 1 } qw(intent_shared shared) },
+    intent_exclusive => { map { $_ => 1 } qw(intent_shared intent_exclusive) },
+    exclusive        => {});
+my %applock_name = (intent_shared => 'IntentShared', shared => 'Shared', update => 'Update',
+    intent_exclusive => 'IntentExclusive', exclusive => 'Exclusive');
+for my $held (sort keys %compatible)
+{
+    for my $asked (sort keys %compatible)
+    {
+        my $expected = $compatible{$held}{$asked} ? 't 0 1' : 'f -1 0';
+        $one->query_safe("BEGIN; SELECT interlock.lock_key('k', '$held'); SELECT interlock.getapplock('k', '$applock_name{$held}');");
+        my $got = $two->query_safe("BEGIN; SELECT concat_ws(' ', interlock.try_lock_keys('{k}', '$asked')::text::char(1),
+            interlock.getapplock('k', '$applock_name{$asked}', 'Transaction', 0),
+            interlock.applock_test('k', '$applock_name{$asked}')); COMMIT;");
+        $one->query_safe('COMMIT');
+        is($got, $expected, "$asked beside $held");
+    }
+}
+
+# SharedIntentExclusive and UpdateIntentExclusive exclude everything but IntentShared
+for my $first ('shared', 'update')
+{
+    $one->query_safe("BEGIN; SELECT interlock.lock_key('k', '$first'), interlock.lock_key('k', 'intent_exclusive')");
+    is($two->query_safe(q(SELECT string_agg(mode, ' ' ORDER BY mode) FROM unnest(
+        '{intent_shared,shared,update,intent_exclusive,exclusive}'::text[]) mode WHERE interlock.try_lock_keys('{k}', mode))),
+        'intent_shared', "beside $first and intent_exclusive");
+    $one->query_safe('COMMIT');
+}
+
+# A wait names the key, in the log and in the error
+$one->query_safe("BEGIN; SELECT interlock.lock_key('invoice:7')");
+my $log_start = -s $node->logfile;
+like(ask($two, "SET lock_timeout = '300 ms'; SELECT interlock.lock_key('invoice:7', 'shared')"),
+    qr/could not lock key "invoice:7" in mode shared/, 'lock_timeout ends the wait');
+$two->query_safe('RESET lock_timeout');
+ok($node->wait_for_log(qr/still waiting for (?s:.*?)CONTEXT:  waiting for key "invoice:7" in mode shared/, $log_start),
+    'the log names the key');
+my ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_key('invoice:7', timeout => '0')");
+like($stderr, qr/DETAIL:  \{"key": "invoice:7", "mode": "exclusive", "others": \[\{"pid": \d+, "mode": "exclusive", "waiting": false\}\]\}/,
+    'the error tells who has it');
+
+# One deadline over the whole call, though each of its waits is shorter
+$one->query_safe("SELECT interlock.lock_key('a', scope => 'session'); COMMIT;");
+my $three = session();
+$three->query_safe("SELECT interlock.lock_key('b', scope => 'session')");
+start_waiting($two, "SELECT interlock.try_lock_keys('{a,b}', timeout => '1 s') AS got;", 'two waits');
+$one->query_safe("SELECT pg_sleep(0.7); SELECT interlock.unlock_keys('{a}')");
+$three->query_safe("SELECT pg_sleep(0.6); SELECT interlock.unlock_keys('{b}')");
+is(ask($two, 'SELECT count(*) FROM interlock.key_locks'), "f\nfinished\n0", 'both waits together were too long');
+
+# Cancels, timeouts and kills leave nothing half held
+for my $how ('pg_cancel_backend', 'pg_terminate_backend', 'statement_timeout')
+{
+    my $victim = session();
+    $victim->query_safe("SET statement_timeout = '300 ms'") if $how eq 'statement_timeout';
+    $one->query_safe("BEGIN; SELECT interlock.lock_key('m')");
+    start_waiting($victim, "SELECT interlock.lock_keys('{l,m,n}', scope => 'session');", $how);
+    $node->safe_psql('postgres', "SELECT $how(pid) FROM interlock.key_locks WHERE waiting") if $how ne 'statement_timeout';
+    ok($node->poll_query_until('postgres', "SELECT array_agg(key) = '{m}' FROM interlock.key_locks"), "$how: nothing half held");
+    $one->query_safe('COMMIT');
+    eval { $victim->quit };
+}
+$one->query_safe("BEGIN; SELECT interlock.lock_key('m')");
+$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM interlock.key_locks WHERE NOT waiting");
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.key_locks'), 'a killed holder holds nothing');
+$one = session();
+
+# The wait for a session lock times out in the moment in which the lock is granted: it is granted
+my $granted_after_all = 0;
+my ($holder, $waiter) = (session(), session());
+$waiter->query("SET client_min_messages = debug1; SET deadlock_timeout = '10 s'");
+$node->safe_psql('postgres', q(CREATE PROCEDURE hold(seconds float) LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM interlock.getapplock('race', 'Exclusive'); PERFORM pg_sleep(seconds); COMMIT; END $$));
+for my $round (1 .. 4000)
+{
+    $holder->query_until(qr/started/, sprintf("\\echo started\nCALL hold(%f);\n", 0.003 + 0.00005 * ($round % 40)));
+    my $code = $waiter->query("SELECT interlock.getapplock('race', 'Exclusive', 'Session', 3)");
+    my $noise = $waiter->{stderr};
+    $waiter->{stderr} = '';
+    $granted_after_all++ if $noise =~ /timed out and was granted/;
+    my $mode = $waiter->query("SELECT interlock.applock_mode('race', 'Session')");
+    my $consistent = $code eq '-1' ? $mode eq 'NoLock' : $mode eq 'Exclusive';
+    fail("code $code and mode $mode") unless $consistent;
+    $waiter->query("SELECT interlock.releaseapplock('race', 'Session')");
+    $holder->query_safe('SELECT 1');
+    last if $granted_after_all >= 3;
+}
+cmp_ok($granted_after_all, '>=', 1, 'a lock granted in the moment of the timeout was hit');
+
+# Names are forgotten with their locks, however these end
+$node->safe_psql('postgres', join('', map { "BEGIN; SELECT interlock.lock_key('name $_'); COMMIT;" } 1 .. 100));
+$node->safe_psql('postgres', join('', map { "SELECT interlock.lock_key('name $_', scope => 'session'); DISCARD ALL;" } 1 .. 100));
+$node->safe_psql('postgres', join('', map { "DO \$\$ BEGIN PERFORM interlock.lock_key('name $_'); RAISE division_by_zero;
+    EXCEPTION WHEN division_by_zero THEN NULL; END \$\$;" } 1 .. 100));
+$node->safe_psql('postgres', "SELECT interlock.lock_key('name $_', scope => 'session')") for 1 .. 70;
+is($node->safe_psql('postgres', q(SELECT interlock.try_lock_keys(array_agg('name ' || g)) FROM generate_series(1, 64) g)), 't',
+    'as many names as interlock.key_names fit');
+($status, $stdout, $stderr) = $node->psql('postgres', q(\set VERBOSITY sqlstate
+    SELECT interlock.lock_keys(array_agg('name ' || g), scope => 'session') FROM generate_series(1, 65) g;
+    SELECT count(*) FROM interlock.key_locks;), on_error_stop => 0);
+like($stderr, qr/53400/, 'one more does not');
+is($stdout, '0', 'and nothing is half held');
+
+# Prepared transactions keep their locks, over a restart, and a key is not held both ways
+$node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('doc/a'); PREPARE TRANSACTION 'p'");
+is($node->safe_psql('postgres', "SELECT string_agg(mode || ' ' || (pid IS NULL), ',' ORDER BY mode) FROM interlock.key_locks"),
+    'exclusive true,intent_exclusive true', 'a prepared transaction holds its keys');
+$one->quit; $two->quit; $three->quit; $holder->quit; $waiter->quit;
+$node->restart('immediate');
+is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}'), interlock.try_lock_keys('{doc/b}')"), 'f|t', 'after a crash, too');
+$node->safe_psql('postgres', "COMMIT PREPARED 'p'");
+is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}')"), 't', 'until it is committed');
+($status, $stdout, $stderr) = $node->psql('postgres',
+    "BEGIN; SELECT interlock.lock_key('a'), interlock.lock_key('a', scope => 'session'); PREPARE TRANSACTION 'p'");
+like($stderr, qr/cannot PREPARE while holding both session-level and transaction-level locks/, 'a key held both ways');
+
+# A parallel plan takes no key twice, nor in a worker
+my $parallel = $node->safe_psql('postgres', q(SELECT setting FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')
+    AND set_config(name, 'on', false) = 'on'));
+is($node->safe_psql('postgres', "SELECT count(interlock.lock_key('k' || (oid::int % 5))) > 0, (SELECT count(*) FROM interlock.key_locks) FROM pg_class"),
+    't|5', 'parallel query');
+
+# A standby has locks of its own
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+is($standby->safe_psql('postgres', "SELECT interlock.try_lock_keys('{a}'), interlock.getapplock('r', 'Shared', 'Session'),
+    interlock.try_lock_keys('{b}', timeout => '1 s')"), 't|0|t', 'locks on a standby');
+$standby->stop;
+
+# The lock table is exhausted: a clear error, nothing half held
+$node->append_conf('postgresql.conf', "max_locks_per_transaction = 10\ninterlock.key_names = 100000");
+$node->restart;
+for my $verb ('lock_keys', 'try_lock_keys')
+{
+    ($status, $stdout, $stderr) = $node->psql('postgres', qq(\\set VERBOSITY verbose
+        SELECT interlock.$verb(array_agg('name ' || g), scope => 'session') FROM generate_series(1, 90000) g;
+        SELECT count(*) FROM interlock.key_locks;), on_error_stop => 0);
+    like($stderr, qr/53200.*out of shared memory/, "$verb: the lock table is full");
+    is($stdout, '0', "$verb: nothing is half held");
+}
+is($node->safe_psql('postgres', q(SELECT interlock.try_lock_keys(array_agg('name ' || g)) FROM generate_series(1, 100) g)), 't', 'and it works again');
+
+# Names with the same hash: two locks, never one, never a false grant
+$node->append_conf('postgresql.conf', 'interlock.key_hash_bits = 1');
+$node->restart;
+($one, $two) = (session(), session());
+my @names = map { "twin $_" } 1 .. 12;
+my $all_names = join(',', @names);
+$one->query_safe("BEGIN; SELECT interlock.lock_keys('{" . join(',', @names[0 .. 5]) . "}')");
+is($two->query_safe("SELECT string_agg(name, ',') FROM unnest('{$all_names}'::text[]) name WHERE interlock.try_lock_keys(ARRAY[name])"),
+    join(',', @names[6 .. 11]), 'only those that are free are granted');
+is($node->safe_psql('postgres', 'SELECT count(DISTINCT key), count(DISTINCT hash) FROM interlock.key_locks'), '6|2', 'six names, two hashes');
+like(ask($one, "PREPARE TRANSACTION 'p'"), qr/cannot prepare a transaction that holds key "twin \d"/, 'they are not prepared');
+is($two->query_safe("SELECT interlock.try_lock_keys('{$all_names}', scope => 'session')"), 't', 'all of them when they are free');
+($status, $stdout, $stderr) = $node->psql('postgres', q(SELECT interlock.lock_keys(array_agg('other ' || g)) FROM generate_series(1, 40) g));
+like($stderr, qr/too many keys with the same hash/, 'more than sixteen with one hash are refused');
+$two->quit;
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.key_locks'), 'all free');
+$node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('twin 1'); PREPARE TRANSACTION 'p'");
+($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_keys('{$all_names}', timeout => '100 ms')");
+like($stderr, qr/cannot be told from another|could not lock key/, 'beside a prepared one nothing is granted that may be held');
+$node->safe_psql('postgres', "COMMIT PREPARED 'p'");
+$one->quit;
+
+# Without preload everything works, but names are not known
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+is($node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('a/b'); SELECT key IS NULL, kind, mode, hash <> 0 FROM interlock.key_locks ORDER BY mode"),
+    "\nt|key|exclusive|t\nt|key|intent_exclusive|t", 'without preload the view shows numbers');
+ok(slurp_file($node->logfile) !~ /PANIC|TRAP|terminated by signal/, 'nothing crashed');
+$node->stop;
+done_testing();
