@@ -16,12 +16,12 @@ $node->start;
 # Runs a load of script/load on fresh tables, with the extension set up by $sql if that is given.
 sub load_on
 {
-    my ($setup, $load, $sql) = @_;
+    my ($setup, $load, $sql, @options) = @_;
     $node->safe_psql('postgres', 'DROP DATABASE IF EXISTS stress');
     $node->safe_psql('postgres', 'CREATE DATABASE stress');
     $node->safe_psql('stress', slurp_file("script/load/$setup.sql"));
     $node->safe_psql('stress', "CREATE EXTENSION pg_interlock; $sql") if $sql;
-    $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', $seconds, '-f', "script/load/$load.load", 'stress' ], "load $load");
+    $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', $seconds, @options, '-f', "script/load/$load.load", 'stress' ], "load $load");
 }
 
 my $lost = 'SELECT (SELECT count(*) FROM saved) - (SELECT sum(n) FROM config)';
@@ -51,5 +51,14 @@ cmp_ok($node->safe_psql('stress', 'SELECT count(*) FROM overwritten'), '>', 0, '
 load_on('documents', 'documents_with', "SELECT interlock.enable_marker('document', '1 s')");
 is($node->safe_psql('stress', 'SELECT count(*) FROM overwritten'), 0, 'with: none');
 ok($node->poll_query_until('stress', 'SELECT count(*) = 0 FROM document WHERE lock_status = 1'), 'and none is stuck');
+
+my $deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = 'stress'";
+load_on('bank', 'bank_without', undef, '--max-tries=0');
+cmp_ok($node->safe_psql('stress', $deadlocks), '>', 0, 'without: transfers deadlock');
+cmp_ok($node->safe_psql('stress', 'SELECT count(*) FROM overdraft'), '>', 0, 'without: accounts are overdrawn');
+load_on('bank', 'bank_with', 'SELECT 1', '--max-tries=0');
+is($node->safe_psql('stress', $deadlocks), 0, 'with: none deadlocks');
+is($node->safe_psql('stress', 'SELECT count(*) FROM overdraft'), 0, 'with: none is overdrawn');
+is($node->safe_psql('stress', 'SELECT sum(balance) FROM account'), 20000, 'and the sum is what it was');
 $node->stop;
 done_testing();

@@ -1,0 +1,47 @@
+-- What callers of key locks, application locks and row locks rely on.
+BEGIN;
+SELECT plan(32);
+
+SELECT lives_ok($$SELECT interlock.lock_key('a')$$, 'lock_key');
+SELECT lives_ok($$SELECT interlock.lock_keys('{c,b}', 'shared', '1 s', 'transaction')$$, 'lock_keys');
+SELECT results_eq($$SELECT interlock.try_lock_keys('{a,d/e}', 'update')$$, ARRAY[true], 'try_lock_keys');
+SELECT set_eq('SELECT key, mode FROM interlock.key_locks WHERE pid = pg_backend_pid() AND NOT waiting',
+    $$VALUES ('a', 'exclusive'), ('a', 'update'), ('b', 'shared'), ('c', 'shared'), ('d', 'intent_exclusive'), ('d/e', 'update')$$, 'key_locks');
+SELECT lives_ok($$SELECT interlock.lock_key('s', scope => 'session')$$, 'a session lock');
+SELECT results_eq($$SELECT interlock.unlock_keys('{s}')$$, ARRAY[true], 'unlock_keys');
+SELECT results_eq($$SELECT interlock.unlock_keys('{s}')$$, ARRAY[false], 'unlock_keys, once more');
+PREPARE keys AS SELECT interlock.try_lock_keys($1, $2, $3, $4);
+SELECT results_eq($$EXECUTE keys('{x}', 'shared', NULL, 'transaction')$$, ARRAY[true], 'parameters without a type');
+SELECT throws_ok($$SELECT interlock.lock_key(NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.lock_key('')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_key(repeat('x', 1048576))$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_keys('{a,NULL}')$$, '22004');
+SELECT throws_ok($$SELECT interlock.lock_keys(NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.lock_key('a', 'none')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_key('a', scope => 'statement')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_key('a', timeout => '-1 ms')$$, '22023');
+SET LOCAL interlock.lock_order = error;
+SELECT throws_ok($$SELECT interlock.lock_key('aa')$$, '55000');
+RESET interlock.lock_order;
+
+SELECT results_eq($$SELECT interlock.getapplock('form', 'Exclusive')$$, ARRAY[0], 'getapplock');
+SELECT results_eq($$SELECT interlock.applock_mode('form')$$, ARRAY['Exclusive'], 'applock_mode');
+SELECT results_eq($$SELECT interlock.applock_test('form', 'Shared')$$, ARRAY[1], 'applock_test');
+SELECT results_eq($$SELECT interlock.releaseapplock('form')$$, ARRAY[0], 'releaseapplock');
+SELECT results_eq($$SELECT interlock.releaseapplock('form')$$, ARRAY[-999], 'releaseapplock, once more');
+SELECT results_eq($$SELECT interlock.getapplock(NULL, 'Exclusive')$$, ARRAY[-999], 'a bad call');
+SELECT throws_ok($$SELECT interlock.applock_mode(NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.applock_test('form', 'None')$$, '22023');
+
+CREATE TABLE account (id int PRIMARY KEY);
+INSERT INTO account VALUES (1), (2);
+SELECT results_eq($$SELECT * FROM interlock.lock_rows('account', '{2,1,3}')$$, $$VALUES ('{"id": 1}'::jsonb), ('{"id": 2}')$$, 'lock_rows');
+SELECT results_eq($$SELECT * FROM interlock.lock_rows('account', ARRAY[2], 'share', 'nowait')$$, $$VALUES ('{"id": 2}'::jsonb)$$, 'of an array');
+SELECT throws_ok($$SELECT interlock.lock_rows('account', NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.lock_rows('account', '{1}', 'none')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_rows('account', '{1}', wait => '-1 s')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_rows('account', '{x}')$$, '22P02');
+SELECT throws_ok($$SELECT interlock.lock_rows('pg_class', '{1}')$$, '42809');
+
+SELECT * FROM finish();
+ROLLBACK;
