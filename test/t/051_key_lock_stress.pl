@@ -116,6 +116,7 @@ BEGIN
         CONTINUE WHEN victim IS NULL;
         RAISE LOG 'stress: gone %', victim;
         IF random() < 0.1 THEN PERFORM pg_terminate_backend(victim); ELSE PERFORM pg_cancel_backend(victim); END IF;
+        RAISE LOG 'stress: signalled %', victim;
         COMMIT;
     END LOOP;
 END $$;
@@ -170,8 +171,9 @@ sub check
             my ($i) = grep { $holds->[$_]{scope} eq $scope && $holds->[$_]{mode} eq $mode && $holds->[$_]{key} eq $key } 0 .. $#$holds;
             splice(@$holds, $i, 1) if defined $i;
         }
-        elsif ($what =~ /^gone (\d+)/) { delete $held{$1}; $marked{$1} = 1; }
-        elsif ($what eq 'end') { delete $held{$pid}; delete $marked{$pid}; }
+        elsif ($what =~ /^gone (\d+)/) { delete $held{$1}; $marked{$1} = 'gone' if $1 != $pid; }
+        elsif ($what =~ /^signalled (\d+)/) { $marked{$1} = 'signalled'; }
+        elsif ($what eq 'end') { delete $held{$pid}; delete $marked{$pid} if ($marked{$pid} || '') eq 'signalled'; }
         else { push @wrong, $what; }
     }
     return ($grants, @wrong);
