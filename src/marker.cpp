@@ -38,8 +38,8 @@ bool fits_role(int role, Oid type) {
         return base == TIMESTAMPTZOID || base == TIMESTAMPOID;
     case kUntil:
         return base == TIMESTAMPTZOID;
-    default:
-        return TypeCategory(base) == TYPCATEGORY_STRING;
+    default: // the types whose values are read and written as text, byte for byte
+        return base == TEXTOID || base == VARCHAROID;
     }
 }
 

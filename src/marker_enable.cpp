@@ -107,7 +107,7 @@ const char* role_types(int role) {
     case kUntil:
         return "timestamp with time zone";
     default:
-        return "text";
+        return "text or character varying";
     }
 }
 

@@ -62,8 +62,6 @@ void list_row(Relation rel, const RelationFacts* facts, HeapTuple tuple, ReturnS
     nulls[4] = state.until == DT_NOBEGIN;
     values[5] =
         heap_getattr(tuple, facts->marker->columns[kReason].attnum, facts->columns, &nulls[5]);
-    if (!nulls[5]) // the column may be of another string type
-        values[5] = CStringGetTextDatum(TextDatumGetCString(values[5]));
     values[6] = BoolGetDatum(state.live);
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
