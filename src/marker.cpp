@@ -30,16 +30,15 @@ bool forced_setting = false;
 namespace interlock {
 
 bool fits_role(int role, Oid type) {
-    Oid base = getBaseType(type);
     switch (role) {
     case kStatus:
-        return base == INT2OID || base == INT4OID || base == INT8OID;
+        return type == INT2OID || type == INT4OID || type == INT8OID;
     case kTime:
-        return base == TIMESTAMPTZOID || base == TIMESTAMPOID;
+        return type == TIMESTAMPTZOID || type == TIMESTAMPOID;
     case kUntil:
-        return base == TIMESTAMPTZOID;
+        return type == TIMESTAMPTZOID;
     default: // the types whose values are read and written as text, byte for byte
-        return base == TEXTOID || base == VARCHAROID;
+        return type == TEXTOID || type == VARCHAROID;
     }
 }
 
@@ -112,7 +111,8 @@ Marker* load_marker(TupleDesc columns, const Trigger* trigger) {
             continue;
         }
         Form_pg_attribute attribute = TupleDescAttr(columns, column->attnum - 1);
-        column->type = getBaseType(attribute->atttypid);
+        column->type = attribute->atttypid;
+        column->typmod = attribute->atttypmod;
         column->not_null = attribute->attnotnull;
         marker->usable = marker->usable && fits_role(role, attribute->atttypid);
         marker->attnums = bms_add_member(marker->attnums, column->attnum);
@@ -189,9 +189,20 @@ MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row,
 }
 
 Datum marker_time(const MarkerColumn& column, TimestampTz time) {
+    Timestamp value = time;
     if (column.type == TIMESTAMPOID)
-        return DirectFunctionCall1(timestamptz_timestamp, TimestampTzGetDatum(time));
-    return TimestampTzGetDatum(time);
+        value = DatumGetTimestamp(
+            DirectFunctionCall1(timestamptz_timestamp, TimestampTzGetDatum(time)));
+    round_timestamp(&value, column.typmod);
+    return TimestampGetDatum(value);
+}
+
+Datum marker_text(const MarkerColumn& column, const char* text) {
+    Datum value = CStringGetTextDatum(text);
+    if (column.type == VARCHAROID)
+        value =
+            DirectFunctionCall3(varchar, value, Int32GetDatum(column.typmod), BoolGetDatum(false));
+    return value;
 }
 
 void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, const char* event,

@@ -23,6 +23,7 @@ struct MarkerColumn {
     NameData name;
     AttrNumber attnum; // InvalidAttrNumber when the column is gone
     Oid type;
+    int32 typmod;
     bool not_null;
 };
 
@@ -37,7 +38,8 @@ struct Marker {
     char enabled;
 };
 
-// Whether a column of that type can have the role.
+// Whether a column of that type can have the role. No domain can: the trigger writes past its
+// constraints.
 bool fits_role(int role, Oid type);
 
 Marker* load_marker(TupleDesc columns, const Trigger* trigger);
@@ -61,8 +63,10 @@ struct MarkerState {
 };
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row, TimestampTz clock);
 
-// The value of a timestamp in the type of a marker column.
+// A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
+// that is too long is 22001.
 Datum marker_time(const MarkerColumn& column, TimestampTz time);
+Datum marker_text(const MarkerColumn& column, const char* text);
 
 // Who the current transaction writes as: what set_holder was given, or null.
 const char* current_holder();

@@ -125,7 +125,7 @@ void check_columns(Relation rel, const Request& request) {
                  errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: its type is %s",
                         request.columns[role], RelationGetRelationName(rel),
                         format_type_be(attribute->atttypid)),
-                 errhint("Its type must be %s; alter it, or name another column.",
+                 errhint("Its type must be %s, and no domain; alter it, or name another column.",
                          role_types(role))));
         if (attribute->attgenerated != '\0' || attribute->attidentity != '\0' ||
             bms_is_member(attnum, facts->key_columns))

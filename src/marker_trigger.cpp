@@ -152,7 +152,7 @@ void clear_column(Fill* changes, const Write& write, MarkerRole role) {
     if (!write.marker->columns[role].not_null)
         fill(changes, write, role, 0, true);
     else if (role == kHolder || role == kReason)
-        fill(changes, write, role, CStringGetTextDatum(""));
+        fill(changes, write, role, marker_text(write.marker->columns[role], ""));
     else if (role == kUntil)
         fill(changes, write, role, TimestampTzGetDatum(DT_NOBEGIN));
 }
@@ -185,14 +185,16 @@ HeapTuple hold(const Write& write, bool taken) {
     Fill changes = {};
     const char* holder = require_holder(write);
     if (!same_holder(holder, write.after.holder))
-        fill(&changes, write, kHolder, CStringGetTextDatum(holder));
+        fill(&changes, write, kHolder, marker_text(write.marker->columns[kHolder], holder));
     if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
         fill(&changes, write, kTime, marker_time(write.marker->columns[kTime], write.clock));
 
     TimestampTz until = write.after.until;
     if (until == DT_NOBEGIN || (!column_changed(write, kUntil))) {
-        until = write.clock + write.marker->timeout;
-        fill(&changes, write, kUntil, TimestampTzGetDatum(until));
+        Datum value =
+            marker_time(write.marker->columns[kUntil], write.clock + write.marker->timeout);
+        fill(&changes, write, kUntil, value);
+        until = DatumGetTimestampTz(value);
     }
     if (TIMESTAMP_NOT_FINITE(until))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -17,5 +17,35 @@ SELECT locked, holder FROM interlock.lock_row('typed', 1, 'ann', reason => 'why'
 ALTER TABLE typed ALTER free TYPE name;
 UPDATE typed SET padded = 'x';
 SELECT * FROM interlock.row_lock('typed', 1);
-DROP TABLE typed;
-DROP DOMAIN marker_person;
+ALTER TABLE typed ALTER free TYPE text;
+SELECT interlock.unlock_row('typed', 1, 'ann');
+
+-- what the trigger fills in fits the column as it would by hand
+\set VERBOSITY default
+BEGIN; SELECT interlock.set_holder('averylongname'); UPDATE typed SET lock_status = 1; ROLLBACK;
+BEGIN; SELECT interlock.set_holder('averylongname'); UPDATE typed SET lock_status = 1, short = 'averylongname'; ROLLBACK;
+\set VERBOSITY terse
+SELECT interlock.lock_row('typed', 1, 'averylongname');
+ALTER TABLE typed ALTER lock_time TYPE timestamp(0), ALTER lock_until TYPE timestamptz(0);
+SELECT locked, locked_at = date_trunc('second', locked_at) AS since, expires_at = date_trunc('second', expires_at) AS until
+FROM interlock.lock_row('typed', 1, 'ann');
+SELECT interlock.unlock_row('typed', 1, 'ann');
+BEGIN;
+SELECT interlock.set_holder('ann');
+UPDATE typed SET lock_status = 1
+RETURNING short, lock_time = date_trunc('second', lock_time) AS since, lock_until = date_trunc('second', lock_until) AS until;
+ROLLBACK;
+
+-- and no domain, whose constraints it would write past
+CREATE DOMAIN marker_flag AS smallint DEFAULT 0;
+CREATE DOMAIN marker_moment AS timestamptz CHECK (VALUE IS NOT NULL);
+CREATE TABLE ruled (id int PRIMARY KEY, lock_by marker_person, state marker_flag, moment marker_moment DEFAULT 'now');
+\set VERBOSITY default
+SELECT interlock.enable_marker('ruled');
+\set VERBOSITY terse
+SELECT interlock.enable_marker('ruled', holder_column => 'who', status_column => 'state');
+SELECT interlock.enable_marker('ruled', holder_column => 'who', time_column => 'moment');
+SELECT interlock.enable_marker('ruled', holder_column => 'who', until_column => 'moment');
+SELECT interlock.enable_marker('ruled', holder_column => 'who', reason_column => 'lock_by');
+DROP TABLE typed, ruled;
+DROP DOMAIN marker_person, marker_flag, marker_moment;
