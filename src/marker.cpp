@@ -20,10 +20,11 @@ Datum set_holder(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Both settings are of class "internal": only this module sets them, always for a transaction or a
-// nest inside one, so that the server itself undoes them at rollback to a savepoint and at the end.
+// The setting is of class "internal": only this module sets it, always for a transaction or a nest
+// inside one, so that the server itself undoes it at rollback to a savepoint and at the end.
 char* holder_setting = nullptr;
-bool forced_setting = false;
+
+const VerbCall* current_verb = nullptr;
 
 } // namespace
 
@@ -47,24 +48,30 @@ void define_marker_settings() {
                                "interlock.set_holder() sets it for the rest of the transaction.",
                                &holder_setting, "", PGC_INTERNAL,
                                GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
-    DefineCustomBoolVariable(
-        "interlock.forced", "Tells the marker trigger that a release is forced.", nullptr,
-        &forced_setting, false, PGC_INTERNAL,
-        GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE | GUC_NO_SHOW_ALL, nullptr, nullptr, nullptr);
 }
 
 const char* current_holder() {
     return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
 }
 
-bool release_is_forced() { return forced_setting; }
-
-void set_holder_for_nest(const char* holder, bool forced) {
+void set_holder_for_nest(const char* holder) {
     (void)set_config_option("interlock.holder", holder, PGC_INTERNAL, PGC_S_SESSION,
                             GUC_ACTION_SAVE, true, 0, false);
-    if (forced)
-        (void)set_config_option("interlock.forced", "on", PGC_INTERNAL, PGC_S_SESSION,
-                                GUC_ACTION_SAVE, true, 0, false);
+}
+
+const VerbCall* enter_verb(const VerbCall* call) {
+    const VerbCall* outer = current_verb;
+    current_verb = call;
+    return outer;
+}
+
+int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }
+
+const VerbCall* firing_verb(const Marker* marker) {
+    if (current_verb == nullptr || current_verb->root != marker->root ||
+        trigger_depth() != current_verb->trigger_depth + 1)
+        return nullptr;
+    return current_verb;
 }
 
 const char* check_holder(const char* holder) {
@@ -91,9 +98,25 @@ int64 duration_argument(const Interval* interval, const char* name) {
     return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
 }
 
-Marker* load_marker(TupleDesc columns, const Trigger* trigger) {
+namespace {
+
+Oid root_of_trigger(Oid relid, const Trigger* trigger) {
+    Oid root = relid;
+    if (!trigger->tgisclone)
+        return root;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(relid))
+        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), trigger->tgname, true)))
+            root = lfirst_oid(cell);
+    return root;
+}
+
+} // namespace
+
+Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     constexpr int kFirstColumn = 3;
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
+    marker->root = root_of_trigger(relid, trigger);
     marker->enabled = trigger->tgenabled;
     marker->is_clone = trigger->tgisclone;
     marker->usable = trigger->tgnargs == kFirstColumn + kMarkerRoles;

@@ -28,6 +28,7 @@ struct MarkerColumn {
 };
 
 struct Marker {
+    Oid root; // the table it is enabled on: this one, or one that this is a partition of
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
     int64 timeout; // microseconds
@@ -42,7 +43,7 @@ struct Marker {
 // constraints.
 bool fits_role(int role, Oid type);
 
-Marker* load_marker(TupleDesc columns, const Trigger* trigger);
+Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 
 // The table's markers; raises 55000 when a column is gone, and require_marker also when they are
 // not enabled or their trigger does not fire in this session.
@@ -74,12 +75,31 @@ const char* current_holder();
 // Checks a holder's name: 22023 when it is empty or longer than kHolderBytes.
 const char* check_holder(const char* holder);
 
-// Runs body() with `holder` as the current holder; `forced` tells the trigger that an administrator
-// does it.
+// What a verb asks of the trigger. The conditions of its statement may be judged before a wait for
+// the row, and are not judged again when whoever had the row only locked it or rolled back. So the
+// trigger, which runs after the wait, has the last word: it counts the deadline, and leaves a row
+// alone whose marker has expired by then, as if the statement had not found it.
+enum class Verb : uint8 { kLock, kTouch, kRelease, kForce };
+struct VerbCall {
+    Verb verb;
+    Oid root; // of the marker
+    const char* holder;
+    int64 timeout;
+    TimestampTz until; // the deadline that the statement sets, before any wait
+    bool has_reason;
+    int trigger_depth; // around the statement
+};
+
+// Runs body(), which runs the verb's statement, with the verb's holder as the current holder.
 template <typename Body>
-void as_holder(const char* holder, bool forced, Body&& body);
-void set_holder_for_nest(const char* holder, bool forced);
-bool release_is_forced();
+void as_verb(const VerbCall& call, Body&& body);
+void set_holder_for_nest(const char* holder);
+const VerbCall* enter_verb(const VerbCall* call); // returns the one around it
+int trigger_depth();
+
+// The verb whose own statement has fired the trigger that runs now on a table with this marker;
+// null for any other write, also one by a trigger of the verb's row.
+const VerbCall* firing_verb(const Marker* marker);
 
 // A positive duration of at most ten years, in microseconds; raises 22023.
 int64 duration_argument(const Interval* interval, const char* name);
@@ -102,11 +122,17 @@ void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, c
 
 namespace interlock {
 
+// Never inlined, as attempt() in subtransaction.h.
 template <typename Body>
-void as_holder(const char* holder, bool forced, Body&& body) {
+pg_noinline void as_verb(const VerbCall& call, Body&& body) {
     with_settings([&] {
-        set_holder_for_nest(holder, forced);
-        body();
+        set_holder_for_nest(call.holder);
+        const VerbCall* outer = enter_verb(&call);
+        PG_TRY();
+        { body(); }
+        PG_FINALLY();
+        { enter_verb(outer); }
+        PG_END_TRY();
     });
 }
 

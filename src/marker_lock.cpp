@@ -32,7 +32,7 @@ struct Look {
 Call open_call(const Arguments& arguments, bool names_holder);
 Look look(const Call& call);
 bool run_lock(const Call& call, int64 timeout, const char* reason, MarkerState* held);
-bool run_release(const Call& call, bool forced);
+bool run_release(const Call& call, Verb verb);
 bool run_touch(const Call& call, TimestampTz* until);
 bool run_save(const Call& call, const Changes& changes, const int64* expected, Datum* version,
               bool* version_is_null);
@@ -76,7 +76,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
 
 Datum unlock_row(PG_FUNCTION_ARGS) {
     Call call = open_call(Arguments(fcinfo), true);
-    bool released = run_release(call, false);
+    bool released = run_release(call, Verb::kRelease);
     close_table(call.rel);
     PG_RETURN_BOOL(released);
 }
@@ -138,7 +138,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
             PG_RETURN_NULL();
         }
         call.holder = found.state.holder;
-        if (run_release(call, true)) {
+        if (run_release(call, Verb::kForce)) {
             audit_force(call, found.state, reason);
             close_table(call.rel);
             PG_RETURN_TEXT_P(cstring_to_text(call.holder));
@@ -214,31 +214,37 @@ void add_held_condition(Statement* statement, const Marker* marker) {
         statement->parameter(TEXTOID));
 }
 
-// The condition and the new deadline read the clock after any wait for the row: they are evaluated
-// again on the row that the wait ended with.
+// The trigger dates the marker, after any wait.
 void write_lock(Statement* statement, const Call& call) {
     const Marker* marker = call.marker;
     const char* status = quoted(marker, kStatus);
     const char* holder = quoted(marker, kHolder);
     const char* time = quoted(marker, kTime);
     const char* until = quoted(marker, kUntil);
+    const char* reason = quoted(marker, kReason);
     int me = statement->parameter(TEXTOID);
-    int timeout = statement->parameter(INTERVALOID);
-    int reason = statement->parameter(TEXTOID);
-    statement->add(
-        "UPDATE %s AS t SET %s = 1, %s = $%d, %s = CASE WHEN t.%s OPERATOR(pg_catalog.=) 1 AND "
-        "t.%s OPERATOR(pg_catalog.>) %s THEN t.%s ELSE %s END, ",
-        qualified_name(call.rel), status, holder, me, time, status, until, kClock, time, kClock);
-    statement->add(
-        "%s = %s OPERATOR(pg_catalog.+) $%d, %s = COALESCE($%d, CASE WHEN t.%s "
-        "OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) %s THEN t.%s END) WHERE ",
-        until, kClock, timeout, quoted(marker, kReason), reason, status, until, kClock,
-        quoted(marker, kReason));
+    statement->add("UPDATE %s AS t SET %s = 1, %s = $%d, %s = t.%s, %s = $%d, ",
+                   qualified_name(call.rel), status, holder, me, time, time, until,
+                   statement->parameter(TIMESTAMPTZOID));
+    statement->add("%s = COALESCE($%d, t.%s) WHERE ", reason, statement->parameter(TEXTOID),
+                   reason);
     add_key_condition(statement, call.facts);
     statement->add(
         " AND (t.%s IS DISTINCT FROM 1 OR t.%s IS NULL OR t.%s OPERATOR(pg_catalog.<=) %s OR t.%s "
         "OPERATOR(pg_catalog.=) $%d) RETURNING %s, %s",
         status, until, until, kClock, holder, me, time, until);
+}
+
+VerbCall verb_call(const Call& call, Verb verb, int64 timeout) {
+    VerbCall result = {};
+    result.verb = verb;
+    result.root = call.marker->root;
+    result.holder = call.holder;
+    result.timeout = timeout;
+    result.until = DatumGetTimestampTz(
+        marker_time(call.marker->columns[kUntil], GetCurrentTimestamp() + timeout));
+    result.trigger_depth = trigger_depth();
+    return result;
 }
 
 TimestampTz returned_time(const MarkerColumn& column, int position) {
@@ -253,15 +259,15 @@ TimestampTz returned_time(const MarkerColumn& column, int position) {
 
 bool run_lock(const Call& call, int64 timeout, const char* reason, MarkerState* held) {
     bool locked = false;
-    Interval duration = {};
-    duration.time = timeout;
-    as_holder(call.holder, false, [&] {
+    VerbCall verb = verb_call(call, Verb::kLock, timeout);
+    verb.has_reason = reason != nullptr;
+    as_verb(verb, [&] {
         with_spi([&] {
             SPIPlanPtr plan = plan_of({RelationGetRelid(call.rel), PlanKind::kMarkerLock},
                                       [&](Statement* statement) { write_lock(statement, call); });
             Parameters parameters(call.facts->key_count + 3);
             parameters.add(CStringGetTextDatum(call.holder));
-            parameters.add(IntervalPGetDatum(&duration));
+            parameters.add(TimestampTzGetDatum(verb.until));
             parameters.add(reason != nullptr ? CStringGetTextDatum(reason) : 0, reason == nullptr);
             add_key(&parameters, call.facts, call.key);
             locked = run_plan(plan, parameters) > 0;
@@ -276,9 +282,9 @@ bool run_lock(const Call& call, int64 timeout, const char* reason, MarkerState* 
 }
 
 // Takes the marker off while call.holder holds it.
-bool run_release(const Call& call, bool forced) {
+bool run_release(const Call& call, Verb verb) {
     bool released = false;
-    as_holder(call.holder, forced, [&] {
+    as_verb(verb_call(call, verb, call.marker->timeout), [&] {
         with_spi([&] {
             SPIPlanPtr plan = plan_of(
                 {RelationGetRelid(call.rel), PlanKind::kMarkerUnlock}, [&](Statement* statement) {
@@ -296,12 +302,11 @@ bool run_release(const Call& call, bool forced) {
     return released;
 }
 
-// A touch never shortens a deadline that lock_row was asked to set further away.
+// The trigger counts the deadline, and never moves it nearer.
 void write_touch(Statement* statement, const Call& call) {
     const char* until = quoted(call.marker, kUntil);
-    statement->add("UPDATE %s AS t SET %s = GREATEST(t.%s, %s OPERATOR(pg_catalog.+) $%d) WHERE ",
-                   qualified_name(call.rel), until, until, kClock,
-                   statement->parameter(INTERVALOID));
+    statement->add("UPDATE %s AS t SET %s = $%d WHERE ", qualified_name(call.rel), until,
+                   statement->parameter(TIMESTAMPTZOID));
     add_key_condition(statement, call.facts);
     add_held_condition(statement, call.marker);
     statement->add(" RETURNING %s", until);
@@ -309,14 +314,13 @@ void write_touch(Statement* statement, const Call& call) {
 
 bool run_touch(const Call& call, TimestampTz* until) {
     bool held = false;
-    Interval duration = {};
-    duration.time = call.marker->timeout;
-    as_holder(call.holder, false, [&] {
+    VerbCall verb = verb_call(call, Verb::kTouch, call.marker->timeout);
+    as_verb(verb, [&] {
         with_spi([&] {
             SPIPlanPtr plan = plan_of({RelationGetRelid(call.rel), PlanKind::kMarkerTouch},
                                       [&](Statement* statement) { write_touch(statement, call); });
             Parameters parameters(call.facts->key_count + 2);
-            parameters.add(IntervalPGetDatum(&duration));
+            parameters.add(TimestampTzGetDatum(verb.until));
             add_key(&parameters, call.facts, call.key);
             parameters.add(CStringGetTextDatum(call.holder));
             held = run_plan(plan, parameters) > 0;
@@ -347,7 +351,7 @@ bool run_save(const Call& call, const Changes& changes, const int64* expected, D
               bool* version_is_null) {
     bool saved = false;
     PlanKind kind = expected != nullptr ? PlanKind::kMarkerSaveVersioned : PlanKind::kMarkerSave;
-    as_holder(call.holder, false, [&] {
+    as_verb(verb_call(call, Verb::kRelease, call.marker->timeout), [&] {
         with_spi([&] {
             SPIPlanPtr plan = plan_of({RelationGetRelid(call.rel), kind, changes.columns},
                                       [&](Statement* statement) {

@@ -22,7 +22,8 @@ struct Write {
     HeapTuple new_row; // null for DELETE
     MarkerState before;
     MarkerState after;
-    TimestampTz clock;
+    TimestampTz clock;    // after any wait for the row
+    const VerbCall* verb; // null when no verb's statement writes
 };
 
 // New values for marker columns.
@@ -34,6 +35,7 @@ struct Fill {
 };
 
 Write read_write(const TriggerData* trigger);
+bool is_lost(const Write& write);
 void check_authority(const Write& write);
 HeapTuple settle_marker(const Write& write);
 void announce(const Write& write, const char* event, const char* holder);
@@ -45,11 +47,13 @@ PG_FUNCTION_INFO_V1(marker_trigger);
 
 Datum marker_trigger(PG_FUNCTION_ARGS) {
     Write write = read_write(row_trigger(fcinfo, "marker_trigger"));
+    if (is_lost(write))
+        return PointerGetDatum(nullptr);
     check_authority(write);
     if (write.new_row != nullptr)
         return PointerGetDatum(settle_marker(write));
     if (write.before.live)
-        announce(write, release_is_forced() ? "forced" : "unlocked", write.before.holder);
+        announce(write, "unlocked", write.before.holder);
     return PointerGetDatum(write.old_row);
 }
 }
@@ -63,6 +67,7 @@ Write read_write(const TriggerData* trigger) {
     write.marker = usable_marker(write.rel, write.facts);
     write.columns = RelationGetDescr(write.rel);
     write.clock = GetCurrentTimestamp();
+    write.verb = firing_verb(write.marker);
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
         write.old_row = trigger->tg_trigtuple;
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
@@ -78,6 +83,16 @@ Write read_write(const TriggerData* trigger) {
 
 bool same_holder(const char* left, const char* right) {
     return left != nullptr && right != nullptr && strcmp(left, right) == 0;
+}
+
+bool is_verb(const Write& write, Verb verb) {
+    return write.verb != nullptr && write.verb->verb == verb;
+}
+
+// Whether the marker that a verb wants to touch or give back has expired while it waited.
+bool is_lost(const Write& write) {
+    return write.verb != nullptr && write.verb->verb != Verb::kLock && write.before.set &&
+           !write.before.live && same_holder(write.before.holder, write.verb->holder);
 }
 
 const char* time_text(TimestampTz time) {
@@ -158,7 +173,9 @@ void clear_column(Fill* changes, const Write& write, MarkerRole role) {
 }
 
 HeapTuple release(const Write& write) {
-    const char* event = release_is_forced() ? "forced" : write.before.live ? "unlocked" : "expired";
+    const char* event = is_verb(write, Verb::kForce) ? "forced"
+                        : write.before.live          ? "unlocked"
+                                                     : "expired";
     announce(write, event, write.before.holder);
     Fill changes = {};
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
@@ -179,8 +196,21 @@ const char* require_holder(const Write& write) {
     return holder;
 }
 
-// Takes or renews the marker: the writer's own deadline counts if it gave one, else the table's
-// timeout, from the clock and not from the start of the transaction.
+// The writer's own deadline counts if it gave one, else the timeout, from the clock and not from
+// the start of the transaction. What a verb's statement says is the verb's own, unless another
+// trigger has changed it.
+TimestampTz deadline(const Write& write) {
+    const VerbCall* verb = write.verb;
+    bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
+    if (given && (verb == nullptr || write.after.until != verb->until))
+        return write.after.until;
+    int64 timeout = verb != nullptr ? verb->timeout : write.marker->timeout;
+    TimestampTz until =
+        DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + timeout));
+    return is_verb(write, Verb::kTouch) ? Max(until, write.before.until) : until;
+}
+
+// Takes or renews the marker.
 HeapTuple hold(const Write& write, bool taken) {
     Fill changes = {};
     const char* holder = require_holder(write);
@@ -188,14 +218,11 @@ HeapTuple hold(const Write& write, bool taken) {
         fill(&changes, write, kHolder, marker_text(write.marker->columns[kHolder], holder));
     if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
         fill(&changes, write, kTime, marker_time(write.marker->columns[kTime], write.clock));
-
-    TimestampTz until = write.after.until;
-    if (until == DT_NOBEGIN || (!column_changed(write, kUntil))) {
-        Datum value =
-            marker_time(write.marker->columns[kUntil], write.clock + write.marker->timeout);
-        fill(&changes, write, kUntil, value);
-        until = DatumGetTimestampTz(value);
-    }
+    if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
+        clear_column(&changes, write, kReason);
+    TimestampTz until = deadline(write);
+    if (until != write.after.until)
+        fill(&changes, write, kUntil, TimestampTzGetDatum(until));
     if (TIMESTAMP_NOT_FINITE(until))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a marker cannot be held for ever"),
@@ -214,7 +241,7 @@ HeapTuple settle_marker(const Write& write) {
     if (!write.after.set)
         return write.before.set ? release(write) : write.new_row;
     // A write that leaves an expired marker alone does not bring it back to life.
-    if (write.before.set && !marker_changed(write))
+    if (write.before.set && write.verb == nullptr && !marker_changed(write))
         return write.new_row;
     bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
     return hold(write, taken);

@@ -168,7 +168,7 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
         else if (trigger_calls(trigger, "transition_trigger"))
             load_state_machine(facts->columns, trigger, &facts->machines[facts->machine_count++]);
         else if (trigger_calls(trigger, "marker_trigger"))
-            facts->marker = load_marker(facts->columns, trigger);
+            facts->marker = load_marker(facts->relid, facts->columns, trigger);
     }
     if (facts->versioning != nullptr && facts->marker != nullptr)
         ignore_marker_columns(facts->versioning, facts->marker);

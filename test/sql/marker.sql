@@ -53,7 +53,6 @@ DELETE FROM page WHERE id = 2;
 COMMIT;
 SHOW interlock.holder;
 SET interlock.holder = 'anna';
-SET interlock.forced = on;
 BEGIN; SELECT interlock.set_holder('anna'); SELECT interlock.set_holder(NULL); SHOW interlock.holder; ROLLBACK;
 
 -- plain SQL that sets the marker as hand-written code does

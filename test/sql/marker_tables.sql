@@ -49,3 +49,21 @@ SELECT interlock.enable_marker('ruled', holder_column => 'who', until_column => 
 SELECT interlock.enable_marker('ruled', holder_column => 'who', reason_column => 'lock_by');
 DROP TABLE typed, ruled;
 DROP DOMAIN marker_person, marker_flag, marker_moment;
+
+-- other triggers: what one writes during a verb is judged as any write, and a deadline it gives counts
+CREATE TABLE twin (id int PRIMARY KEY, body text);
+SELECT interlock.enable_marker('twin', '1 hour');
+INSERT INTO twin VALUES (1, 'a'), (2, 'b');
+CREATE FUNCTION marker_twin() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    UPDATE twin SET body = 'follows' WHERE id = 2; RETURN NEW; END $$;
+CREATE FUNCTION marker_brief() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.lock_until := '2100-01-01'; RETURN NEW; END $$;
+SELECT (interlock.lock_row('twin', 1, 'anna')).locked, (interlock.lock_row('twin', 2, 'anna', '1 millisecond')).locked, pg_sleep(0.01);
+CREATE TRIGGER twin BEFORE UPDATE ON twin FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION marker_twin();
+SELECT interlock.save_row('twin', 1, 'anna', '{"body": "leads"}');
+SELECT id, body, lock_status FROM twin ORDER BY id;
+DROP TRIGGER twin ON twin;
+CREATE TRIGGER brief BEFORE UPDATE ON twin FOR EACH ROW WHEN (NEW.lock_status = 1) EXECUTE FUNCTION marker_brief();
+SELECT locked, holder, expires_at = '2100-01-01' AS given FROM interlock.lock_row('twin', 1, 'anna');
+DROP TABLE twin;
+DROP FUNCTION marker_twin, marker_brief;
