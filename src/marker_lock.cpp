@@ -206,10 +206,11 @@ Look look(const Call& call) {
 
 constexpr const char* kClock = "pg_catalog.clock_timestamp()";
 
+// An adopted marker may have no holder; it can be forced, by the empty name.
 void add_held_condition(Statement* statement, const Marker* marker) {
     statement->add(
-        " AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) %s AND t.%s "
-        "OPERATOR(pg_catalog.=) $%d",
+        " AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) %s AND COALESCE(t.%s, "
+        "'') OPERATOR(pg_catalog.=) $%d",
         quoted(marker, kStatus), quoted(marker, kUntil), kClock, quoted(marker, kHolder),
         statement->parameter(TEXTOID));
 }

@@ -89,10 +89,15 @@ bool is_verb(const Write& write, Verb verb) {
     return write.verb != nullptr && write.verb->verb == verb;
 }
 
+// Whether the row is the one that a verb names. A marker without a holder has the empty name there.
+bool is_verbs_row(const Write& write) {
+    const char* holder = write.before.holder != nullptr ? write.before.holder : "";
+    return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->holder) == 0;
+}
+
 // Whether the marker that a verb wants to touch or give back has expired while it waited.
 bool is_lost(const Write& write) {
-    return write.verb != nullptr && write.verb->verb != Verb::kLock && write.before.set &&
-           !write.before.live && same_holder(write.before.holder, write.verb->holder);
+    return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock);
 }
 
 const char* time_text(TimestampTz time) {
@@ -120,7 +125,8 @@ const char* time_text(TimestampTz time) {
 // Where markers are enforced only the live holder writes. Where they are not, anybody may, but
 // nobody takes a live marker over.
 void check_authority(const Write& write) {
-    if (!write.before.live || same_holder(current_holder(), write.before.holder))
+    if (!write.before.live || same_holder(current_holder(), write.before.holder) ||
+        (is_verb(write, Verb::kForce) && is_verbs_row(write)))
         return;
     bool takes_over = write.new_row != nullptr && write.after.set &&
                       !same_holder(write.after.holder, write.before.holder);

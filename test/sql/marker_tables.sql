@@ -67,3 +67,20 @@ CREATE TRIGGER brief BEFORE UPDATE ON twin FOR EACH ROW WHEN (NEW.lock_status = 
 SELECT locked, holder, expires_at = '2100-01-01' AS given FROM interlock.lock_row('twin', 1, 'anna');
 DROP TABLE twin;
 DROP FUNCTION marker_twin, marker_brief;
+
+-- marked rows without a holder, from before: nobody's, and an administrator can force them
+CREATE TABLE orphan (id int PRIMARY KEY, body text, lock_status int, lock_by text);
+CREATE TABLE unnamed (id int PRIMARY KEY, body text, lock_status int, lock_by varchar NOT NULL DEFAULT '');
+INSERT INTO orphan VALUES (1, 'a', 1), (2, 'b', 1);
+INSERT INTO unnamed VALUES (1, 'a', 1);
+SELECT interlock.enable_marker('orphan', '1 hour'), interlock.enable_marker('unnamed', '1 hour');
+SELECT locked, holder FROM interlock.lock_row('orphan', 1, 'anna');
+SELECT locked, holder FROM interlock.row_lock('orphan', 1);
+UPDATE orphan SET body = 'x' WHERE id = 1;
+SELECT interlock.force_unlock_row('orphan', 1, 'nobody''s') IS NULL AS free_already;
+SELECT interlock.force_unlock_row('unnamed', 1, 'nobody''s') IS NULL AS free_already;
+SELECT interlock.force_unlock_row('unnamed', 1, 'nobody''s') IS NULL AS free_already;
+SELECT table_name, key, holder FROM interlock.row_lock_audit WHERE reason = 'nobody''s' ORDER BY id;
+SELECT id, body, lock_status, lock_by, lock_until IS NULL AS free FROM orphan ORDER BY id;
+SELECT locked, holder FROM interlock.lock_row('orphan', 1, 'anna');
+DROP TABLE orphan, unnamed;
