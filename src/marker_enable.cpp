@@ -138,9 +138,9 @@ void check_columns(Relation rel, const Request& request) {
 }
 
 void add_missing_columns(Oid relid, const char* table, const Request& request) {
-    constexpr const char* definitions[kMarkerRoles] = {"smallint NOT NULL DEFAULT 0", "text",
-                                                       "timestamp with time zone",
-                                                       "timestamp with time zone", "text"};
+    constexpr const char* definitions[kMarkerRoles] = {"pg_catalog.int2 NOT NULL DEFAULT 0",
+                                                       "pg_catalog.text", "pg_catalog.timestamptz",
+                                                       "pg_catalog.timestamptz", "pg_catalog.text"};
     for (int role = 0; role < kMarkerRoles; role++)
         if (get_attnum(relid, request.columns[role]) == InvalidAttrNumber)
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table,

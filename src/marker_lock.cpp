@@ -231,9 +231,10 @@ void write_lock(Statement* statement, const Call& call) {
                    reason);
     add_key_condition(statement, call.facts);
     statement->add(
-        " AND (t.%s IS DISTINCT FROM 1 OR t.%s IS NULL OR t.%s OPERATOR(pg_catalog.<=) %s OR t.%s "
+        " AND (t.%s IS NULL OR NOT t.%s OPERATOR(pg_catalog.=) 1 OR t.%s IS NULL OR t.%s "
+        "OPERATOR(pg_catalog.<=) %s OR t.%s "
         "OPERATOR(pg_catalog.=) $%d) RETURNING %s, %s",
-        status, until, until, kClock, holder, me, time, until);
+        status, status, until, until, kClock, holder, me, time, until);
 }
 
 VerbCall verb_call(const Call& call, Verb verb, int64 timeout) {
