@@ -202,18 +202,22 @@ const char* require_holder(const Write& write) {
     return holder;
 }
 
-// The writer's own deadline counts if it gave one, else the timeout, from the clock and not from
-// the start of the transaction. What a verb's statement says is the verb's own, unless another
-// trigger has changed it.
-TimestampTz deadline(const Write& write) {
+// The writer's own deadline counts if it gave one. Else the timeout counts, from the clock and not
+// from the start of the transaction: when the marker is taken, and no nearer than before when a new
+// time says that the holder marks the row again. What a verb's statement says is the verb's own,
+// unless another trigger has changed it.
+TimestampTz deadline(const Write& write, bool taken) {
     const VerbCall* verb = write.verb;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
     if (given && (verb == nullptr || write.after.until != verb->until))
         return write.after.until;
+    bool renewed = verb != nullptr || column_changed(write, kTime);
+    if (!taken && !renewed && write.after.until != DT_NOBEGIN)
+        return write.before.until;
     int64 timeout = verb != nullptr ? verb->timeout : write.marker->timeout;
     TimestampTz until =
         DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + timeout));
-    return is_verb(write, Verb::kTouch) ? Max(until, write.before.until) : until;
+    return taken || is_verb(write, Verb::kLock) ? until : Max(until, write.before.until);
 }
 
 // Takes or renews the marker.
@@ -226,7 +230,7 @@ HeapTuple hold(const Write& write, bool taken) {
         fill(&changes, write, kTime, marker_time(write.marker->columns[kTime], write.clock));
     if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
         clear_column(&changes, write, kReason);
-    TimestampTz until = deadline(write);
+    TimestampTz until = deadline(write, taken);
     if (until != write.after.until)
         fill(&changes, write, kUntil, TimestampTzGetDatum(until));
     if (TIMESTAMP_NOT_FINITE(until))

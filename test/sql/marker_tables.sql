@@ -84,3 +84,21 @@ SELECT table_name, key, holder FROM interlock.row_lock_audit WHERE reason = 'nob
 SELECT id, body, lock_status, lock_by, lock_until IS NULL AS free FROM orphan ORDER BY id;
 SELECT locked, holder FROM interlock.lock_row('orphan', 1, 'anna');
 DROP TABLE orphan, unnamed;
+
+-- the holder's own writes: a deadline moves only when the row is marked again, and never nearer
+CREATE TABLE longer (id int PRIMARY KEY, body text);
+SELECT interlock.enable_marker('longer', '1 min');
+INSERT INTO longer VALUES (1, 'a');
+SELECT (interlock.lock_row('longer', 1, 'anna', '1 hour')).locked;
+BEGIN;
+SELECT interlock.set_holder('anna');
+UPDATE longer SET lock_reason = 'lunch' RETURNING lock_until > now() + '59 min'::interval AS kept;
+UPDATE longer SET lock_time = clock_timestamp() RETURNING lock_until > now() + '59 min'::interval AS kept;
+UPDATE longer SET lock_until = now() + '30 s'::interval RETURNING lock_until = now() + '30 s'::interval AS given;
+UPDATE longer SET lock_reason = 'back' RETURNING lock_until = now() + '30 s'::interval AS kept;
+UPDATE longer SET lock_time = clock_timestamp() RETURNING lock_until > now() + '59 s'::interval AS renewed;
+UPDATE longer SET lock_until = NULL RETURNING lock_until > now() + '59 s'::interval AS renewed;
+UPDATE longer SET lock_until = now() + '1 hour'::interval;
+UPDATE longer SET lock_by = 'bert' RETURNING lock_until < now() + '2 min'::interval AS another_holder;
+COMMIT;
+DROP TABLE longer;
