@@ -30,7 +30,7 @@ void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 void create_marker_trigger(const char* table, const Request& request);
 void report_open_markers(const char* table, const Request& request);
-void drop_sweep_index(Oid relid);
+void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
 } // namespace
 
@@ -72,7 +72,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
-        drop_sweep_index(relid);
+        drop_sweep_indexes(relid, InvalidAttrNumber);
     });
     PG_RETURN_VOID();
 }
@@ -163,53 +163,59 @@ bool leads_with(Relation index, AttrNumber attnum) {
            index->rd_index->indkey.values[0] == attnum && RelationGetIndexPredicate(index) == NIL;
 }
 
-bool is_ours(const char* index_name) {
-    size_t length = strlen(index_name);
+// The suffix may be followed by the number that made the name unique.
+bool is_ours(Relation index) {
+    const char* name = RelationGetRelationName(index);
+    size_t length = strlen(name);
+    while (length > 0 && strchr("0123456789", name[length - 1]) != nullptr)
+        length--;
     size_t suffix = strlen(kIndexSuffix);
-    return length > suffix && strcmp(index_name + length - suffix, kIndexSuffix) == 0;
+    return length > suffix && strncmp(name + length - suffix, kIndexSuffix, suffix) == 0;
 }
 
-// Calls visit(index) for each index of the table until one returns true.
+// Calls visit(index) for each index of the table.
 template <typename Visit>
-bool any_index(Oid relid, Visit&& visit) {
+void each_index(Oid relid, Visit&& visit) {
     Relation rel = table_open(relid, AccessShareLock);
-    bool found = false;
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel)) {
         Relation index = index_open(lfirst_oid(cell), AccessShareLock);
-        found = found || visit(index);
+        visit(index);
         index_close(index, AccessShareLock);
     }
     table_close(rel, AccessShareLock);
-    return found;
+}
+
+// Drops our indexes but for those that lead with the column `kept`.
+void drop_sweep_indexes(Oid relid, AttrNumber kept) {
+    const char* schema = get_namespace_name(get_rel_namespace(relid));
+    List* names = NIL;
+    each_index(relid, [&](Relation index) {
+        if (is_ours(index) && index->rd_index->indkey.values[0] != kept)
+            names = lappend(names, pstrdup(RelationGetRelationName(index)));
+    });
+    ListCell* cell;
+    foreach (cell, names)
+        run_command(psprintf("DROP INDEX %s",
+                             quote_qualified_identifier(schema, static_cast<char*>(lfirst(cell)))));
 }
 
 // The sweeper finds what has expired, and when the next marker does, without reading the table. An
 // index of the owner's that leads with the deadline serves as well.
 void create_sweep_index(Oid relid, const char* table, const Request& request) {
     AttrNumber until = get_attnum(relid, request.columns[kUntil]);
-    if (any_index(relid, [&](Relation index) {
-            return leads_with(index, until) || (is_ours(RelationGetRelationName(index)) &&
-                                                index->rd_index->indkey.values[0] == until);
-        }))
+    drop_sweep_indexes(relid, until);
+    bool found = false;
+    each_index(relid, [&](Relation index) {
+        found = found || leads_with(index, until) || is_ours(index);
+    });
+    if (found)
         return;
-    char* name = makeObjectName(get_rel_name(relid), nullptr, kIndexSuffix);
+    char* name = ChooseRelationName(get_rel_name(relid), nullptr, kIndexSuffix,
+                                    get_rel_namespace(relid), false);
     run_command(psprintf("CREATE INDEX %s ON %s (%s) WHERE %s OPERATOR(pg_catalog.=) 1",
                          quote_identifier(name), table, quote_identifier(request.columns[kUntil]),
                          quote_identifier(request.columns[kStatus])));
-}
-
-void drop_sweep_index(Oid relid) {
-    const char* schema = get_namespace_name(get_rel_namespace(relid));
-    char* name = nullptr;
-    any_index(relid, [&](Relation index) {
-        if (!is_ours(RelationGetRelationName(index)))
-            return false;
-        name = pstrdup(RelationGetRelationName(index));
-        return true;
-    });
-    if (name != nullptr)
-        run_command(psprintf("DROP INDEX %s", quote_qualified_identifier(schema, name)));
 }
 
 void create_marker_trigger(const char* table, const Request& request) {

@@ -102,3 +102,22 @@ UPDATE longer SET lock_until = now() + '1 hour'::interval;
 UPDATE longer SET lock_by = 'bert' RETURNING lock_until < now() + '2 min'::interval AS another_holder;
 COMMIT;
 DROP TABLE longer;
+
+-- the index of the deadlines finds a free name, and goes with the markers
+CREATE TABLE a_table_with_a_name_of_more_than_forty_three_bytes_one (id int PRIMARY KEY);
+CREATE TABLE a_table_with_a_name_of_more_than_forty_three_bytes_two (id int PRIMARY KEY);
+CREATE VIEW marker_indexes AS SELECT indexrelid::regclass AS index FROM pg_index
+WHERE indrelid::regclass::text LIKE 'a_table%' AND NOT indisprimary ORDER BY indexrelid;
+SELECT interlock.enable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_one'),
+    interlock.enable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_two');
+TABLE marker_indexes;
+-- another deadline column gets another index
+SELECT interlock.enable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_two', '1 hour'),
+    interlock.enable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_one', until_column => 'deadline');
+TABLE marker_indexes;
+SELECT interlock.disable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_two');
+TABLE marker_indexes;
+SELECT interlock.disable_marker('a_table_with_a_name_of_more_than_forty_three_bytes_one');
+TABLE marker_indexes;
+DROP VIEW marker_indexes;
+DROP TABLE a_table_with_a_name_of_more_than_forty_three_bytes_one, a_table_with_a_name_of_more_than_forty_three_bytes_two;
