@@ -309,8 +309,13 @@ COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb,
 CREATE FUNCTION interlock.marker_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.marker_trigger() IS
-'Judges every write to a table with markers. Created by enable_marker; arguments: timeout, enforce or advise, notify or quiet,
-and the columns for status, holder, time, deadline and reason.';
+'Judges every write to a table with markers. Created by enable_marker; arguments: timeout, enforce or advise, and the columns
+for status, holder, time, deadline and reason.';
+
+CREATE FUNCTION interlock.marker_notify_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
+'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify.';
 
 CREATE FUNCTION interlock.enable_marker(
     rel regclass, timeout interval = '5 min', enforce boolean = true, notify boolean = false,

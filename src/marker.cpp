@@ -50,6 +50,10 @@ void define_marker_settings() {
                                GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
 }
 
+bool same_holder(const char* left, const char* right) {
+    return left != nullptr && right != nullptr && strcmp(left, right) == 0;
+}
+
 const char* current_holder() {
     return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
 }
@@ -114,7 +118,7 @@ Oid root_of_trigger(Oid relid, const Trigger* trigger) {
 } // namespace
 
 Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
-    constexpr int kFirstColumn = 3;
+    constexpr int kFirstColumn = 2;
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
     marker->root = root_of_trigger(relid, trigger);
     marker->enabled = trigger->tgenabled;
@@ -124,7 +128,6 @@ Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
         return marker;
     marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
     marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
-    marker->notify = strcmp(trigger->tgargs[2], "notify") == 0;
     for (int role = 0; role < kMarkerRoles; role++) {
         MarkerColumn* column = &marker->columns[role];
         namestrcpy(&column->name, trigger->tgargs[kFirstColumn + role]);
@@ -226,23 +229,6 @@ Datum marker_text(const MarkerColumn& column, const char* text) {
         value =
             DirectFunctionCall3(varchar, value, Int32GetDatum(column.typmod), BoolGetDatum(false));
     return value;
-}
-
-void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, const char* event,
-                     const char* holder) {
-    constexpr int kLongestPayload = 7900; // the server refuses 8000
-    const char* key_json = key_to_text(facts, key);
-    char* payload = json_object({{"table", qualified_name(rel)},
-                                 {"key", nullptr, key_json},
-                                 {"event", event},
-                                 {"holder", holder}});
-    if (strlen(payload) > kLongestPayload)
-        payload = json_object(
-            {{"table", qualified_name(rel)}, {"key"}, {"event", event}, {"holder", holder}});
-    if (strlen(payload) > kLongestPayload)
-        payload =
-            json_object({{"table", qualified_name(rel)}, {"key"}, {"event", event}, {"holder"}});
-    Async_Notify("interlock_row_lock", payload);
 }
 
 } // namespace interlock

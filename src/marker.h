@@ -33,7 +33,6 @@ struct Marker {
     Bitmapset* attnums;
     int64 timeout; // microseconds
     bool enforce;
-    bool notify;
     bool usable;   // every column is there
     bool is_clone; // the trigger belongs to the partitioned parent
     char enabled;
@@ -68,6 +67,9 @@ MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row,
 // that is too long is 22001.
 Datum marker_time(const MarkerColumn& column, TimestampTz time);
 Datum marker_text(const MarkerColumn& column, const char* text);
+
+// Whether both are the same name; a null is nobody's.
+bool same_holder(const char* left, const char* right);
 
 // Who the current transaction writes as: what set_holder was given, or null.
 const char* current_holder();
@@ -111,10 +113,6 @@ enum class MarkerTables { kEnabled, kStored };
 List* marker_tables(MarkerTables which);
 
 void define_marker_settings();
-
-// {table, key, event, holder} on channel interlock_row_lock at commit.
-void notify_row_lock(Relation rel, const RelationFacts* facts, const Key& key, const char* event,
-                     const char* holder);
 
 } // namespace interlock
 

@@ -13,6 +13,7 @@ using namespace interlock;
 namespace {
 
 constexpr const char* kTriggerName = "zzz_interlock_marker";
+constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
 constexpr const char* kIndexSuffix = "interlock_sweep_idx";
 
 // What enable_marker is asked for.
@@ -29,6 +30,7 @@ void add_missing_columns(Oid relid, const char* table, const Request& request);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 void create_marker_trigger(const char* table, const Request& request);
+void set_notify_trigger(Oid relid, const char* table, bool wanted);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
@@ -54,6 +56,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
         date_open_markers(table, request);
         create_sweep_index(relid, table, request);
         create_marker_trigger(table, request);
+        set_notify_trigger(relid, table, request.notify);
         report_open_markers(table, request);
     });
     PG_RETURN_VOID();
@@ -72,6 +75,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        set_notify_trigger(relid, table, false);
         drop_sweep_indexes(relid, InvalidAttrNumber);
     });
     PG_RETURN_VOID();
@@ -224,13 +228,22 @@ void create_marker_trigger(const char* table, const Request& request) {
     appendStringInfo(
         &text,
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION interlock.marker_trigger('" INT64_FORMAT " microseconds', '%s', '%s'",
-        kTriggerName, table, request.timeout, request.enforce ? "enforce" : "advise",
-        request.notify ? "notify" : "quiet");
+        "EXECUTE FUNCTION interlock.marker_trigger('" INT64_FORMAT " microseconds', '%s'",
+        kTriggerName, table, request.timeout, request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
     appendStringInfoChar(&text, ')');
     run_command(text.data);
+}
+
+void set_notify_trigger(Oid relid, const char* table, bool wanted) {
+    if (wanted)
+        run_command(
+            psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
+                     "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger()",
+                     kNotifyTriggerName, table));
+    else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
+        run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));
 }
 
 void report_open_markers(const char* table, const Request& request) {

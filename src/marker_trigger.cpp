@@ -38,7 +38,6 @@ Write read_write(const TriggerData* trigger);
 bool is_lost(const Write& write);
 void check_authority(const Write& write);
 HeapTuple settle_marker(const Write& write);
-void announce(const Write& write, const char* event, const char* holder);
 
 } // namespace
 
@@ -50,11 +49,7 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
     if (is_lost(write))
         return PointerGetDatum(nullptr);
     check_authority(write);
-    if (write.new_row != nullptr)
-        return PointerGetDatum(settle_marker(write));
-    if (write.before.live)
-        announce(write, "unlocked", write.before.holder);
-    return PointerGetDatum(write.old_row);
+    return PointerGetDatum(write.new_row != nullptr ? settle_marker(write) : write.old_row);
 }
 }
 
@@ -79,10 +74,6 @@ Write read_write(const TriggerData* trigger) {
     if (write.new_row != nullptr)
         write.after = marker_state(write.marker, write.columns, write.new_row, write.clock);
     return write;
-}
-
-bool same_holder(const char* left, const char* right) {
-    return left != nullptr && right != nullptr && strcmp(left, right) == 0;
 }
 
 bool is_verb(const Write& write, Verb verb) {
@@ -179,10 +170,6 @@ void clear_column(Fill* changes, const Write& write, MarkerRole role) {
 }
 
 HeapTuple release(const Write& write) {
-    const char* event = is_verb(write, Verb::kForce) ? "forced"
-                        : write.before.live          ? "unlocked"
-                                                     : "expired";
-    announce(write, event, write.before.holder);
     Fill changes = {};
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
         clear_column(&changes, write, role);
@@ -239,11 +226,6 @@ HeapTuple hold(const Write& write, bool taken) {
                         errhint("Leave column \"%s\" to the server, or set a time.",
                                 NameStr(write.marker->columns[kUntil].name))));
     note_deadline(until);
-    if (taken) {
-        if (write.before.set)
-            announce(write, write.before.live ? "unlocked" : "expired", write.before.holder);
-        announce(write, "locked", holder);
-    }
     return apply(write, &changes);
 }
 
@@ -255,13 +237,6 @@ HeapTuple settle_marker(const Write& write) {
         return write.new_row;
     bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
     return hold(write, taken);
-}
-
-void announce(const Write& write, const char* event, const char* holder) {
-    if (!write.marker->notify)
-        return;
-    Key key = key_of_tuple(write.facts, write.new_row != nullptr ? write.new_row : write.old_row);
-    notify_row_lock(write.rel, write.facts, key, event, holder);
 }
 
 } // namespace

@@ -295,6 +295,11 @@ char* qualified_name(Relation rel) {
                                       RelationGetRelationName(rel));
 }
 
+char* qualified_name(Oid relid) {
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
+                                      get_rel_name(relid));
+}
+
 char* operator_text(Oid operator_oid) {
     HeapTuple tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator_oid));
     if (!HeapTupleIsValid(tuple))
@@ -334,14 +339,14 @@ void refuse_partition(Relation rel, bool is_clone) {
                         errhint("Call the function for the partitioned table.")));
 }
 
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name) {
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, TriggerEvent timing) {
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-        !TRIGGER_FIRED_BEFORE(trigger->tg_event))
-        ereport(ERROR,
-                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                 errmsg("function \"%s\" must be called by a BEFORE ROW trigger", function_name),
-                 errhint("The enabling functions of pg_interlock create it.")));
+        (trigger->tg_event & TRIGGER_EVENT_TIMINGMASK) != timing)
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
+                               timing == TRIGGER_EVENT_BEFORE ? "a BEFORE" : "an AFTER"),
+                        errhint("The enabling functions of pg_interlock create it.")));
     return trigger;
 }
 

@@ -67,6 +67,7 @@ AttrNumber find_attribute(TupleDesc columns, const char* name);
 
 // schema.table, quoted.
 char* qualified_name(Relation rel);
+char* qualified_name(Oid relid);
 inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
     return NameStr(TupleDescAttr(facts->columns, attnum - 1)->attname);
 }
@@ -84,7 +85,9 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
-// The call of a BEFORE ROW trigger function; raises 39P01 when it is called in any other way.
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name);
+// The call of a BEFORE or AFTER ROW trigger function; raises 39P01 when it is called in any other
+// way.
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
+                         TriggerEvent timing = TRIGGER_EVENT_BEFORE);
 
 } // namespace interlock

@@ -45,6 +45,45 @@ is(heard(q(SELECT interlock.lock_row('page', '{"id": 1, "part": "a"}', 'anna', '
 is(heard(q(BEGIN; SELECT interlock.set_holder('bert'); DELETE FROM page WHERE id = 1; COMMIT;)),
     qq({"table": "public.page", $key, "event": "unlocked", "holder": "bert"}), 'deleted by its holder');
 
+# What is not written is not told
+$node->safe_psql('postgres', q(
+    CREATE TABLE note (id int PRIMARY KEY, body text);
+    SELECT interlock.enable_marker('note', '1 hour', notify => true);
+    INSERT INTO note VALUES (1, 'a'), (2, 'b');
+    SELECT interlock.lock_row('note', 1, 'anna');
+    CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER zzzz_swallow BEFORE UPDATE ON note FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION swallow();));
+is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (1, 1, 'bob') ON CONFLICT DO NOTHING)), '', 'an insert that meets a conflict');
+is(heard(q(UPDATE note SET lock_status = 1, lock_by = 'bob' WHERE id = 2)), '', 'an update that another trigger swallows');
+is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (3, 1, 'bob'))),
+    qq({"table": "public.note", "key": {"id": 3}, "event": "locked", "holder": "bob"}), 'an insert is told');
+is(heard(q(SELECT interlock.enable_marker('note', '1 hour'); INSERT INTO note (id, lock_status, lock_by) VALUES (4, 1, 'bob'))), '', 'off again');
+
+# Partitions: the table that clients know, and a row that moves is the same row
+$node->safe_psql('postgres', q(
+    CREATE TABLE sheet (id int, region text, body text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+    CREATE TABLE sheet_eu PARTITION OF sheet FOR VALUES IN ('eu');
+    CREATE TABLE sheet_us PARTITION OF sheet FOR VALUES IN ('us') PARTITION BY LIST (region);
+    CREATE TABLE sheet_us_all PARTITION OF sheet_us DEFAULT;
+    SELECT interlock.enable_marker('sheet', '1 hour', notify => true);
+    INSERT INTO sheet VALUES (1, 'eu'), (2, 'eu'), (3, 'us');));
+sub sheet_event
+{
+    my ($id, $region, $event, $holder) = @_;
+    return qq({"table": "public.sheet", "key": {"id": $id, "region": "$region"}, "event": "$event", "holder": "$holder"});
+}
+my $anna = q(SELECT interlock.set_holder('anna'));
+is(heard(q(SELECT interlock.lock_row('sheet', '{"id": 1, "region": "eu"}', 'anna'))), sheet_event(1, 'eu', 'locked', 'anna'), 'the table');
+is(heard(q(UPDATE sheet_us_all SET lock_status = 1, lock_by = 'bert')), sheet_event(3, 'us', 'locked', 'bert'), 'also of a partition of one');
+is(heard("BEGIN; $anna; UPDATE sheet SET region = 'us' WHERE id = 1; COMMIT"), '', 'a move is no news');
+is(heard("BEGIN; $anna; UPDATE sheet SET region = 'eu', lock_status = 0 WHERE id = 1; COMMIT"),
+    sheet_event(1, 'eu', 'unlocked', 'anna'), 'a move that unlocks');
+is(join("\n", sort split /\n/, heard(q(UPDATE sheet SET region = 'us', lock_status = 1, lock_by = 'anna' WHERE id IN (1, 2)))),
+    sheet_event(1, 'us', 'locked', 'anna') . "\n" . sheet_event(2, 'us', 'locked', 'anna'), 'moves that lock');
+is(heard("BEGIN; $anna; UPDATE sheet SET region = 'eu' WHERE id < 3; UPDATE sheet SET region = 'us' WHERE id < 3; COMMIT"), '', 'there and back');
+is(heard("BEGIN; $anna; DELETE FROM sheet WHERE id = 1; INSERT INTO sheet (id, region, lock_status, lock_by) VALUES (1, 'eu', 1, 'anna'); COMMIT"),
+    sheet_event(1, 'us', 'unlocked', 'anna') . "\n" . sheet_event(1, 'eu', 'locked', 'anna'), 'a row by hand is another row');
+
 # The sweeper's releases are heard as well
 my $listener = $node->background_psql('postgres');
 $listener->query_safe('LISTEN interlock_row_lock');
