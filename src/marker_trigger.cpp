@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "marker.h"
+#include "row.h"
 #include "sweeper_state.h"
 
 using namespace interlock;
@@ -96,18 +97,27 @@ const char* time_text(TimestampTz time) {
 }
 
 [[noreturn]] void refuse_write(const Write& write) {
-    const MarkerState& marker = write.before;
-    const char* key = key_to_text(write.facts, key_of_tuple(write.facts, write.old_row));
+    const Bitmapset* tellable = tellable_columns(write.rel, write.old_row);
+    auto may_tell = [&](MarkerRole role) {
+        return bms_is_member(write.marker->columns[role].attnum, tellable);
+    };
+    const char* table = RelationGetRelationName(write.rel);
+    const char* holder = may_tell(kHolder) ? write.before.holder : nullptr;
+    const char* since = may_tell(kTime) ? time_text(write.before.since) : nullptr;
+    const char* until = may_tell(kUntil) ? time_text(write.before.until) : nullptr;
+    const char* key = bms_is_subset(write.facts->key_columns, tellable)
+                          ? key_to_text(write.facts, key_of_tuple(write.facts, write.old_row))
+                          : nullptr;
     ereport(
         ERROR,
         (errcode(kRowBeingEdited),
-         errmsg("row of table \"%s\" is being edited by \"%s\"", RelationGetRelationName(write.rel),
-                marker.holder != nullptr ? marker.holder : ""),
+         holder != nullptr ? errmsg("row of table \"%s\" is being edited by \"%s\"", table, holder)
+                           : errmsg("row of table \"%s\" is being edited", table),
          errdetail_internal("%s", json_object({{"table", qualified_name(write.rel)},
                                                {"key", nullptr, key},
-                                               {"holder", marker.holder},
-                                               {"locked_at", time_text(marker.since)},
-                                               {"expires_at", time_text(marker.until)}})),
+                                               {"holder", holder},
+                                               {"locked_at", since},
+                                               {"expires_at", until}})),
          errhint(
              "Wait until it is released or expires. The holder writes with interlock.save_row, or "
              "after interlock.set_holder in the same transaction.")));

@@ -216,4 +216,53 @@ Bitmapset* readable_columns(Relation rel) {
     return columns;
 }
 
+namespace {
+
+bool passes_row_security(Relation table, HeapTuple row) {
+    Oid relid = RelationGetRelid(table);
+    if (check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED)
+        return true;
+    if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+        return false; // and may not ask
+    bool found = false;
+    with_spi([&] {
+        Oid types[2] = {OIDOID, TIDOID};
+        Datum values[2] = {ObjectIdGetDatum(row->t_tableOid), PointerGetDatum(&row->t_self)};
+        char* text = psprintf(
+            "SELECT FROM %s t WHERE t.tableoid OPERATOR(pg_catalog.=) $1 AND "
+            "t.ctid OPERATOR(pg_catalog.=) $2",
+            qualified_name(table));
+        SPI_execute_with_args(text, 2, types, values, nullptr, false, 1);
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
+// Adds the columns of a row of `rel` that can be read from `table`.
+Bitmapset* add_tellable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
+    if (!passes_row_security(table, row))
+        return columns;
+    Bitmapset* readable = readable_columns(table);
+    for (int column = -1; (column = bms_next_member(readable, column)) >= 0;) {
+        const char* name = NameStr(TupleDescAttr(RelationGetDescr(table), column - 1)->attname);
+        columns = bms_add_member(columns, find_attribute(RelationGetDescr(rel), name));
+    }
+    return columns;
+}
+
+} // namespace
+
+Bitmapset* tellable_columns(Relation rel, HeapTuple row) {
+    Bitmapset* columns = add_tellable(nullptr, rel, rel, row);
+    if (!rel->rd_rel->relispartition)
+        return columns;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(rel))) {
+        Relation table = table_open(lfirst_oid(cell), AccessShareLock);
+        columns = add_tellable(columns, table, rel, row);
+        table_close(table, NoLock);
+    }
+    return columns;
+}
+
 } // namespace interlock

@@ -66,4 +66,8 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
 // The columns the current user may SELECT.
 Bitmapset* readable_columns(Relation rel);
 
+// What an error may tell of a stored row: the columns that the current user could SELECT of it now,
+// from the table or from one that it is a partition of.
+Bitmapset* tellable_columns(Relation rel, HeapTuple row);
+
 } // namespace interlock

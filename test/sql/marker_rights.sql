@@ -51,3 +51,61 @@ DROP TABLE note;
 SET client_min_messages = warning;
 DROP SCHEMA marker_trap CASCADE;
 RESET client_min_messages;
+
+-- an error tells of the row what the writer could read of it
+CREATE FUNCTION marker_says(command text, OUT message text, OUT key text, OUT holder text, OUT since boolean, OUT until boolean)
+LANGUAGE plpgsql AS $$
+DECLARE
+    said text;
+    detail text;
+BEGIN
+    EXECUTE command;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS said = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+    message := said;
+    IF detail LIKE '{%' THEN
+        key := detail::jsonb->>'key'; holder := detail::jsonb->>'holder';
+        since := detail::jsonb->>'locked_at' IS NOT NULL; until := detail::jsonb->>'expires_at' IS NOT NULL;
+    END IF;
+END $$;
+CREATE TABLE secret (id int PRIMARY KEY, body text);
+CREATE TABLE parts (secret_id int, body text, region text) PARTITION BY LIST (region);
+-- with its columns in another order
+CREATE TABLE parts_eu (region text, body text, secret_id int);
+ALTER TABLE parts ATTACH PARTITION parts_eu FOR VALUES IN ('eu');
+ALTER TABLE parts ADD PRIMARY KEY (secret_id, region);
+SELECT interlock.enable_marker('secret', '1 hour'), interlock.enable_marker('parts', '1 hour');
+INSERT INTO secret VALUES (1, 'x');
+INSERT INTO parts VALUES (1, 'x', 'eu');
+SELECT (interlock.lock_row('secret', 1, 'anna')).locked, (interlock.lock_row('parts', '{"secret_id": 1, "region": "eu"}', 'anna')).locked;
+CREATE ROLE interlock_blind;
+CREATE ROLE interlock_peeping;
+GRANT UPDATE (body) ON secret, parts TO interlock_blind, interlock_peeping;
+GRANT SELECT (id, lock_by) ON secret TO interlock_peeping;
+GRANT SELECT (secret_id, region, lock_by) ON parts TO interlock_peeping;
+SELECT * FROM marker_says('UPDATE secret SET body = 1');
+SET ROLE interlock_blind;
+SELECT * FROM marker_says('UPDATE secret SET body = 1');
+SELECT * FROM marker_says('UPDATE parts SET body = 1');
+SET ROLE interlock_peeping;
+SELECT * FROM marker_says('UPDATE secret SET body = 1');
+SELECT * FROM marker_says('UPDATE parts SET body = 1');
+RESET ROLE;
+-- row security: who may change a row that he may not see, and who may do both
+ALTER TABLE secret ENABLE ROW LEVEL SECURITY;
+ALTER TABLE parts ENABLE ROW LEVEL SECURITY;
+GRANT SELECT ON secret, parts TO interlock_blind, interlock_peeping;
+CREATE POLICY write ON secret FOR UPDATE USING (true);
+CREATE POLICY write ON parts FOR UPDATE USING (true);
+CREATE POLICY read ON secret FOR SELECT TO interlock_peeping USING (true);
+CREATE POLICY read ON parts FOR SELECT TO interlock_peeping USING (true);
+SET ROLE interlock_blind;
+SELECT * FROM marker_says('UPDATE secret SET body = 1');
+SELECT * FROM marker_says('UPDATE parts SET body = 1');
+SET ROLE interlock_peeping;
+SELECT * FROM marker_says('UPDATE secret SET body = 1');
+SELECT * FROM marker_says('UPDATE parts SET body = 1');
+RESET ROLE;
+DROP TABLE secret, parts;
+DROP FUNCTION marker_says;
+DROP ROLE interlock_blind, interlock_peeping;
