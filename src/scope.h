@@ -35,7 +35,9 @@ void as_user(Oid user, int flags, Body&& body) {
     SetUserIdAndSecContext(saved_user, saved_context);
 }
 
-// Runs body() in a nest of settings of its own: what it sets with GUC_ACTION_SAVE ends here.
+// Runs body() in a nest of settings of its own: what it sets with GUC_ACTION_SAVE ends here. What
+// the caller's own code in it sets for the session stays, as after the same statement by hand; code
+// of others runs in as_restricted (restricted.h).
 template <typename Body>
 void with_settings(Body&& body) {
     static_assert(kIsPlainBody<Body>);

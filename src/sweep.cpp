@@ -3,7 +3,7 @@
 #include "arguments.h"
 #include "marker.h"
 #include "plan.h"
-#include "scope.h"
+#include "restricted.h"
 #include "subtransaction.h"
 #include "sweeper.h"
 
@@ -50,7 +50,10 @@ Datum sweep(PG_FUNCTION_ARGS) {
             break;
         Oid relid = lfirst_oid(cell);
         SweepResult result = {};
-        ErrorData* error = attempt([&] { result = sweep_table(relid, {.max_rows = left}); });
+        ErrorData* error = attempt([&] {
+            result = sweep_table(relid, {.max_rows = left});
+            close_new_cursors();
+        });
         if (error != nullptr)
             strlcpy(result.last_error, error->message, sizeof(result.last_error));
         if (result.last_error[0] != '\0')
@@ -85,12 +88,10 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     sweep.facts = facts_of(sweep.rel);
     if (sweep.facts->marker != nullptr && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
         sweep.marker = usable_marker(sweep.rel, sweep.facts);
-        as_user(sweep.rel->rd_rel->relowner, SECURITY_RESTRICTED_OPERATION, [&] {
-            with_settings([&] {
-                (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
-                                        PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
-                sweep_rows(&sweep);
-            });
+        as_restricted(sweep.rel->rd_rel->relowner, 0, [&] {
+            (void)set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+            sweep_rows(&sweep);
         });
     }
     table_close(sweep.rel, NoLock);

@@ -40,8 +40,8 @@ struct SweepBudget {
 // done again row by row, so that a bad row holds up nobody. Says `unfinished` when the budget ended
 // it, and gets at least one row further each time. Rows and tables that are locked are skipped.
 //
-// Acts as the table's owner in a security-restricted operation with search_path pg_catalog,
-// pg_temp: the table's triggers run, and never with more rights than their owner has.
+// Acts as the table's owner, restricted (restricted.h): the table's triggers run, never with more
+// rights than their owner has, and the settings they make end with the call.
 SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 
 } // namespace interlock

@@ -70,13 +70,15 @@ void set_up_session() {
     constexpr const char* settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
                                            {"statement_timeout", "0"},
                                            {"lock_timeout", "0"},
+                                           {"transaction_timeout", "0"}, // from 17 on
                                            {"idle_in_transaction_session_timeout", "0"},
                                            {"default_transaction_isolation", "read committed"},
                                            {"default_transaction_read_only", "off"},
                                            {"default_transaction_deferrable", "off"},
                                            {"synchronous_commit", "off"}};
     for (auto& setting : settings)
-        SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
+        if (GetConfigOption(setting[0], true, false) != nullptr)
+            SetConfigOption(setting[0], setting[1], PGC_SUSET, PGC_S_OVERRIDE);
     pgstat_report_appname("pg_interlock sweeper");
 }
 
@@ -296,7 +298,10 @@ void sweep_database(Run* run) {
         char activity[64];
         snprintf(activity, sizeof(activity), "sweeping table %u", tables.oids[i]);
         pgstat_report_activity(STATE_RUNNING, activity);
-        if (in_transaction(message, [&] { result = sweep_one(*run, tables.oids[i], stop_at); })) {
+        bool well =
+            in_transaction(message, [&] { result = sweep_one(*run, tables.oids[i], stop_at); });
+        LockReleaseAll(USER_LOCKMETHOD, true); // what its triggers locked for the session
+        if (well) {
             note_result(run, tables.oids[i], result);
             continue;
         }

@@ -1,0 +1,56 @@
+-- What a table's owner can leave behind in the session of who sweeps: nothing that would run with its rights
+\set SHOW_CONTEXT never
+CREATE ROLE interlock_mallory;
+CREATE SCHEMA mallory AUTHORIZATION interlock_mallory;
+SET ROLE interlock_mallory;
+CREATE TABLE mallory.page (id int PRIMARY KEY);
+SELECT interlock.enable_marker('mallory.page', '1 millisecond');
+INSERT INTO mallory.page VALUES (1), (2);
+CREATE FUNCTION mallory.lower(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    RAISE WARNING 'lower runs as %', current_user; RETURN $1; END $$;
+CREATE FUNCTION mallory.stay() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+    RAISE WARNING 'the cursor runs as %', current_user; RETURN 1; END $$;
+CREATE TABLE mallory.diary (command text, error text);
+CREATE FUNCTION mallory.try_all() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE command text; error text; mine refcursor := 'mine'; BEGIN
+    IF NEW.lock_status = 1 THEN RETURN NEW; END IF;
+    PERFORM set_config('search_path', 'mallory, pg_catalog', false), set_config('row_security', 'off', false),
+            set_config('default_transaction_read_only', 'on', false), set_config('mallory.own', 'x', false);
+    FOREACH command IN ARRAY ARRAY[
+        'SET ROLE interlock_mallory', 'SET SESSION AUTHORIZATION interlock_mallory', 'RESET SESSION AUTHORIZATION',
+        'CREATE TEMP TABLE lasting (a int)', 'LISTEN lasting', 'UNLISTEN *', 'PREPARE lasting AS SELECT 1',
+        'DEALLOCATE ALL', 'DISCARD ALL', 'DECLARE lasting CURSOR WITH HOLD FOR SELECT 1',
+        'SET session_replication_role = replica', 'RESET ALL', 'CLOSE other']
+    LOOP
+        BEGIN
+            error := NULL;
+            EXECUTE command;
+        EXCEPTION WHEN OTHERS THEN error := sqlstate;
+        END;
+        INSERT INTO mallory.diary VALUES (command, error);
+    END LOOP;
+    PERFORM set_config('search_path', 'mallory, pg_catalog', false);
+    CLOSE mine;
+    OPEN mine FOR SELECT mallory.stay();
+    RETURN NEW; END $$;
+CREATE TRIGGER try_all BEFORE UPDATE ON mallory.page FOR EACH ROW EXECUTE FUNCTION mallory.try_all();
+SELECT count(interlock.lock_row('mallory.page', id, 'anna')), pg_sleep(0.01) FROM mallory.page;
+RESET ROLE;
+BEGIN;
+DECLARE mine CURSOR FOR SELECT 'the caller''s' AS query;
+DECLARE other CURSOR FOR SELECT 'the caller''s, too' AS query;
+SELECT * FROM interlock.sweep();
+SELECT lower('X'), current_setting('search_path'), current_setting('row_security'),
+       current_setting('default_transaction_read_only'), current_setting('mallory.own', true) AS own;
+SELECT name FROM pg_cursors WHERE name IN ('mine', 'other', 'lasting');
+FETCH other;
+SAVEPOINT s;
+FETCH mine;
+ROLLBACK TO SAVEPOINT s;
+COMMIT;
+SELECT lower('X'), current_setting('search_path'), current_setting('row_security'),
+       current_setting('default_transaction_read_only'), current_setting('mallory.own', true) AS own;
+SELECT command, error, count(*) FROM mallory.diary GROUP BY 1, 2 ORDER BY 1, 2;
+DROP SCHEMA mallory CASCADE;
+
+DROP ROLE interlock_mallory;
