@@ -436,12 +436,14 @@ CREATE FUNCTION interlock.list_row_locks(
     OUT reason text, OUT live boolean) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.list_row_locks() IS
-'The rows of the view row_locks: read with the caller''s privileges and row security; tables it may not read are left out.';
+'The rows of the view row_locks. Tables the caller may not read are left out, and those whose row security applies to it, unless
+they are its own or a superuser''s. Reads each with the rights of its owner, restricted; one that fails is a warning.';
 
 CREATE VIEW interlock.row_locks AS SELECT * FROM interlock.list_row_locks();
 GRANT SELECT ON interlock.row_locks TO PUBLIC;
 COMMENT ON VIEW interlock.row_locks IS
-'Every marked row that the current user may read, in all tables; live is false for a marker past its deadline.';
+'Every marked row that the current user may read, in all tables but those of other owners (superusers apart) whose row security
+applies to it; live is false for a marker past its deadline.';
 
 -- Sweeper
 

@@ -1,16 +1,27 @@
-// row_locks: every marked row of every table with markers that the caller may read.
+// row_locks: the marked rows of every table with markers that the caller may read.
 
 #include "arguments.h"
 #include "marker.h"
 #include "plan.h"
+#include "restricted.h"
 #include "row.h"
+#include "subtransaction.h"
 
 using namespace interlock;
 
 namespace {
 
+// Whose rights a table is read with.
+struct Reader {
+    Oid user;          // InvalidOid: it is left out
+    int flags;         // SECURITY_* bits
+    bool has_policies; // its row security applies
+};
+
 bool may_list(Relation rel, const RelationFacts* facts);
-void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output);
+Reader reader_of(Relation rel);
+void list_table(Relation rel, const RelationFacts* facts, Reader reader, ReturnSetInfo* output);
+void warn_of(Relation rel, const ErrorData* error);
 
 } // namespace
 
@@ -26,8 +37,16 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
         if (rel == nullptr)
             continue; // dropped meanwhile
         const RelationFacts* facts = facts_of(rel);
-        if (facts->marker != nullptr && facts->marker->usable && may_list(rel, facts))
-            list_table(rel, facts, output);
+        Reader reader = reader_of(rel);
+        if (facts->marker != nullptr && facts->marker->usable && may_list(rel, facts) &&
+            OidIsValid(reader.user)) {
+            ErrorData* error = attempt([&] {
+                list_table(rel, facts, reader, output);
+                close_new_cursors();
+            });
+            if (error != nullptr)
+                warn_of(rel, error);
+        }
         table_close(rel, AccessShareLock);
     }
     return 0;
@@ -66,29 +85,55 @@ void list_row(Relation rel, const RelationFacts* facts, HeapTuple tuple, ReturnS
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-void list_table(Relation rel, const RelationFacts* facts, ReturnSetInfo* output) {
+// The viewer may never have heard of the table, so nothing of it may run with his rights: neither
+// the casts of its key types, nor the index and check expressions that planning evaluates. Its
+// owner reads it past its policies, to show what the viewer may see when no policy applies to him.
+// When one does it must be evaluated for him, and then only one of his own or a superuser's is.
+Reader reader_of(Relation rel) {
+    Oid owner = rel->rd_rel->relowner;
+    if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED)
+        return {owner, SECURITY_NOFORCE_RLS, false};
+    if (owner == GetUserId() || superuser_arg(owner))
+        return {GetUserId(), 0, true};
+    return {InvalidOid, 0, true};
+}
+
+void write_list(Statement* statement, Relation rel, const RelationFacts* facts,
+                const Bitmapset* columns) {
+    const char* separator = "SELECT ";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
+        separator = ", ";
+    }
+    statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1", qualified_name(rel),
+                   quoted(facts->marker, kStatus));
+}
+
+void list_rows(Relation rel, const RelationFacts* facts, Reader reader, ReturnSetInfo* output) {
     StoredRow row = {};
     row.attnums = columns_to_list(facts);
-    with_spi([&] {
-        SPIPlanPtr plan =
-            plan_of({RelationGetRelid(rel), PlanKind::kMarkerList}, [&](Statement* statement) {
-                const char* separator = "SELECT ";
-                for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0;) {
-                    statement->add("%st.%s", separator,
-                                   quote_identifier(column_name(facts, column)));
-                    separator = ", ";
-                }
-                statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1",
-                               qualified_name(rel), quoted(facts->marker, kStatus));
-            });
-        uint64 count = run_plan(plan, Parameters(1));
-        row.columns = SPI_tuptable->tupdesc;
-        SPITupleTable* rows = SPI_tuptable;
-        for (uint64 i = 0; i < count; i++) {
-            row.tuple = rows->vals[i];
-            list_row(rel, facts, stored_row_as_tuple(row, facts), output);
-        }
-    });
+    PlanShape shape = {RelationGetRelid(rel), PlanKind::kMarkerList};
+    shape.subject = reader.has_policies ? 1 : 0;
+    SPIPlanPtr plan = plan_of(
+        shape, [&](Statement* statement) { write_list(statement, rel, facts, row.attnums); });
+    uint64 count = run_plan(plan, Parameters(1));
+    row.columns = SPI_tuptable->tupdesc;
+    SPITupleTable* rows = SPI_tuptable;
+    for (uint64 i = 0; i < count; i++) {
+        row.tuple = rows->vals[i];
+        list_row(rel, facts, stored_row_as_tuple(row, facts), output);
+    }
+}
+
+void list_table(Relation rel, const RelationFacts* facts, Reader reader, ReturnSetInfo* output) {
+    as_restricted(reader.user, reader.flags,
+                  [&] { with_spi([&] { list_rows(rel, facts, reader, output); }); });
+}
+
+void warn_of(Relation rel, const ErrorData* error) {
+    ereport(WARNING, (errcode(error->sqlerrcode),
+                      errmsg("could not list every marker of \"%s\"", RelationGetRelationName(rel)),
+                      errdetail("%s", error->message)));
 }
 
 } // namespace

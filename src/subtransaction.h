@@ -7,6 +7,12 @@ namespace interlock {
 
 enum class OnCancel { kRaise, kReturn };
 
+// A cancel by the user or a timeout, and not an error that user code raises with that SQLSTATE.
+inline bool is_cancel(const ErrorData* error) {
+    return error->sqlerrcode == ERRCODE_QUERY_CANCELED && error->funcname != nullptr &&
+           strcmp(error->funcname, "ProcessInterrupts") == 0;
+}
+
 // Runs body() in a subtransaction. Returns null when it went well; else the subtransaction is
 // rolled back and the error returned, in the caller's memory context. A cancel (57014, also by a
 // timeout) is raised again once it is rolled back, unless the caller wants it returned.
@@ -36,8 +42,7 @@ pg_noinline ErrorData* attempt(Body&& body, OnCancel on_cancel = OnCancel::kRais
     PG_END_TRY();
     MemoryContextSwitchTo(context);
     CurrentResourceOwner = owner;
-    if (error != nullptr && error->sqlerrcode == ERRCODE_QUERY_CANCELED &&
-        on_cancel == OnCancel::kRaise)
+    if (error != nullptr && is_cancel(error) && on_cancel == OnCancel::kRaise)
         ReThrowError(error);
     return error;
 }
