@@ -20,4 +20,11 @@ char* json_object(std::initializer_list<JsonField> fields) {
     return out.data;
 }
 
+void copy_message(char* to, size_t size, const char* message) {
+    int length = static_cast<int>(strlen(message));
+    length = pg_mbcliplen(message, length, static_cast<int>(size) - 1);
+    memcpy(to, message, length);
+    to[length] = '\0';
+}
+
 } // namespace interlock

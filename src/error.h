@@ -25,4 +25,8 @@ struct JsonField {
 // Returns the object as text in the current memory context.
 char* json_object(std::initializer_list<JsonField> fields);
 
+// Copies an error's message, in the encoding of the database, into `size` bytes: cut between
+// characters where it is longer.
+void copy_message(char* to, size_t size, const char* message);
+
 } // namespace interlock

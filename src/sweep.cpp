@@ -1,6 +1,7 @@
 #include "sweep.h"
 
 #include "arguments.h"
+#include "error.h"
 #include "marker.h"
 #include "plan.h"
 #include "restricted.h"
@@ -55,7 +56,7 @@ Datum sweep(PG_FUNCTION_ARGS) {
             close_new_cursors();
         });
         if (error != nullptr)
-            strlcpy(result.last_error, error->message, sizeof(result.last_error));
+            copy_message(result.last_error, sizeof(result.last_error), error->message);
         if (result.last_error[0] != '\0')
             ereport(WARNING, (errmsg("could not release every expired marker of \"%s\"",
                                      get_rel_name(relid)),
@@ -240,7 +241,7 @@ void release_one_by_one(Sweep* sweep, const Batch& batch) {
             continue;
         sweep->result.reached = batch.rows[i];
         sweep->result.failed++;
-        strlcpy(sweep->result.last_error, error->message, sizeof(sweep->result.last_error));
+        copy_message(sweep->result.last_error, sizeof(sweep->result.last_error), error->message);
     }
 }
 

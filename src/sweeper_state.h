@@ -33,6 +33,7 @@ struct DatabaseEntry {
     int64 lag; // microseconds between a deadline and the run for it
     int64 max_lag;
     char last_error[kErrorBytes]; // empty when the last run went well
+    int error_encoding;           // that of its database
 };
 
 // Asks for shared memory and arranges for the reports of deadlines. Only while the library is

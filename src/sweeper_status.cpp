@@ -28,6 +28,18 @@ const char* state_name(const DatabaseEntry& entry, TimestampTz now) {
     return entry.next_deadline <= now ? "due" : "waiting";
 }
 
+// Messages of another encoding are shown as far as they are ASCII: a conversion could fail, and
+// with it the view for every database.
+Datum error_of(const DatabaseEntry& entry) {
+    char* message = pstrdup(entry.last_error);
+    bool readable = entry.error_encoding == GetDatabaseEncoding() &&
+                    pg_verify_mbstr(entry.error_encoding, message, strlen(message), true);
+    for (char* byte = message; !readable && *byte != '\0'; byte++)
+        if (IS_HIGHBIT_SET(*byte))
+            *byte = '?';
+    return CStringGetTextDatum(message);
+}
+
 // name, state, runs, released, failed, last_run, last_error, next_deadline, lag, max_lag
 void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
     char* name = get_database_name(entry.database);
@@ -39,7 +51,7 @@ void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
                         Int64GetDatum(entry.released),
                         Int64GetDatum(entry.failed),
                         TimestampTzGetDatum(entry.last_run),
-                        CStringGetTextDatum(entry.last_error),
+                        error_of(entry),
                         TimestampTzGetDatum(entry.next_deadline),
                         interval_of(entry.lag),
                         interval_of(entry.max_lag)};

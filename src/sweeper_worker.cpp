@@ -2,6 +2,7 @@
 // come again, and ends. It stays for about a second at most, so that it never holds up DROP
 // DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
 
+#include "error.h"
 #include "marker.h"
 #include "scope.h"
 #include "sweep.h"
@@ -135,6 +136,7 @@ void end_run(const Run& run) {
             entry->max_lag = Max(entry->max_lag, entry->lag);
         }
         strlcpy(entry->last_error, run.last_error, kErrorBytes);
+        entry->error_encoding = GetDatabaseEncoding();
     });
 }
 
@@ -161,7 +163,7 @@ pg_noinline bool in_transaction(char* message, Body&& body) {
         ErrorData* error = CopyErrorData();
         EmitErrorReport();
         FlushErrorState();
-        strlcpy(message, error->message, kErrorBytes);
+        copy_message(message, kErrorBytes, error->message);
         FreeErrorData(error);
         AbortCurrentTransaction();
     }
@@ -246,6 +248,10 @@ SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
     return sweep_table(table, budget);
 }
 
+void note_error(Run* run, Oid table, const char* message) {
+    copy_message(run->last_error, kErrorBytes, psprintf("table %u: %s", table, message));
+}
+
 void note_result(Run* run, Oid table, const SweepResult& result) {
     TimestampTz now = GetCurrentTimestamp();
     run->released += result.released;
@@ -263,7 +269,7 @@ void note_result(Run* run, Oid table, const SweepResult& result) {
     if (result.failed > 0 || table == run->resume_table)
         next = Min(next, now + kRetryFailed);
     if (result.failed > 0)
-        snprintf(run->last_error, kErrorBytes, "table %u: %s", table, result.last_error);
+        note_error(run, table, result.last_error);
     run->next_deadline = Min(run->next_deadline, next);
 }
 
@@ -305,7 +311,7 @@ void sweep_database(Run* run) {
             note_result(run, tables.oids[i], result);
             continue;
         }
-        snprintf(run->last_error, kErrorBytes, "table %u: %s", tables.oids[i], message);
+        note_error(run, tables.oids[i], message);
         run->failed++;
         run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
     }

@@ -63,5 +63,48 @@ is($node->safe_psql('postgres', "SELECT string_agg(setting, '; ' ORDER BY ctid) 
     'pg_catalog, pg_temp; off; on; ; 0', 'under clean settings and without locks');
 is($node->safe_psql('postgres', "SELECT last_error IS NULL AND failed = 0 FROM interlock.sweeper"), 't', 'without an error');
 
+# Messages are cut between characters, wherever the cut comes, and readable in databases of other encodings
+$node->safe_psql('postgres', 'DROP TRIGGER disturb ON m.page; DROP TRIGGER look ON page;');
+sub raise_in
+{
+    my ($database, $prefix) = @_;
+    $node->safe_psql($database, qq(
+        CREATE OR REPLACE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
+            IF NEW.lock_status = 0 THEN RAISE EXCEPTION '%', '$prefix' || repeat(chr(228), 300); END IF; RETURN NEW; END \$\$));
+    lock_all($database, 'page');
+    wait_for($database, "(SELECT last_error ~ ('^table [0-9]+: $prefix' || chr(228)) FROM interlock.sweeper
+        WHERE database = current_database())", "a row of $database fails");
+}
+sub reads
+{
+    my ($reader, $database, $character) = @_;
+    is($node->safe_psql($reader, "SELECT last_error ~ ('^table [0-9]+: x+' || $character || '+\$') AND length(last_error) > 100
+        FROM interlock.sweeper WHERE database = '$database'"), 't', "$reader reads a message of $database");
+}
+for my $encoding ('utf8', 'latin1')
+{
+    $node->safe_psql('postgres', "CREATE DATABASE $encoding ENCODING '$encoding' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    $node->safe_psql($encoding, q(
+        CREATE EXTENSION pg_interlock;
+        CREATE TABLE page (id int PRIMARY KEY);
+        INSERT INTO page VALUES (1);
+        SELECT interlock.enable_marker('page');
+        CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+        CREATE TRIGGER shout BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION shout();));
+}
+for my $prefix ('x', 'xx')
+{
+    for my $database ('utf8', 'latin1')
+    {
+        raise_in($database, $prefix);
+        reads($database, $database, 'chr(228)');
+    }
+    reads('utf8', 'latin1', "'[?]'");
+    reads('latin1', 'utf8', "'[?]'");
+    my ($ret, $out, $err) = $node->psql('utf8', 'SELECT * FROM interlock.sweep()');
+    like($err, qr/could not release every expired marker.*DETAIL:  x/s, 'swept by hand');
+    ok(utf8::decode($err), 'its warning is valid');
+}
+
 $node->stop;
 done_testing();
