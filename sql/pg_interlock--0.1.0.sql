@@ -452,7 +452,8 @@ CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT r
 REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.sweep(integer) IS
 'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
-is a warning and stays. Locked rows are left for the next time. Nobody but superusers may until it is granted.';
+is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
+IMMEDIATE: tables with deferred triggers are not released otherwise. Nobody but superusers may until it is granted.';
 
 CREATE FUNCTION interlock.sweeper_status(
     OUT database text, OUT state text, OUT runs bigint, OUT released bigint, OUT failed bigint, OUT last_run timestamptz,

@@ -76,6 +76,7 @@ extern "C" {
 #include <storage/proc.h>
 #include <storage/procarray.h>
 #include <storage/shmem.h>
+#include <tcop/pquery.h>
 #include <tcop/utility.h>
 #include <utils/acl.h>
 #include <utils/array.h>

@@ -27,6 +27,7 @@ struct Batch {
     SweepPosition* rows;
 };
 
+bool is_own_transaction(FunctionCallInfo fcinfo);
 void sweep_rows(Sweep* sweep);
 
 } // namespace
@@ -43,6 +44,8 @@ Datum sweep(PG_FUNCTION_ARGS) {
                         errmsg("argument \"max_rows\" must be above zero"),
                         errhint("Leave it out to release everything that has expired.")));
     bool limited = left > 0;
+    if (is_own_transaction(fcinfo))
+        fire_triggers_at_once();
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     ListCell* cell;
@@ -75,6 +78,10 @@ Datum sweep(PG_FUNCTION_ARGS) {
 
 namespace interlock {
 
+void fire_triggers_at_once() {
+    with_spi([] { run_command("SET CONSTRAINTS ALL IMMEDIATE"); });
+}
+
 SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
@@ -102,6 +109,15 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
 } // namespace interlock
 
 namespace {
+
+// Whether the call is a statement that a client sent by itself, outside any transaction block: then
+// it may change what holds for the transaction.
+bool is_own_transaction(FunctionCallInfo fcinfo) {
+    EState* state = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo)->econtext->ecxt_estate;
+    bool is_top_level = state != nullptr && ActivePortal != nullptr &&
+                        state->es_sourceText == ActivePortal->sourceText;
+    return is_top_level && !IsInTransactionBlock(true);
+}
 
 void write_due(Statement* statement, const Sweep& sweep) {
     const char* until = quoted(sweep.marker, kUntil);

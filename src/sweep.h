@@ -44,4 +44,8 @@ struct SweepBudget {
 // rights than their owner has, and the settings they make end with the call.
 SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 
+// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire when
+// nobody guards them any more, so the server refuses to queue one in a restricted operation.
+void fire_triggers_at_once();
+
 } // namespace interlock

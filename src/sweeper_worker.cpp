@@ -229,14 +229,8 @@ void rotate(Tables* tables, Oid last) {
     tables->oids = rotated;
 }
 
-void run_sql(const char* command) {
-    with_spi([&] { SPI_execute(command, false, 0); });
-}
-
-// A deferred trigger would fire when nobody guards it any more, so the server refuses to queue one
-// in a restricted operation: here they fire at once.
 SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
-    run_sql("SET CONSTRAINTS ALL IMMEDIATE");
+    fire_triggers_at_once();
     SweepBudget budget;
     budget.stop_at = stop_at;
     budget.statement_timeout = kLongestBatch;

@@ -53,4 +53,28 @@ SELECT lower('X'), current_setting('search_path'), current_setting('row_security
 SELECT command, error, count(*) FROM mallory.diary GROUP BY 1, 2 ORDER BY 1, 2;
 DROP SCHEMA mallory CASCADE;
 
+-- deferred triggers fire at once when the sweep is alone in its transaction; else the caller decides
+CREATE TABLE page (id int PRIMARY KEY, parent int REFERENCES page DEFERRABLE INITIALLY DEFERRED);
+INSERT INTO page VALUES (1), (2), (3);
+SELECT interlock.enable_marker('page', '1 millisecond');
+CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE NOTICE 'row % of % is free', NEW.id, current_user; RETURN NEW; END $$;
+CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON page DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.lock_status = 0) EXECUTE FUNCTION late();
+SELECT (interlock.lock_row('page', id, 'anna')).locked, pg_sleep(0.01) FROM page;
+BEGIN;
+INSERT INTO page VALUES (4, 9);
+SELECT * FROM interlock.sweep(1);
+SET CONSTRAINTS late IMMEDIATE;
+SELECT * FROM interlock.sweep(1);
+UPDATE page SET parent = 1 WHERE id = 4;
+COMMIT;
+DO $$ BEGIN
+    INSERT INTO page VALUES (5, 9);
+    PERFORM interlock.sweep();
+    UPDATE page SET parent = 1 WHERE id = 5; END $$;
+SELECT * FROM interlock.sweep();
+DROP TABLE page;
+DROP FUNCTION late;
+
 DROP ROLE interlock_mallory;
