@@ -67,11 +67,12 @@ namespace {
 
 constexpr int kMaxWorkers = 64;
 constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
-constexpr TimestampTz kRetry = USECS_PER_SEC; // after a worker that could not start or was killed
-constexpr TimestampTz kStartGap = USECS_PER_SEC / 2; // between two workers in one database
+constexpr TimestampTz kRetry = USECS_PER_SEC;          // after a worker that could not start
+constexpr TimestampTz kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
 
 struct RunningWorker {
     Oid database;
+    bool is_distrusted;
     BackgroundWorkerHandle* handle;
 };
 
@@ -212,7 +213,9 @@ void reap_workers(Launcher* launcher) {
             entry->running = false;
             if (!killed)
                 return;
-            lower_deadline(entry, GetCurrentTimestamp() + kRetry);
+            entry->killed_in_a_row++;
+            entry->killed_at = GetCurrentTimestamp();
+            lower_deadline(entry, earliest_start(*entry));
             strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
         });
         if (killed)
@@ -222,7 +225,7 @@ void reap_workers(Launcher* launcher) {
     }
 }
 
-bool start_worker(Launcher* launcher, Oid database) {
+bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
     BackgroundWorker worker = {};
     snprintf(worker.bgw_name, BGW_MAXLEN, "pg_interlock sweeper of database %u", database);
     strlcpy(worker.bgw_type, "pg_interlock sweeper", BGW_MAXLEN);
@@ -235,6 +238,7 @@ bool start_worker(Launcher* launcher, Oid database) {
     worker.bgw_notify_pid = MyProcPid; // our latch is set when it starts and when it ends
     RunningWorker* running = &launcher->workers[launcher->worker_count];
     running->database = database;
+    running->is_distrusted = is_distrusted;
     bool started = in_context(TopMemoryContext, [&] {
         return RegisterDynamicBackgroundWorker(&worker, &running->handle);
     });
@@ -243,15 +247,42 @@ bool start_worker(Launcher* launcher, Oid database) {
     return started;
 }
 
-// The database whose deadline passed first, InvalidOid if none is due. Marks it as running.
-Oid next_due_database() {
+int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
+
+// A worker that had to be ended has kept its slot for seconds, and the next one in its database may
+// do the same.
+bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
+    return entry.killed_at > 0 && now < entry.killed_at + kDistrust;
+}
+
+// Distrusted databases never take all the slots, unless there is but one.
+bool takes_distrusted(const Launcher& launcher) {
+    int count = 0;
+    for (int i = 0; i < launcher.worker_count; i++)
+        count += launcher.workers[i].is_distrusted ? 1 : 0;
+    return count + 1 < most_workers() || most_workers() == 1;
+}
+
+// Whether a worker could start now but for the deadline and the pause.
+bool is_eligible(const DatabaseEntry& entry, TimestampTz now, bool with_distrusted) {
+    return !entry.running && entry.connectable && (with_distrusted || !is_distrusted(entry, now));
+}
+
+struct DueDatabase {
+    Oid oid; // InvalidOid if none is due
+    bool is_distrusted;
+};
+
+// The database whose deadline passed first.
+DueDatabase next_due_database(const Launcher& launcher) {
     TimestampTz now = GetCurrentTimestamp();
-    Oid due = InvalidOid;
+    DueDatabase due = {};
     TimestampTz earliest = now;
+    bool with_distrusted = takes_distrusted(launcher);
     with_entries([&](DatabaseEntry* entry) {
-        bool ready = !entry->running && entry->connectable && now >= entry->started_at + kStartGap;
-        if (ready && entry->next_deadline <= earliest) {
-            due = entry->database;
+        if (is_eligible(*entry, now, with_distrusted) && now >= earliest_start(*entry) &&
+            entry->next_deadline <= earliest) {
+            due = {entry->database, is_distrusted(*entry, now)};
             earliest = entry->next_deadline;
         }
         return true;
@@ -273,19 +304,19 @@ void note_slots(Launcher* launcher, bool out_of_slots) {
 void start_workers(Launcher* launcher) {
     if (!sweeper_enabled || GetCurrentTimestamp() < launcher->no_start_before)
         return;
-    while (launcher->worker_count < Min(sweeper_workers, kMaxWorkers)) {
-        Oid database = next_due_database();
-        if (!OidIsValid(database))
+    while (launcher->worker_count < most_workers()) {
+        DueDatabase due = next_due_database(*launcher);
+        if (!OidIsValid(due.oid))
             return;
-        with_entry(database, [](DatabaseEntry* entry) {
+        with_entry(due.oid, [](DatabaseEntry* entry) {
             entry->running = true;
             entry->started_at = GetCurrentTimestamp();
         });
-        bool started = start_worker(launcher, database);
+        bool started = start_worker(launcher, due.oid, due.is_distrusted);
         note_slots(launcher, !started);
         if (started)
             continue;
-        with_entry(database, [](DatabaseEntry* entry) { entry->running = false; });
+        with_entry(due.oid, [](DatabaseEntry* entry) { entry->running = false; });
         launcher->no_start_before = GetCurrentTimestamp() + kRetry;
         return;
     }
@@ -294,15 +325,17 @@ void start_workers(Launcher* launcher) {
 // Milliseconds until something is due. Ends of workers and new deadlines set the latch.
 long wait_time(const Launcher& launcher) {
     TimestampTz next = launcher.next_scan;
-    bool may_start = sweeper_enabled && launcher.worker_count < Min(sweeper_workers, kMaxWorkers);
+    TimestampTz now = GetCurrentTimestamp();
+    bool may_start = sweeper_enabled && launcher.worker_count < most_workers();
+    bool with_distrusted = takes_distrusted(launcher);
     with_entries([&](DatabaseEntry* entry) {
-        if (may_start && !entry->running && entry->connectable)
-            next = Min(next, Max(entry->next_deadline, entry->started_at + kStartGap));
+        if (may_start && is_eligible(*entry, now, with_distrusted))
+            next = Min(next, Max(entry->next_deadline, earliest_start(*entry)));
         return true;
     });
     if (may_start)
         next = Max(next, launcher.no_start_before);
-    return TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next);
+    return TimestampDifferenceMilliseconds(now, next);
 }
 
 } // namespace

@@ -22,6 +22,8 @@ struct DatabaseEntry {
     bool running;              // a worker was started and has not been seen to end
     TimestampTz next_deadline; // when to look; DT_NOEND: never
     TimestampTz started_at;    // the last start of a worker
+    int killed_in_a_row;       // workers that did not come to their end
+    TimestampTz killed_at;     // when the last of them was seen to have ended; 0: never
     Oid unfinished_table;      // where the last run had to stop, InvalidOid if it did not
     SweepPosition reached;     // and what it had tried there
     bool row_by_row;           // it was in a batch when it was killed
@@ -61,6 +63,9 @@ void wake_launcher();
 inline void lower_deadline(DatabaseEntry* entry, TimestampTz deadline) {
     entry->next_deadline = Min(entry->next_deadline, deadline);
 }
+
+// When the next worker may start if its deadline has passed.
+TimestampTz earliest_start(const DatabaseEntry& entry);
 
 LWLock* sweeper_lock();
 HTAB* sweeper_databases();

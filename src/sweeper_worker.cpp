@@ -120,6 +120,7 @@ Run begin_run() {
 void end_run(const Run& run) {
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->running = false;
+        entry->killed_in_a_row = 0;
         entry->has_extension = run.has_extension;
         lower_deadline(entry, run.next_deadline);
         entry->unfinished_table = run.unfinished_table;
