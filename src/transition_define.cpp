@@ -122,6 +122,24 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     return canonical_state(attribute->atttypid, attribute->atttypmod, text);
 }
 
+// The states that may follow one state, written as the column's type prints them.
+JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
+    if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
+        refuse_transitions();
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(targets.val.binary.data);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token != WJB_ELEM)
+            continue;
+        JsonbValue to = json_string(state_of_json(rel, column, value));
+        pushJsonbValue(&state, WJB_ELEM, &to);
+    }
+    return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+}
+
 // Reads the transitions and writes them again with every state as the column's type prints it; a
 // state that the type does not know (no label of the enum, no number) is the type's own error.
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
@@ -131,42 +149,16 @@ char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions)
     pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
     JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
     JsonbValue value;
-    JsonbValue* result = nullptr;
-    bool in_array = false;
     for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;) {
-        switch (token) {
-        case WJB_KEY: {
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
             JsonbValue from = json_string(state_of_json(rel, column, value));
             pushJsonbValue(&state, WJB_KEY, &from);
-            break;
-        }
-        case WJB_BEGIN_ARRAY:
-        case WJB_END_ARRAY:
-            if (in_array == (token == WJB_BEGIN_ARRAY))
-                refuse_transitions();
-            in_array = !in_array;
-            pushJsonbValue(&state, token, nullptr);
-            break;
-        case WJB_ELEM: {
-            JsonbValue to = json_string(state_of_json(rel, column, value));
-            pushJsonbValue(&state, WJB_ELEM, &to);
-            break;
-        }
-        case WJB_VALUE:
-            refuse_transitions();
-        case WJB_BEGIN_OBJECT:
-            if (in_array)
-                refuse_transitions();
-            break;
-        case WJB_END_OBJECT:
-            result = pushJsonbValue(&state, WJB_END_OBJECT, nullptr);
-            break;
-        default:
-            break;
+        } else if (token == WJB_VALUE) {
+            pushJsonbValue(&state, WJB_VALUE, canonical_targets(rel, column, value));
         }
     }
-    Jsonb* json = JsonbValueToJsonb(result);
+    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 
