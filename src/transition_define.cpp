@@ -100,6 +100,16 @@ void check_state_column(Relation rel, AttrNumber column) {
              "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.")));
 }
 
+[[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("transitions name a state of column \"%s\" twice", NameStr(attribute->attname)),
+             errhint("Two spellings of one value of type %s are one state, as \"01\" and \"1\" are "
+                     "one integer: say once what may follow it.",
+                     format_type_be(attribute->atttypid))));
+}
+
 JsonbValue json_string(char* text) {
     JsonbValue value;
     value.type = jbvString;
@@ -159,6 +169,8 @@ char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions)
         }
     }
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
+    if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
+        refuse_two_spellings(rel, column);
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 

@@ -23,5 +23,13 @@ SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'shape'::regclass;
 SELECT interlock.define_transitions('shape', 'state', '{"a": {"b": ["c"]}}');
 \set VERBOSITY terse
 
+-- two spellings of one state, which would replace each other
+SELECT t AS transitions, try_define('num', t::jsonb) FROM unnest(ARRAY[
+    '{"01": ["2"], "1": ["3"]}', '{"1": ["2"], " 1": ["3"], "2": []}', '{"1": ["2", "02", 2]}']) t;
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'zzz_interlock_transition_num';
+\set VERBOSITY default
+SELECT interlock.define_transitions('shape', 'num', '{"01": ["2"], "1": ["3"]}');
+\set VERBOSITY terse
+
 DROP TABLE shape;
 DROP FUNCTION try_define;
