@@ -16,7 +16,7 @@ void require_transitions(Relation rel, const char* name);
 void check_state_column(Relation rel, AttrNumber column);
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
-char* trigger_name(const char* column);
+const char* trigger_name(Relation rel, const char* column);
 
 } // namespace
 
@@ -36,7 +36,7 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     char* command = psprintf(
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION interlock.transition_trigger(%s, %s, %s)",
-        trigger_name(name), qualified_name(rel), quote_literal_cstr(name),
+        trigger_name(rel, name), qualified_name(rel), quote_literal_cstr(name),
         quote_literal_cstr(transitions), quote_literal_cstr(initial));
     close_table(rel);
     with_spi([&] { run_command(command); });
@@ -49,7 +49,7 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     refuse_clone(rel, name);
     require_transitions(rel, name);
-    char* command = psprintf("DROP TRIGGER %s ON %s", trigger_name(name), qualified_name(rel));
+    char* command = psprintf("DROP TRIGGER %s ON %s", trigger_name(rel, name), qualified_name(rel));
     close_table(rel);
     with_spi([&] { run_command(command); });
     PG_RETURN_VOID();
@@ -198,9 +198,42 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 
-// One trigger for each state column, named after it.
-char* trigger_name(const char* column) {
-    return pstrdup(quote_identifier(makeObjectName(kTriggerPrefix, column, nullptr)));
+const Trigger* find_trigger(Relation rel, const char* column) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
+            trigger_calls(trigger, "transition_trigger"))
+            return trigger;
+    }
+    return nullptr;
+}
+
+// Prefix and column; a name that would be too long ends in a hash, so that columns that begin alike
+// do not share it.
+char* new_trigger_name(const char* column) {
+    constexpr int kHashBytes = 9;
+    char* name = psprintf("%s_%s", kTriggerPrefix, column);
+    int length = strlen(name);
+    if (length < NAMEDATALEN)
+        return name;
+    name[pg_mbcliplen(name, length, NAMEDATALEN - 1 - kHashBytes)] = '\0';
+    return psprintf("%s_%08x", name,
+                    hash_bytes(reinterpret_cast<const unsigned char*>(column), strlen(column)));
+}
+
+// The column's trigger, by whatever name, or the name of the one to create.
+const char* trigger_name(Relation rel, const char* column) {
+    const Trigger* existing = find_trigger(rel, column);
+    if (existing != nullptr)
+        return quote_identifier(existing->tgname);
+    char* name = new_trigger_name(column);
+    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), name, true)))
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                        errmsg("trigger \"%s\" of table \"%s\" is not about column \"%s\"", name,
+                               RelationGetRelationName(rel), column),
+                        errhint("Rename it, or drop it if nothing needs it.")));
+    return quote_identifier(name);
 }
 
 } // namespace
