@@ -261,7 +261,14 @@ CREATE FUNCTION interlock.transition_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
-transitions, initial states.';
+transitions, initial states.
+Judges updates; new rows are judged by initial_state_trigger.';
+
+CREATE FUNCTION interlock.initial_state_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.initial_state_trigger() IS
+'Refuses a new row whose state is not initial (IL002). Created by define_transitions when there are initial states;
+argument: state column.';
 
 CREATE FUNCTION interlock.define_transitions(
     rel regclass, state_column name, transitions jsonb, initial text[] = NULL) RETURNS void

@@ -174,6 +174,16 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
         ignore_marker_columns(facts->versioning, facts->marker);
 }
 
+void load_partition_columns(RelationFacts* facts, Relation rel) {
+    if (!rel->rd_rel->relispartition || facts->machine_count == 0)
+        return;
+    Bitmapset* offsets = nullptr;
+    pull_varattnos(reinterpret_cast<Node*>(RelationGetPartitionQual(rel)), 1, &offsets);
+    for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;)
+        facts->partition_columns =
+            bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
+}
+
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
     uint64 changes = entry->changes;
     MemoryContext memory =
@@ -188,6 +198,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);
+        load_partition_columns(result, rel);
         return result;
     });
     MemoryContextSetParent(memory, CacheMemoryContext);
@@ -334,14 +345,15 @@ void refuse_partition(Relation rel, bool is_clone) {
                         errhint("Call the function for the partitioned table.")));
 }
 
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name) {
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, bool after) {
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-        !TRIGGER_FIRED_BEFORE(trigger->tg_event))
-        ereport(ERROR,
-                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                 errmsg("function \"%s\" must be called by a BEFORE ROW trigger", function_name),
-                 errhint("The enabling functions of pg_interlock create it.")));
+        (after ? !TRIGGER_FIRED_AFTER(trigger->tg_event)
+               : !TRIGGER_FIRED_BEFORE(trigger->tg_event)))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
+                               after ? "an AFTER" : "a BEFORE"),
+                        errhint("The enabling functions of pg_interlock create it.")));
     return trigger;
 }
 

@@ -36,7 +36,8 @@ struct RelationFacts {
     Marker* marker;         // null when not enabled
     StateMachine* machines;
     int machine_count;
-    FmgrInfo populate; // jsonb_populate_record for the row type
+    Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
+    FmgrInfo populate;            // jsonb_populate_record for the row type
     bool populate_reusable;
 };
 
@@ -84,7 +85,8 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
-// The call of a BEFORE ROW trigger function; raises 39P01 when it is called in any other way.
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name);
+// The call of a BEFORE ROW (or AFTER ROW) trigger function; raises 39P01 when it is called in any
+// other way.
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, bool after = false);
 
 } // namespace interlock

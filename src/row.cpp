@@ -201,6 +201,16 @@ void raise_suppressed(Relation rel) {
          errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
 }
 
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+    bool left_null, right_null;
+    Datum left_value = heap_getattr(left, attnum, columns, &left_null);
+    Datum right_value = heap_getattr(right, attnum, columns, &right_null);
+    if (left_null || right_null)
+        return left_null == right_null;
+    return datum_image_eq(left_value, right_value, attribute->attbyval, attribute->attlen);
+}
+
 Bitmapset* readable_columns(Relation rel) {
     Bitmapset* columns = nullptr;
     Oid relid = RelationGetRelid(rel);

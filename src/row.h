@@ -63,6 +63,9 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
 // trigger or rule (09000), keeps the caller from writing it.
 [[noreturn]] void raise_suppressed(Relation rel);
 
+// Whether a column has the same bytes in both rows.
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
+
 // The columns the current user may SELECT.
 Bitmapset* readable_columns(Relation rel);
 
