@@ -175,11 +175,10 @@ HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning) {
     return heap_modify_tuple_by_cols(trigger->tg_newtuple, columns, 1, &column, &next, &is_null);
 }
 
+// A trigger before this one may have changed a key that the statement does not name.
 bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
     for (int i = 0; i < facts->key_count; i++)
-        if (bms_is_member(facts->keys[i].attnum - FirstLowInvalidHeapAttributeNumber,
-                          trigger->tg_updatedcols) &&
-            !same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
+        if (!same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
                         trigger->tg_newtuple, facts->keys[i].attnum))
             return true;
     return false;
