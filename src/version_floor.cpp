@@ -32,6 +32,13 @@ Oid relation_owner(Oid relid) {
     return owner;
 }
 
+// Whoever may insert and delete could otherwise raise the floor to the end of the range, and no row
+// could start any more; or, in a bigint, to where a client's numbers are no longer exact.
+int64 highest_floor(TokenKind kind) {
+    constexpr int64 kHighestBigint = INT64CONST(1) << 52;
+    return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
+}
+
 int64 read_floor(Oid sequence) {
     LOCAL_FCINFO(call, 1);
     FmgrInfo last_value;
@@ -88,7 +95,7 @@ void note_departure(Relation rel, const Versioning* versioning, HeapTuple row) {
         return;
     Oid floor = find_floor(rel, versioning);
     if (OidIsValid(floor))
-        raise_floor(floor, version);
+        raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }
 
 void create_floor(Oid relid, const char* column) {
