@@ -1,6 +1,7 @@
 #include "relation.h"
 
 #include "marker.h"
+#include "row.h"
 #include "transition.h"
 #include "version.h"
 
@@ -105,8 +106,7 @@ void load_key_column(RelationFacts* facts, Relation index, int i) {
 
     key->attnum = index->rd_index->indkey.values[i];
     Form_pg_attribute attribute = TupleDescAttr(facts->columns, key->attnum - 1);
-    key->type = attribute->atttypid;
-    key->typmod = attribute->atttypmod;
+    key->type = getBaseType(attribute->atttypid);
     key->collation = attribute->attcollation;
 
     Oid input_function;
@@ -148,13 +148,7 @@ bool holds_nested_rows(TupleDesc columns) {
 }
 
 void load_populate(RelationFacts* facts) {
-    Const* row = makeNullConst(facts->columns->tdtypeid, -1, InvalidOid);
-    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
-    FuncExpr* call =
-        makeFuncExpr(F_JSONB_POPULATE_RECORD, facts->columns->tdtypeid, list_make2(row, json),
-                     InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, &facts->populate, facts->memory);
-    fmgr_info_set_expr(reinterpret_cast<Node*>(call), &facts->populate);
+    prepare_populate(&facts->populate, facts->columns->tdtypeid, facts->memory);
     facts->populate_reusable = !holds_nested_rows(facts->columns);
 }
 

@@ -15,8 +15,7 @@ struct Marker;
 
 struct KeyColumn {
     AttrNumber attnum;
-    Oid type;
-    int32 typmod;
+    Oid type; // below any domain
     Oid collation;
     Oid io_parameter;
     FmgrInfo input;

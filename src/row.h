@@ -25,6 +25,12 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
 // it.
 HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
 
+// Makes `populate` ready to read rows of the type; relation.cpp keeps one for each table.
+void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
+
+// As row_from_jsonb, for columns that are no table's.
+HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json);
+
 // The row as a jsonb object, exactly as to_jsonb does it.
 Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
 
