@@ -73,7 +73,7 @@ bool is_unique_key(Relation rel, Relation index_rel) {
     Form_pg_index index = index_rel->rd_index;
     return index->indisunique && index->indisvalid && index_rel->rd_rel->relam == BTREE_AM_OID &&
            heap_attisnull(index_rel->rd_indextuple, Anum_pg_index_indpred, nullptr) &&
-           (index->indisprimary || (index->indimmediate && all_not_null(rel, index)));
+           index->indimmediate && all_not_null(rel, index);
 }
 
 // The primary key, else the narrowest NOT NULL unique index (the oldest of several).
@@ -270,10 +270,12 @@ Relation open_own_table(Oid relid, LOCKMODE mode) {
 
 void require_key(Relation rel, const RelationFacts* facts) {
     if (facts->key_count == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
-                 errhint("Add a primary key, or a unique index over columns that are NOT NULL.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
+             errhint("Add a primary key, or a unique index over columns that are NOT NULL; not a "
+                     "deferrable or a partial one.")));
 }
 
 AttrNumber column_number(Relation rel, const char* name) {
@@ -312,6 +314,11 @@ char* operator_text(Oid operator_oid) {
     return text;
 }
 
+char* rows_of(Relation rel) {
+    bool is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+    return psprintf("%s%s", is_partitioned ? "" : "ONLY ", qualified_name(rel));
+}
+
 bool trigger_fires(char enabled) {
     switch (enabled) {
     case TRIGGER_FIRES_ALWAYS:
@@ -339,14 +346,13 @@ void refuse_partition(Relation rel, bool is_clone) {
                         errhint("Call the function for the partitioned table.")));
 }
 
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, bool after) {
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, TriggerEvent timing) {
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
-        (after ? !TRIGGER_FIRED_AFTER(trigger->tg_event)
-               : !TRIGGER_FIRED_BEFORE(trigger->tg_event)))
+        (trigger->tg_event & TRIGGER_EVENT_TIMINGMASK) != timing)
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
-                               after ? "an AFTER" : "a BEFORE"),
+                               timing == TRIGGER_EVENT_BEFORE ? "a BEFORE" : "an AFTER"),
                         errhint("The enabling functions of pg_interlock create it.")));
     return trigger;
 }

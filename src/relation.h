@@ -74,6 +74,10 @@ inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
 // "OPERATOR(schema.name)" for use in SQL text.
 char* operator_text(Oid operator_oid);
 
+// What a statement on the table's own rows names. Rows of tables that inherit from it are not among
+// them: they have the same keys, and none of its triggers.
+char* rows_of(Relation rel);
+
 // Whether a trigger with this tgenabled fires in this session as it is now
 // (session_replication_role).
 bool trigger_fires(char enabled);
@@ -84,8 +88,9 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
-// The call of a BEFORE ROW (or AFTER ROW) trigger function; raises 39P01 when it is called in any
-// other way.
-TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, bool after = false);
+// The call of a BEFORE or AFTER ROW trigger function; raises 39P01 when it is called in any other
+// way.
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
+                         TriggerEvent timing = TRIGGER_EVENT_BEFORE);
 
 } // namespace interlock

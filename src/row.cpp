@@ -69,7 +69,7 @@ void write_read_statement(Statement* statement, Relation rel, const RelationFact
         statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
         separator = ", ";
     }
-    statement->add(" FROM %s t WHERE ", qualified_name(rel));
+    statement->add(" FROM %s t WHERE ", rows_of(rel));
     add_key_condition(statement, facts);
     statement->add("%s", strength_clause(lock.strength));
     if (lock.wait != RowWait::kWait)

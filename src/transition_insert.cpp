@@ -143,7 +143,7 @@ extern "C" {
 PG_FUNCTION_INFO_V1(initial_state_trigger);
 
 Datum initial_state_trigger(PG_FUNCTION_ARGS) {
-    TriggerData* trigger = row_trigger(fcinfo, "initial_state_trigger", true);
+    TriggerData* trigger = row_trigger(fcinfo, "initial_state_trigger", TRIGGER_EVENT_AFTER);
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
         return PointerGetDatum(nullptr);
     Relation rel = trigger->tg_relation;

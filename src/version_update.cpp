@@ -193,7 +193,7 @@ void write_update(Statement* statement, Relation rel, const RelationFacts* facts
                   const Bitmapset* columns) {
     const Versioning* versioning = facts->versioning;
     const char* version = quote_identifier(NameStr(versioning->name));
-    statement->add("UPDATE %s AS t SET ", qualified_name(rel));
+    statement->add("UPDATE %s AS t SET ", rows_of(rel));
     if (bms_is_empty(columns))
         statement->add("%s = %s", version, version);
     else
@@ -206,7 +206,7 @@ void write_update(Statement* statement, Relation rel, const RelationFacts* facts
 }
 
 void write_delete(Statement* statement, Relation rel, const RelationFacts* facts) {
-    statement->add("DELETE FROM %s AS t WHERE ", qualified_name(rel));
+    statement->add("DELETE FROM %s AS t WHERE ", rows_of(rel));
     add_key_condition(statement, facts);
     statement->add(" AND ");
     add_token_condition(statement, facts->versioning);

@@ -43,5 +43,44 @@ SELECT outcome FROM unnest(ARRAY[
     '{"id": 2, "at": "2026-01-01 10:00:01", "name": "ab", "tags": ["x", "yy"], "doc": {"k": "v"}}']) v, interlock.try_versioned_update('ck', v::jsonb, 1, '{"a": 1}');
 SELECT interlock.versioned_update('ck', '{"id": "2", "at": "2026-01-01 10:00:01", "name": "ab  ", "tags": "{x,yy}", "doc": {"k": "v"}}', 2, '{"a": 2}');
 SELECT id, a, version FROM nk UNION ALL SELECT id, a, version FROM dk ORDER BY 1, 2;
+
+-- keys that two rows can have are none
+CREATE TABLE later (id int PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, a int);
+SELECT interlock.enable_versioning('later');
+BEGIN;
+INSERT INTO later VALUES (1, 1), (1, 2);
+\set VERBOSITY default
+SELECT interlock.versioned_update('later', 1, 1, '{"a": 3}');
+\set VERBOSITY terse
+ROLLBACK;
+ALTER TABLE later ADD other int NOT NULL UNIQUE DEFERRABLE, ADD third int NOT NULL UNIQUE;
+INSERT INTO later VALUES (1, 1, 1, 2, 3);
+SELECT interlock.versioned_update('later', 3, 1, '{"a": 3}');
+CREATE TABLE part_unique (id int NOT NULL, a int);
+CREATE UNIQUE INDEX ON part_unique ((id + 1));
+CREATE UNIQUE INDEX ON part_unique (id) WHERE id > 0;
+SELECT interlock.enable_versioning('part_unique');
+SELECT interlock.versioned_update('part_unique', 1, 1, '{"a": 3}');
+-- the rows of tables that inherit are not the table's
+CREATE TABLE elder (id int PRIMARY KEY, status text, a int);
+CREATE TABLE heir (b int) INHERITS (elder);
+SELECT interlock.enable_versioning('elder');
+SELECT interlock.define_transitions('elder', 'status', '{"x": ["y"]}');
+INSERT INTO elder VALUES (1, 'x', 1);
+INSERT INTO heir VALUES (1, 'x', 1), (1, 'x', 2), (2, 'x', 3);
+SELECT interlock.versioned_update('elder', 1, 1, '{"a": 9}');
+SELECT interlock.transition('elder', 1, 'x', 'y');
+SELECT * FROM interlock.try_versioned_update('elder', 2, 1, '{"a": 9}');
+SELECT * FROM interlock.try_transition('elder', 2, 'x', 'y');
+SELECT outcome, attempts FROM interlock.update_with_retry('elder', 2, 'jsonb_concat(jsonb, jsonb)');
+SELECT * FROM interlock.lock_rows('elder', '{1,2}'::int[]);
+SELECT outcome FROM interlock.try_versioned_delete('elder', 1, 3);
+SELECT tableoid::regclass, id, status, a, version FROM elder ORDER BY 1, 2, 4;
+SELECT interlock.versioned_update('heir', 2, 1, '{"a": 9}');
+ALTER TABLE heir ADD PRIMARY KEY (id, a);
+SELECT interlock.enable_versioning('heir');
+SELECT interlock.versioned_update('heir', '{"id": 2, "a": 3}', 1, '{"b": 9}');
+DROP TABLE later, part_unique, elder, heir;
+
 DROP TABLE nk, tk, dk, vk, sk, ck;
 DROP DOMAIN whole, short;
