@@ -213,10 +213,38 @@ CacheEntry* find_entry(Oid relid) {
     return entry;
 }
 
+bool exists(Oid relid) { return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)); }
+
+// A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
+bool may_lock(Oid relid, LOCKMODE mode) {
+    AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
+    Oid user = GetUserId();
+    return pg_class_aclcheck(relid, user, needed) == ACLCHECK_OK ||
+           pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
 [[noreturn]] void refuse_kind(Relation rel) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("\"%s\" is not a table", RelationGetRelationName(rel)),
                     errhint("Ordinary and partitioned tables are supported.")));
+}
+
+Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
+    Relation rel = try_relation_open(relid, mode);
+    if (rel == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("table with OID %u does not exist", relid)));
+    if (rel->rd_rel->relkind != RELKIND_RELATION &&
+        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+        refuse_kind(rel);
+    if (RelationGetRelid(rel) < FirstNormalObjectId)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
+                        errhint("Only user tables can be used with pg_interlock.")));
+    if (RELATION_IS_OTHER_TEMP(rel))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary tables of other sessions")));
+    return rel;
 }
 
 } // namespace
@@ -241,31 +269,18 @@ const RelationFacts* facts_of(Relation rel) {
     return load_facts(entry, rel);
 }
 
+// Both ask before the lock is taken, so that a stranger cannot lock the table. The answer for a
+// table that is gone belongs to open_of_right_kind.
 Relation open_table(Oid relid, LOCKMODE mode) {
-    Relation rel = try_relation_open(relid, mode);
-    if (rel == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("table with OID %u does not exist", relid)));
-    if (rel->rd_rel->relkind != RELKIND_RELATION &&
-        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-        refuse_kind(rel);
-    if (RelationGetRelid(rel) < FirstNormalObjectId)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
-                        errhint("Only user tables can be used with pg_interlock.")));
-    if (RELATION_IS_OTHER_TEMP(rel))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("cannot access temporary tables of other sessions")));
-    return rel;
+    if (exists(relid) && !may_lock(relid, mode))
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(relid));
+    return open_of_right_kind(relid, mode);
 }
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {
-    // Asked before the lock is taken, so that a stranger cannot lock the table, and the answer of a
-    // table that is gone belongs to open_table.
-    if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
-        !owns_relation(relid, GetUserId()))
+    if (exists(relid) && !owns_relation(relid, GetUserId()))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
-    return open_table(relid, mode);
+    return open_of_right_kind(relid, mode);
 }
 
 void require_key(Relation rel, const RelationFacts* facts) {

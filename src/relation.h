@@ -47,7 +47,8 @@ void initialize_relation_cache();
 const RelationFacts* facts_of(Relation rel);
 
 // Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004,
-// 42P01 or 42809. The lock stays until the end of the transaction.
+// 42P01 or 42809, and 42501 before it locks anything when the caller may neither update nor delete
+// (for AccessShareLock: read) any of it. The lock stays until the end of the transaction.
 Relation open_table(Oid relid, LOCKMODE mode);
 
 // As open_table, for a verb that configures the table: only its owner may (42501).
