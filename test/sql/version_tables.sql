@@ -231,6 +231,18 @@ SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1,
     '{"title": "a", "price": 1, "body": {"y": 2.0, "x": 1}, "raw": {"x": 2}}',
     '{"id": 1, "title": "a", "price": 1.000, "body": {"y": 2, "x": 1.0}, "raw": {"x": 1}, "version": 1}', 'merge');
 SELECT * FROM doc;
+-- types without an equality of their own are compared as jsonb, which the base is
+CREATE TABLE sheet (id int PRIMARY KEY, note text, raw json, raws json[], place point);
+INSERT INTO sheet VALUES (1, 'a', '{"x":1,  "y":[1.0]}', '{"{\"z\":1}"}', '(1,2)');
+SELECT interlock.enable_versioning('sheet');
+SELECT to_jsonb(sheet) AS base FROM sheet \gset
+UPDATE sheet SET note = 'theirs';
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 2}, "raws": [{"z": 2}], "place": "(3,4)"}', :'base', 'merge');
+UPDATE sheet SET raw = '{"x": 3}';
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 4}, "note": "mine"}', :'base', 'merge');
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 3.0}}', :'base', 'merge');
+SELECT * FROM sheet;
+DROP TABLE sheet;
 -- both changed it: to the same, which is none, and to different values
 SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1, 1, '{"title": "theirs"}', '{"title": "a"}', 'merge');
 SELECT outcome, version, conflicts, current->'title' AS title FROM interlock.try_versioned_update('doc', 1, 1, '{"title": "mine", "price": 9}', '{"title": "a", "price": 1}', 'merge');
