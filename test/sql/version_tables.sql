@@ -110,6 +110,20 @@ UPDATE stamped SET local_time = '2126-01-01 10:00:00' WHERE id = 1 RETURNING loc
 UPDATE stamped SET a = 1 WHERE id = 1 RETURNING local_time;
 SELECT interlock.versioned_update('stamped', 1, '2126-01-01 10:00:01', '{"a": 2}');
 SELECT interlock.versioned_update('stamped', 1, 7, '{"a": 2}');
+-- local times that the session's zone leaves out, and that it has twice
+CREATE TABLE clock (id int PRIMARY KEY, a int, changed timestamp);
+INSERT INTO clock VALUES (1, 1, '2126-03-31 02:30:00'), (2, 1, '2126-10-27 02:30:00'), (3, 1, '2126-03-31 02:30:00');
+SELECT interlock.enable_versioning('clock', 'changed');
+SET timezone = 'Europe/Berlin';
+SELECT changed::timestamptz AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
+SELECT interlock.versioned_update('clock', id, changed::timestamptz, '{"a": 2}') AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
+SELECT changed FROM clock ORDER BY id;
+SELECT outcome FROM clock, interlock.try_versioned_update('clock', id, changed::timestamptz - interval '1 microsecond', '{"a": 3}') ORDER BY id;
+SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 03:30:00.000001', '{"a": 3}');
+SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 02:30:00.000001', '{"a": 3}');
+SELECT outcome FROM clock, interlock.try_versioned_delete('clock', id, changed::timestamptz) WHERE id > 1 ORDER BY id;
+RESET timezone;
+DROP TABLE clock;
 DROP TABLE adopted, big, stamped;
 
 -- partitions: other column order, rows that move, detached and attached ones
