@@ -105,7 +105,12 @@ void create_floor(Oid relid, const char* column) {
         quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
     const char* table = table_name(relid);
     const char* quoted = quote_identifier(column);
-    run_command(psprintf("CREATE SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
+    run_command(psprintf("CREATE SEQUENCE %s", sequence));
+    Oid owner = relation_owner(relid);
+    if (owner != GetUserId()) // an administrator; the server wants one owner for both
+        run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+    run_command(psprintf("ALTER SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
     run_command(
         psprintf("GRANT SELECT ON SEQUENCE %s TO PUBLIC", sequence)); // the default reads it
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",

@@ -12,6 +12,32 @@ DROP TRIGGER change_key ON reborn;
 INSERT INTO reborn VALUES (1) RETURNING *;
 UPDATE reborn SET id = 11 WHERE id = 10 RETURNING *;
 INSERT INTO reborn VALUES (10) RETURNING *;
+-- constant defaults, that of an integer cast to bigint among them, give way to the floor, others stay
+CREATE TABLE defaults (id int PRIMARY KEY, i int DEFAULT 1, b bigint DEFAULT 1, e bigint DEFAULT 1::bigint, r bigint DEFAULT (random() * 0)::bigint + 7);
+SELECT interlock.enable_versioning('defaults', 'i'), interlock.disable_versioning('defaults');
+SELECT interlock.enable_versioning('defaults', 'e'), interlock.disable_versioning('defaults');
+SELECT interlock.enable_versioning('defaults', 'r'), interlock.disable_versioning('defaults');
+SELECT interlock.enable_versioning('defaults', 'b'), interlock.disable_versioning('defaults'), interlock.enable_versioning('defaults', 'b');
+INSERT INTO defaults VALUES (1) RETURNING *;
+UPDATE defaults SET id = 1;
+DELETE FROM defaults;
+INSERT INTO defaults VALUES (1) RETURNING *;
+DROP TABLE defaults;
+-- an administrator enables it for the owner
+CREATE ROLE interlock_owner2;
+CREATE TABLE others (id int PRIMARY KEY);
+ALTER TABLE others OWNER TO interlock_owner2;
+SELECT interlock.enable_versioning('others');
+SET ROLE interlock_owner2;
+INSERT INTO others VALUES (1);
+UPDATE others SET id = 2;
+INSERT INTO others VALUES (1) RETURNING *;
+SELECT interlock.disable_versioning('others');
+-- the owner needs CREATE on the schema, for the sequence
+SELECT interlock.enable_versioning('others');
+RESET ROLE;
+DROP TABLE others;
+DROP ROLE interlock_owner2;
 -- nobody uses the range up for the others, not even in a transaction that is rolled back
 CREATE ROLE interlock_clerk;
 CREATE TABLE reborn4 (id int PRIMARY KEY, version int);
