@@ -28,7 +28,9 @@ COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[]) IS
 'Lets every update of a row move its version, whoever writes. For the owner of the table.
 The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
-Errors: 42501 not the owner, 42804 column of another type, 42703 unknown ignored column, 55000 versioned by another column.';
+A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
+needs CREATE on its schema.
+Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column, 55000 versioned by another column.';
 
 CREATE FUNCTION interlock.disable_versioning(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -261,7 +263,14 @@ CREATE FUNCTION interlock.transition_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
-transitions, initial states.';
+transitions, initial states.
+Judges updates; new rows are judged by initial_state_trigger.';
+
+CREATE FUNCTION interlock.initial_state_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.initial_state_trigger() IS
+'Refuses a new row whose state is not initial (IL002). Created by define_transitions when there are initial states;
+argument: state column.';
 
 CREATE FUNCTION interlock.define_transitions(
     rel regclass, state_column name, transitions jsonb, initial text[] = NULL) RETURNS void

@@ -7,8 +7,12 @@ namespace interlock {
 
 namespace {
 
+// A key is compared as it was given: rounded to the column's precision or cut to its length it
+// would name another row. Hence no typmod, here and in from_json_object, and no domain.
+constexpr int32 kNoTypmod = -1;
+
 Datum from_text(const KeyColumn& key, char* text) {
-    return InputFunctionCall(const_cast<FmgrInfo*>(&key.input), text, key.io_parameter, key.typmod);
+    return InputFunctionCall(const_cast<FmgrInfo*>(&key.input), text, key.io_parameter, kNoTypmod);
 }
 
 [[noreturn]] void refuse_shape(Relation rel, const RelationFacts* facts) {
@@ -41,7 +45,14 @@ Key from_json_object(Relation rel, const RelationFacts* facts, Jsonb* json) {
     }
     if (JB_ROOT_COUNT(json) != static_cast<uint32>(facts->key_count))
         refuse_shape(rel, facts);
-    return key_of_tuple(facts, row_from_jsonb(facts, json));
+    TupleDesc columns = CreateTemplateTupleDesc(facts->key_count);
+    for (int i = 0; i < facts->key_count; i++)
+        TupleDescInitEntry(columns, i + 1, column_name(facts, facts->keys[i].attnum),
+                           facts->keys[i].type, kNoTypmod, 0);
+    Key key = {};
+    bool nulls[INDEX_MAX_KEYS];
+    heap_deform_tuple(record_from_jsonb(columns, json), columns, key.values, nulls);
+    return key;
 }
 
 // A lone JSON string, number or boolean stands for the key column's value.
@@ -105,6 +116,7 @@ char* to_text(Datum value, Oid type) {
 Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
     require_key(rel, facts);
     bool is_single = facts->key_count == 1;
+    type = getBaseType(type);
     Key key = {};
     if (is_single && (type == facts->keys[0].type ||
                       integer_key(value, type, facts->keys[0].type, &key.values[0]))) {

@@ -29,7 +29,7 @@ struct Look {
     const char* reason;
 };
 
-Call open_call(const Arguments& arguments, bool names_holder);
+Call open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode = RowExclusiveLock);
 Look look(const Call& call);
 bool run_lock(const Call& call, int64 timeout, const char* reason, MarkerState* held);
 bool run_release(const Call& call, Verb verb);
@@ -149,7 +149,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
 
 Datum row_lock(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    Call call = open_call(arguments, false);
+    Call call = open_call(arguments, false, AccessShareLock);
     Look found = look(call);
     if (!found.found)
         raise_no_such_row(call.rel, call.facts, call.key);
@@ -174,9 +174,9 @@ Datum row_lock(PG_FUNCTION_ARGS) {
 
 namespace {
 
-Call open_call(const Arguments& arguments, bool names_holder) {
+Call open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode) {
     Call call = {};
-    call.rel = open_table(arguments.relation(0), RowExclusiveLock);
+    call.rel = open_table(arguments.relation(0), mode);
     call.facts = facts_of(call.rel);
     call.marker = require_marker(call.rel, call.facts);
     call.key = key_argument(arguments, 1, call.rel, call.facts);

@@ -1,6 +1,7 @@
 #include "relation.h"
 
 #include "marker.h"
+#include "row.h"
 #include "transition.h"
 #include "version.h"
 
@@ -72,7 +73,7 @@ bool is_unique_key(Relation rel, Relation index_rel) {
     Form_pg_index index = index_rel->rd_index;
     return index->indisunique && index->indisvalid && index_rel->rd_rel->relam == BTREE_AM_OID &&
            heap_attisnull(index_rel->rd_indextuple, Anum_pg_index_indpred, nullptr) &&
-           (index->indisprimary || (index->indimmediate && all_not_null(rel, index)));
+           index->indimmediate && all_not_null(rel, index);
 }
 
 // The primary key, else the narrowest NOT NULL unique index (the oldest of several).
@@ -105,8 +106,7 @@ void load_key_column(RelationFacts* facts, Relation index, int i) {
 
     key->attnum = index->rd_index->indkey.values[i];
     Form_pg_attribute attribute = TupleDescAttr(facts->columns, key->attnum - 1);
-    key->type = attribute->atttypid;
-    key->typmod = attribute->atttypmod;
+    key->type = getBaseType(attribute->atttypid);
     key->collation = attribute->attcollation;
 
     Oid input_function;
@@ -148,13 +148,7 @@ bool holds_nested_rows(TupleDesc columns) {
 }
 
 void load_populate(RelationFacts* facts) {
-    Const* row = makeNullConst(facts->columns->tdtypeid, -1, InvalidOid);
-    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
-    FuncExpr* call =
-        makeFuncExpr(F_JSONB_POPULATE_RECORD, facts->columns->tdtypeid, list_make2(row, json),
-                     InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, &facts->populate, facts->memory);
-    fmgr_info_set_expr(reinterpret_cast<Node*>(call), &facts->populate);
+    prepare_populate(&facts->populate, facts->columns->tdtypeid, facts->memory);
     facts->populate_reusable = !holds_nested_rows(facts->columns);
 }
 
@@ -174,6 +168,16 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
         ignore_marker_columns(facts->versioning, facts->marker);
 }
 
+void load_partition_columns(RelationFacts* facts, Relation rel) {
+    if (!rel->rd_rel->relispartition || facts->machine_count == 0)
+        return;
+    Bitmapset* offsets = nullptr;
+    pull_varattnos(reinterpret_cast<Node*>(RelationGetPartitionQual(rel)), 1, &offsets);
+    for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;)
+        facts->partition_columns =
+            bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
+}
+
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
     uint64 changes = entry->changes;
     MemoryContext memory =
@@ -188,6 +192,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);
+        load_partition_columns(result, rel);
         return result;
     });
     MemoryContextSetParent(memory, CacheMemoryContext);
@@ -208,10 +213,38 @@ CacheEntry* find_entry(Oid relid) {
     return entry;
 }
 
+bool exists(Oid relid) { return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)); }
+
+// A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
+bool may_lock(Oid relid, LOCKMODE mode) {
+    AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
+    Oid user = GetUserId();
+    return pg_class_aclcheck(relid, user, needed) == ACLCHECK_OK ||
+           pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
 [[noreturn]] void refuse_kind(Relation rel) {
     ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
                     errmsg("\"%s\" is not a table", RelationGetRelationName(rel)),
                     errhint("Ordinary and partitioned tables are supported.")));
+}
+
+Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
+    Relation rel = try_relation_open(relid, mode);
+    if (rel == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("table with OID %u does not exist", relid)));
+    if (rel->rd_rel->relkind != RELKIND_RELATION &&
+        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+        refuse_kind(rel);
+    if (RelationGetRelid(rel) < FirstNormalObjectId)
+        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
+                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
+                        errhint("Only user tables can be used with pg_interlock.")));
+    if (RELATION_IS_OTHER_TEMP(rel))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary tables of other sessions")));
+    return rel;
 }
 
 } // namespace
@@ -236,39 +269,28 @@ const RelationFacts* facts_of(Relation rel) {
     return load_facts(entry, rel);
 }
 
+// Both ask before the lock is taken, so that a stranger cannot lock the table. The answer for a
+// table that is gone belongs to open_of_right_kind.
 Relation open_table(Oid relid, LOCKMODE mode) {
-    Relation rel = try_relation_open(relid, mode);
-    if (rel == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("table with OID %u does not exist", relid)));
-    if (rel->rd_rel->relkind != RELKIND_RELATION &&
-        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-        refuse_kind(rel);
-    if (RelationGetRelid(rel) < FirstNormalObjectId)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
-                        errhint("Only user tables can be used with pg_interlock.")));
-    if (RELATION_IS_OTHER_TEMP(rel))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("cannot access temporary tables of other sessions")));
-    return rel;
+    if (exists(relid) && !may_lock(relid, mode))
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(relid));
+    return open_of_right_kind(relid, mode);
 }
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {
-    // Asked before the lock is taken, so that a stranger cannot lock the table, and the answer of a
-    // table that is gone belongs to open_table.
-    if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)) &&
-        !owns_relation(relid, GetUserId()))
+    if (exists(relid) && !owns_relation(relid, GetUserId()))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
-    return open_table(relid, mode);
+    return open_of_right_kind(relid, mode);
 }
 
 void require_key(Relation rel, const RelationFacts* facts) {
     if (facts->key_count == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
-                 errhint("Add a primary key, or a unique index over columns that are NOT NULL.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
+             errhint("Add a primary key, or a unique index over columns that are NOT NULL; not a "
+                     "deferrable or a partial one.")));
 }
 
 AttrNumber column_number(Relation rel, const char* name) {
@@ -310,6 +332,11 @@ char* operator_text(Oid operator_oid) {
                  NameStr(form->oprname));
     ReleaseSysCache(tuple);
     return text;
+}
+
+char* rows_of(Relation rel) {
+    bool is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+    return psprintf("%s%s", is_partitioned ? "" : "ONLY ", qualified_name(rel));
 }
 
 bool trigger_fires(char enabled) {

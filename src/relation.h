@@ -15,8 +15,7 @@ struct Marker;
 
 struct KeyColumn {
     AttrNumber attnum;
-    Oid type;
-    int32 typmod;
+    Oid type; // below any domain
     Oid collation;
     Oid io_parameter;
     FmgrInfo input;
@@ -36,7 +35,8 @@ struct RelationFacts {
     Marker* marker;         // null when not enabled
     StateMachine* machines;
     int machine_count;
-    FmgrInfo populate; // jsonb_populate_record for the row type
+    Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
+    FmgrInfo populate;            // jsonb_populate_record for the row type
     bool populate_reusable;
 };
 
@@ -47,7 +47,8 @@ void initialize_relation_cache();
 const RelationFacts* facts_of(Relation rel);
 
 // Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004,
-// 42P01 or 42809. The lock stays until the end of the transaction.
+// 42P01 or 42809, and 42501 before it locks anything when the caller may neither update nor delete
+// (for AccessShareLock: read) any of it. The lock stays until the end of the transaction.
 Relation open_table(Oid relid, LOCKMODE mode);
 
 // As open_table, for a verb that configures the table: only its owner may (42501).
@@ -74,6 +75,10 @@ inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
 
 // "OPERATOR(schema.name)" for use in SQL text.
 char* operator_text(Oid operator_oid);
+
+// What a statement on the table's own rows names. Rows of tables that inherit from it are not among
+// them: they have the same keys, and none of its triggers.
+char* rows_of(Relation rel);
 
 // Whether a trigger with this tgenabled fires in this session as it is now
 // (session_replication_role).

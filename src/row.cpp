@@ -69,11 +69,25 @@ void write_read_statement(Statement* statement, Relation rel, const RelationFact
         statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
         separator = ", ";
     }
-    statement->add(" FROM %s t WHERE ", qualified_name(rel));
+    statement->add(" FROM %s t WHERE ", rows_of(rel));
     add_key_condition(statement, facts);
     statement->add("%s", strength_clause(lock.strength));
     if (lock.wait != RowWait::kWait)
         statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
+}
+
+HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * columns->natts));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
+    memset(nulls, true, columns->natts);
+    HeapTuple empty = heap_form_tuple(columns, values, nulls);
+    Datum record =
+        FunctionCall2(populate, heap_copy_tuple_as_datum(empty, columns), JsonbPGetDatum(json));
+    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
+    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
+    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
+    tuple->t_data = header;
+    return tuple;
 }
 
 } // namespace
@@ -103,26 +117,30 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
 }
 
 HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json) {
-    int count = facts->columns->natts;
-    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
-    memset(nulls, true, count);
-    HeapTuple empty = heap_form_tuple(facts->columns, values, nulls);
-
     FmgrInfo fresh;
     auto* populate = const_cast<FmgrInfo*>(&facts->populate);
     if (!facts->populate_reusable) {
         fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
         populate = &fresh;
     }
-    Datum record = FunctionCall2(populate, heap_copy_tuple_as_datum(empty, facts->columns),
-                                 JsonbPGetDatum(json));
-    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
-    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
-    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
-    tuple->t_tableOid = facts->relid;
-    tuple->t_data = header;
-    return tuple;
+    HeapTuple row = populate_row(populate, facts->columns, json);
+    row->t_tableOid = facts->relid;
+    return row;
+}
+
+HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json) {
+    FmgrInfo populate;
+    prepare_populate(&populate, RECORDOID, CurrentMemoryContext);
+    return populate_row(&populate, BlessTupleDesc(columns), json);
+}
+
+void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
+    Const* row = makeNullConst(row_type, -1, InvalidOid);
+    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
+    FuncExpr* call = makeFuncExpr(F_JSONB_POPULATE_RECORD, row_type, list_make2(row, json),
+                                  InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, populate, memory);
+    fmgr_info_set_expr(reinterpret_cast<Node*>(call), populate);
 }
 
 Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple) {
@@ -199,6 +217,16 @@ void raise_suppressed(Relation rel) {
                               : ERRCODE_TRIGGERED_ACTION_EXCEPTION),
          errmsg("row of table \"%s\" was not written", RelationGetRelationName(rel)),
          errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
+}
+
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+    bool left_null, right_null;
+    Datum left_value = heap_getattr(left, attnum, columns, &left_null);
+    Datum right_value = heap_getattr(right, attnum, columns, &right_null);
+    if (left_null || right_null)
+        return left_null == right_null;
+    return datum_image_eq(left_value, right_value, attribute->attbyval, attribute->attlen);
 }
 
 Bitmapset* readable_columns(Relation rel) {

@@ -25,6 +25,12 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
 // it.
 HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
 
+// Makes `populate` ready to read rows of the type; relation.cpp keeps one for each table.
+void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
+
+// As row_from_jsonb, for columns that are no table's.
+HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json);
+
 // The row as a jsonb object, exactly as to_jsonb does it.
 Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
 
@@ -62,6 +68,9 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
 // The write found no row although the row meets its condition: a row security policy (42501), or a
 // trigger or rule (09000), keeps the caller from writing it.
 [[noreturn]] void raise_suppressed(Relation rel);
+
+// Whether a column has the same bytes in both rows.
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 
 // The columns the current user may SELECT.
 Bitmapset* readable_columns(Relation rel);

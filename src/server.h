@@ -62,6 +62,7 @@ extern "C" {
 #include <mb/pg_wchar.h>
 #include <miscadmin.h>
 #include <nodes/makefuncs.h>
+#include <optimizer/optimizer.h>
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>
 #include <pgstat.h>
@@ -91,6 +92,7 @@ extern "C" {
 #include <utils/jsonb.h>
 #include <utils/lsyscache.h>
 #include <utils/memutils.h>
+#include <utils/partcache.h>
 #include <utils/regproc.h>
 #include <utils/rel.h>
 #include <utils/reltrigger.h>

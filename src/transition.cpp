@@ -96,7 +96,7 @@ Move open_move(const Arguments& arguments) {
 
 void write_transition(Statement* statement, const Move& move) {
     const char* column = quote_identifier(NameStr(move.machine->name));
-    statement->add("UPDATE %s AS t SET ", qualified_name(move.rel));
+    statement->add("UPDATE %s AS t SET ", rows_of(move.rel));
     add_assignments(statement, move.facts, move.changes.columns);
     statement->add("%s%s = $%d", move.changes.count > 0 ? ", " : "", column,
                    statement->parameter(move.machine->type));

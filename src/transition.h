@@ -1,8 +1,10 @@
 // Status transitions: a state column that only moves along declared edges, for every writer.
 //
-// The machine is the arguments of a trigger: the column, the transitions as JSON, and the initial
-// states as a JSON array or empty. A null state is no state: it may take any initial state (any
-// declared one if none are given), and a state never becomes null.
+// The machine is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON, and
+// the initial states as a JSON array or empty. When there are initial states an AFTER INSERT
+// trigger holds new rows to them: only then is it known which rows are new, and what they are like.
+// A null state is no state: it may take any initial state (any declared one if none are given), and
+// a state never becomes null.
 //
 // Isolation: transition() is one conditional update. Of two callers that race from one state
 // exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A guard that
@@ -43,6 +45,18 @@ bool may_move(const StateMachine* machine, const char* from, const char* to);
 [[noreturn]] void raise_not_allowed(Relation rel, const RelationFacts* facts,
                                     const StateMachine* machine, const Key* key, const char* from,
                                     const char* to);
+
+// The machine that a trigger is about, by its first argument.
+const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
+                                       const Trigger* trigger);
+
+// The state of a row; null for null.
+const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row);
+
+// The server moves a row to another partition by inserting it there. Notes what an update makes of
+// a row that leaves its partition, so that this one insert is not judged as that of a new row.
+void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+               HeapTuple old_row, HeapTuple new_row, const char* state);
 
 // A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
 char* canonical_state(Oid type, int32 typmod, char* state);

@@ -9,14 +9,23 @@ using namespace interlock;
 
 namespace {
 
-constexpr const char* kTriggerPrefix = "zzz_interlock_transition";
+// A state column has one trigger for updates, and one for inserts if there are initial states.
+struct TriggerKind {
+    const char* prefix;
+    const char* function;
+};
+constexpr TriggerKind kUpdateTrigger = {"zzz_interlock_transition", "transition_trigger"};
+constexpr TriggerKind kInsertTrigger = {"zzz_interlock_initial", "initial_state_trigger"};
 
 void refuse_clone(Relation rel, const char* name);
-void require_transitions(Relation rel, const char* name);
+const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column);
+bool has_insert_trigger(Oid relid, const char* column);
 void check_state_column(Relation rel, AttrNumber column);
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
-char* trigger_name(const char* column);
+char* create_trigger(Relation rel, const TriggerKind& kind, const char* event, const char* column,
+                     const char* more_arguments);
+char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column);
 
 } // namespace
 
@@ -27,19 +36,27 @@ PG_FUNCTION_INFO_V1(drop_transitions);
 Datum define_transitions(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* name = arguments.name(1, "state_column");
-    Relation rel = open_own_table(arguments.relation(0), ShareRowExclusiveLock);
+    // Dropping a trigger takes the strongest lock; to ask for it later could deadlock.
+    bool drops = arguments.is_null(3) && has_insert_trigger(arguments.relation(0), name);
+    Relation rel =
+        open_own_table(arguments.relation(0), drops ? AccessExclusiveLock : ShareRowExclusiveLock);
     AttrNumber column = column_number(rel, name);
     refuse_clone(rel, name);
     check_state_column(rel, column);
     char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
     char* initial = canonical_initial(rel, column, arguments, 3);
-    char* command = psprintf(
-        "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION interlock.transition_trigger(%s, %s, %s)",
-        trigger_name(name), qualified_name(rel), quote_literal_cstr(name),
-        quote_literal_cstr(transitions), quote_literal_cstr(initial));
+    char* on_update = create_trigger(
+        rel, kUpdateTrigger, "BEFORE UPDATE", name,
+        psprintf(", %s, %s", quote_literal_cstr(transitions), quote_literal_cstr(initial)));
+    char* on_insert = arguments.is_null(3)
+                          ? drop_trigger(rel, kInsertTrigger, name)
+                          : create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "");
     close_table(rel);
-    with_spi([&] { run_command(command); });
+    with_spi([&] {
+        run_command(on_update);
+        if (on_insert != nullptr)
+            run_command(on_insert);
+    });
     PG_RETURN_VOID();
 }
 
@@ -48,10 +65,18 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
     const char* name = arguments.name(1, "state_column");
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     refuse_clone(rel, name);
-    require_transitions(rel, name);
-    char* command = psprintf("DROP TRIGGER %s ON %s", trigger_name(name), qualified_name(rel));
+    // Unlike a verb this does not mind that the column is gone: dropping is what helps then.
+    char* on_update = drop_trigger(rel, kUpdateTrigger, name);
+    char* on_insert = drop_trigger(rel, kInsertTrigger, name);
+    if (on_update == nullptr && on_insert == nullptr)
+        raise_no_transitions(rel, name);
     close_table(rel);
-    with_spi([&] { run_command(command); });
+    with_spi([&] {
+        if (on_update != nullptr)
+            run_command(on_update);
+        if (on_insert != nullptr)
+            run_command(on_insert);
+    });
     PG_RETURN_VOID();
 }
 }
@@ -63,15 +88,6 @@ void refuse_clone(Relation rel, const char* name) {
     for (int i = 0; i < facts->machine_count; i++)
         if (strcmp(NameStr(facts->machines[i].name), name) == 0)
             refuse_partition(rel, facts->machines[i].is_clone);
-}
-
-// Unlike a verb this does not mind that the column is gone: dropping is what helps then.
-void require_transitions(Relation rel, const char* name) {
-    const RelationFacts* facts = facts_of(rel);
-    for (int i = 0; i < facts->machine_count; i++)
-        if (strcmp(NameStr(facts->machines[i].name), name) == 0)
-            return;
-    raise_no_transitions(rel, name);
 }
 
 void check_state_column(Relation rel, AttrNumber column) {
@@ -100,6 +116,16 @@ void check_state_column(Relation rel, AttrNumber column) {
              "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.")));
 }
 
+[[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("transitions name a state of column \"%s\" twice", NameStr(attribute->attname)),
+             errhint("Two spellings of one value of type %s are one state, as \"01\" and \"1\" are "
+                     "one integer: say once what may follow it.",
+                     format_type_be(attribute->atttypid))));
+}
+
 JsonbValue json_string(char* text) {
     JsonbValue value;
     value.type = jbvString;
@@ -122,6 +148,24 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     return canonical_state(attribute->atttypid, attribute->atttypmod, text);
 }
 
+// The states that may follow one state, written as the column's type prints them.
+JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
+    if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
+        refuse_transitions();
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(targets.val.binary.data);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token != WJB_ELEM)
+            continue;
+        JsonbValue to = json_string(state_of_json(rel, column, value));
+        pushJsonbValue(&state, WJB_ELEM, &to);
+    }
+    return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+}
+
 // Reads the transitions and writes them again with every state as the column's type prints it; a
 // state that the type does not know (no label of the enum, no number) is the type's own error.
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
@@ -131,42 +175,18 @@ char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions)
     pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
     JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
     JsonbValue value;
-    JsonbValue* result = nullptr;
-    bool in_array = false;
     for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;) {
-        switch (token) {
-        case WJB_KEY: {
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
             JsonbValue from = json_string(state_of_json(rel, column, value));
             pushJsonbValue(&state, WJB_KEY, &from);
-            break;
-        }
-        case WJB_BEGIN_ARRAY:
-        case WJB_END_ARRAY:
-            if (in_array == (token == WJB_BEGIN_ARRAY))
-                refuse_transitions();
-            in_array = !in_array;
-            pushJsonbValue(&state, token, nullptr);
-            break;
-        case WJB_ELEM: {
-            JsonbValue to = json_string(state_of_json(rel, column, value));
-            pushJsonbValue(&state, WJB_ELEM, &to);
-            break;
-        }
-        case WJB_VALUE:
-            refuse_transitions();
-        case WJB_BEGIN_OBJECT:
-            if (in_array)
-                refuse_transitions();
-            break;
-        case WJB_END_OBJECT:
-            result = pushJsonbValue(&state, WJB_END_OBJECT, nullptr);
-            break;
-        default:
-            break;
+        } else if (token == WJB_VALUE) {
+            pushJsonbValue(&state, WJB_VALUE, canonical_targets(rel, column, value));
         }
     }
-    Jsonb* json = JsonbValueToJsonb(result);
+    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
+    if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
+        refuse_two_spellings(rel, column);
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 
@@ -194,9 +214,68 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 
-// One trigger for each state column, named after it.
-char* trigger_name(const char* column) {
-    return pstrdup(quote_identifier(makeObjectName(kTriggerPrefix, column, nullptr)));
+const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
+            trigger_calls(trigger, kind.function))
+            return trigger;
+    }
+    return nullptr;
+}
+
+// Asked before the table is locked.
+bool has_insert_trigger(Oid relid, const char* column) {
+    Relation rel = open_own_table(relid, AccessShareLock);
+    bool found = find_trigger(rel, kInsertTrigger, column) != nullptr;
+    relation_close(rel, AccessShareLock);
+    return found;
+}
+
+// Prefix and column; a name that would be too long ends in a hash, so that columns that begin alike
+// do not share it.
+char* new_trigger_name(const TriggerKind& kind, const char* column) {
+    constexpr int kHashBytes = 9;
+    char* name = psprintf("%s_%s", kind.prefix, column);
+    int length = strlen(name);
+    if (length < NAMEDATALEN)
+        return name;
+    name[pg_mbcliplen(name, length, NAMEDATALEN - 1 - kHashBytes)] = '\0';
+    return psprintf("%s_%08x", name,
+                    hash_bytes(reinterpret_cast<const unsigned char*>(column), strlen(column)));
+}
+
+// The column's trigger, by whatever name, or the name of the one to create.
+const char* trigger_name(Relation rel, const TriggerKind& kind, const char* column) {
+    const Trigger* existing = find_trigger(rel, kind, column);
+    if (existing != nullptr)
+        return quote_identifier(existing->tgname);
+    char* name = new_trigger_name(kind, column);
+    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), name, true)))
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                        errmsg("trigger \"%s\" of table \"%s\" is not about column \"%s\"", name,
+                               RelationGetRelationName(rel), column),
+                        errhint("Rename it, or drop it if nothing needs it.")));
+    return quote_identifier(name);
+}
+
+char* create_trigger(Relation rel, const TriggerKind& kind, const char* event, const char* column,
+                     const char* more_arguments) {
+    return psprintf(
+        "CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION interlock.%s(%s%s)",
+        trigger_name(rel, kind, column), event, qualified_name(rel), kind.function,
+        quote_literal_cstr(column), more_arguments);
+}
+
+// Null when there is none.
+char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column) {
+    const Trigger* trigger = find_trigger(rel, kind, column);
+    if (trigger == nullptr)
+        return nullptr;
+    return psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname),
+                    qualified_name(rel));
 }
 
 } // namespace

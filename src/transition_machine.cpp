@@ -85,7 +85,12 @@ const char* state_text(const StateMachine* machine, Datum value, bool is_null) {
     return is_null ? nullptr : OutputFunctionCall(const_cast<FmgrInfo*>(&machine->output), value);
 }
 
-// A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
+const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row) {
+    bool is_null;
+    Datum value = heap_getattr(row, machine->column, columns, &is_null);
+    return state_text(machine, value, is_null);
+}
+
 char* canonical_state(Oid type, int32 typmod, char* state) {
     Oid input, parameter, output;
     bool is_varlena;
@@ -113,6 +118,11 @@ void raise_no_transitions(Relation rel, const char* column) {
                                  RelationGetRelationName(rel))
                         : errmsg("table \"%s\" has no transitions", RelationGetRelationName(rel)),
                     errhint("Its owner can call interlock.define_transitions.")));
+}
+
+const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
+                                       const Trigger* trigger) {
+    return find_machine(rel, facts, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
 }
 
 const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column) {

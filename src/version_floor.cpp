@@ -32,6 +32,13 @@ Oid relation_owner(Oid relid) {
     return owner;
 }
 
+// Whoever may insert and delete could otherwise raise the floor to the end of the range, and no row
+// could start any more; or, in a bigint, to where a client's numbers are no longer exact.
+int64 highest_floor(TokenKind kind) {
+    constexpr int64 kHighestBigint = INT64CONST(1) << 52;
+    return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
+}
+
 int64 read_floor(Oid sequence) {
     LOCAL_FCINFO(call, 1);
     FmgrInfo last_value;
@@ -88,7 +95,7 @@ void note_departure(Relation rel, const Versioning* versioning, HeapTuple row) {
         return;
     Oid floor = find_floor(rel, versioning);
     if (OidIsValid(floor))
-        raise_floor(floor, version);
+        raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }
 
 void create_floor(Oid relid, const char* column) {
@@ -98,7 +105,12 @@ void create_floor(Oid relid, const char* column) {
         quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
     const char* table = table_name(relid);
     const char* quoted = quote_identifier(column);
-    run_command(psprintf("CREATE SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
+    run_command(psprintf("CREATE SEQUENCE %s", sequence));
+    Oid owner = relation_owner(relid);
+    if (owner != GetUserId()) // an administrator; the server wants one owner for both
+        run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+    run_command(psprintf("ALTER SEQUENCE %s OWNED BY %s.%s", sequence, table, quoted));
     run_command(
         psprintf("GRANT SELECT ON SEQUENCE %s TO PUBLIC", sequence)); // the default reads it
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",

@@ -3,7 +3,9 @@
 // A row that is deleted and inserted again must not start at a version that clients of the old row
 // still hold. A sequence owned by the version column remembers the floor, and new rows start above
 // it through the column's default, first_version(sequence). Sequences do not roll back, which here
-// is what is wanted: the floor only has to be high enough. TRUNCATE does not raise it.
+// is what is wanted: the floor only has to be high enough. TRUNCATE does not raise it, and no row
+// raises it beyond half of an integer's range or 2^52, so that there always is a version to start
+// at.
 #pragma once
 
 #include "relation.h"

@@ -9,8 +9,18 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-// Equal in the sense of the column's type where it has one, so that 1.0 is 1 and key order in jsonb
-// does not count; byte for byte otherwise.
+bool equal_as_jsonb(const RelationFacts* facts, AttrNumber attnum, Datum left, Datum right) {
+    TupleDesc column = CreateTemplateTupleDesc(1);
+    TupleDescCopyEntry(column, 1, facts->columns, attnum);
+    bool is_null = false;
+    Jsonb* rows[2] = {
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right, &is_null)))};
+    return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
+}
+
+// Equal in the sense of the column's type, so that 1.0 is 1 and key order in jsonb does not count;
+// as jsonb where the type has no equality, which json, for one, has not: the base is jsonb, too.
 bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, bool left_null,
                   Datum right, bool right_null) {
     if (left_null || right_null)
@@ -20,7 +30,8 @@ bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, boo
     if (OidIsValid(type->eq_opr_finfo.fn_oid))
         return DatumGetBool(
             FunctionCall2Coll(&type->eq_opr_finfo, attribute->attcollation, left, right));
-    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
+    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen) ||
+           equal_as_jsonb(facts, attnum, left, right);
 }
 
 void require_base_columns(Relation rel, const RelationFacts* facts, const Changes& changes,

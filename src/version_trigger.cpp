@@ -2,6 +2,7 @@
 
 #include "error.h"
 #include "plan.h"
+#include "row.h"
 #include "version.h"
 #include "version_floor.h"
 
@@ -37,16 +38,6 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 }
 
 namespace {
-
-bool same_value(TupleDesc columns, HeapTuple old_row, HeapTuple new_row, int attnum) {
-    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
-    bool old_null, new_null;
-    Datum old_value = heap_getattr(old_row, attnum, columns, &old_null);
-    Datum new_value = heap_getattr(new_row, attnum, columns, &new_null);
-    if (old_null || new_null)
-        return old_null == new_null;
-    return datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
-}
 
 bool assigned_only_ignored(const TriggerData* trigger, const Versioning* versioning) {
     bool any = false;
@@ -184,11 +175,10 @@ HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning) {
     return heap_modify_tuple_by_cols(trigger->tg_newtuple, columns, 1, &column, &next, &is_null);
 }
 
+// A trigger before this one may have changed a key that the statement does not name.
 bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
     for (int i = 0; i < facts->key_count; i++)
-        if (bms_is_member(facts->keys[i].attnum - FirstLowInvalidHeapAttributeNumber,
-                          trigger->tg_updatedcols) &&
-            !same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
+        if (!same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
                         trigger->tg_newtuple, facts->keys[i].attnum))
             return true;
     return false;

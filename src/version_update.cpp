@@ -20,6 +20,8 @@ struct Call {
 };
 
 Call open_call(const Arguments& arguments);
+Attempt update_as_called(const Call& call, const Changes& changes);
+Attempt delete_as_called(const Call& call);
 Datum token_result(const Call& call, int64 token);
 Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
              const StoredRow* row, const Bitmapset* conflicts);
@@ -38,7 +40,7 @@ Datum versioned_update(PG_FUNCTION_ARGS) {
     Call call = open_call(arguments);
     Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
                                     bms_make_singleton(call.versioning->column));
-    Attempt attempt = update_if_current(call.rel, call.facts, call.key, call.expected, changes);
+    Attempt attempt = update_as_called(call, changes);
     if (attempt.outcome == Outcome::kNotFound)
         raise_no_such_row(call.rel, call.facts, call.key);
     if (attempt.outcome == Outcome::kConflict)
@@ -53,7 +55,7 @@ Datum try_versioned_update(PG_FUNCTION_ARGS) {
     Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
                                     bms_make_singleton(call.versioning->column));
     bool merge = wants_merge(arguments, 5);
-    Attempt attempt = update_if_current(call.rel, call.facts, call.key, call.expected, changes);
+    Attempt attempt = update_as_called(call, changes);
     if (attempt.outcome == Outcome::kConflict && merge) {
         Merge merged =
             merge_changes(call.rel, call.facts, call.key, changes, arguments.jsonb(4, "base"));
@@ -65,7 +67,7 @@ Datum try_versioned_update(PG_FUNCTION_ARGS) {
 Datum versioned_delete(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Call call = open_call(arguments);
-    Attempt attempt = delete_if_current(call.rel, call.facts, call.key, call.expected);
+    Attempt attempt = delete_as_called(call);
     if (attempt.outcome == Outcome::kNotFound)
         raise_no_such_row(call.rel, call.facts, call.key);
     if (attempt.outcome == Outcome::kConflict)
@@ -77,7 +79,7 @@ Datum versioned_delete(PG_FUNCTION_ARGS) {
 Datum try_versioned_delete(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Call call = open_call(arguments);
-    Attempt attempt = delete_if_current(call.rel, call.facts, call.key, call.expected);
+    Attempt attempt = delete_as_called(call);
     return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
 }
 }
@@ -115,6 +117,39 @@ Call open_call(const Arguments& arguments) {
     call.token_type = arguments.type(2);
     call.expected = parse_token(call, arguments.required(2, "expected"));
     return call;
+}
+
+// A timestamp without zone is shown to a caller of timestamptz in the session's zone. Where clocks
+// are put forward the hour that is left out is shown as the next one, so that what the caller read
+// does not lead back to what is stored.
+bool is_shown_as_expected(const Call& call, int64 stored) {
+    if (call.versioning->kind != TokenKind::kTimestamp || call.token_type == TEXTOID)
+        return false;
+    auto shown = [](int64 token) {
+        return DatumGetTimestampTz(
+            DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token)));
+    };
+    return shown(stored) == shown(call.expected);
+}
+
+template <typename Write>
+Attempt write_as_called(const Call& call, Write&& write) {
+    Attempt attempt = write(call.expected);
+    if (attempt.outcome == Outcome::kConflict && is_shown_as_expected(call, attempt.stored))
+        attempt = write(attempt.stored);
+    return attempt;
+}
+
+Attempt update_as_called(const Call& call, const Changes& changes) {
+    return write_as_called(call, [&](int64 expected) {
+        return update_if_current(call.rel, call.facts, call.key, expected, changes);
+    });
+}
+
+Attempt delete_as_called(const Call& call) {
+    return write_as_called(call, [&](int64 expected) {
+        return delete_if_current(call.rel, call.facts, call.key, expected);
+    });
 }
 
 Datum token_result(const Call& call, int64 token) {
@@ -193,7 +228,7 @@ void write_update(Statement* statement, Relation rel, const RelationFacts* facts
                   const Bitmapset* columns) {
     const Versioning* versioning = facts->versioning;
     const char* version = quote_identifier(NameStr(versioning->name));
-    statement->add("UPDATE %s AS t SET ", qualified_name(rel));
+    statement->add("UPDATE %s AS t SET ", rows_of(rel));
     if (bms_is_empty(columns))
         statement->add("%s = %s", version, version);
     else
@@ -206,7 +241,7 @@ void write_update(Statement* statement, Relation rel, const RelationFacts* facts
 }
 
 void write_delete(Statement* statement, Relation rel, const RelationFacts* facts) {
-    statement->add("DELETE FROM %s AS t WHERE ", qualified_name(rel));
+    statement->add("DELETE FROM %s AS t WHERE ", rows_of(rel));
     add_key_condition(statement, facts);
     statement->add(" AND ");
     add_token_condition(statement, facts->versioning);

@@ -110,6 +110,20 @@ UPDATE stamped SET local_time = '2126-01-01 10:00:00' WHERE id = 1 RETURNING loc
 UPDATE stamped SET a = 1 WHERE id = 1 RETURNING local_time;
 SELECT interlock.versioned_update('stamped', 1, '2126-01-01 10:00:01', '{"a": 2}');
 SELECT interlock.versioned_update('stamped', 1, 7, '{"a": 2}');
+-- local times that the session's zone leaves out, and that it has twice
+CREATE TABLE clock (id int PRIMARY KEY, a int, changed timestamp);
+INSERT INTO clock VALUES (1, 1, '2126-03-31 02:30:00'), (2, 1, '2126-10-27 02:30:00'), (3, 1, '2126-03-31 02:30:00');
+SELECT interlock.enable_versioning('clock', 'changed');
+SET timezone = 'Europe/Berlin';
+SELECT changed::timestamptz AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
+SELECT interlock.versioned_update('clock', id, changed::timestamptz, '{"a": 2}') AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
+SELECT changed FROM clock ORDER BY id;
+SELECT outcome FROM clock, interlock.try_versioned_update('clock', id, changed::timestamptz - interval '1 microsecond', '{"a": 3}') ORDER BY id;
+SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 03:30:00.000001', '{"a": 3}');
+SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 02:30:00.000001', '{"a": 3}');
+SELECT outcome FROM clock, interlock.try_versioned_delete('clock', id, changed::timestamptz) WHERE id > 1 ORDER BY id;
+RESET timezone;
+DROP TABLE clock;
 DROP TABLE adopted, big, stamped;
 
 -- partitions: other column order, rows that move, detached and attached ones
@@ -231,6 +245,18 @@ SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1,
     '{"title": "a", "price": 1, "body": {"y": 2.0, "x": 1}, "raw": {"x": 2}}',
     '{"id": 1, "title": "a", "price": 1.000, "body": {"y": 2, "x": 1.0}, "raw": {"x": 1}, "version": 1}', 'merge');
 SELECT * FROM doc;
+-- types without an equality of their own are compared as jsonb, which the base is
+CREATE TABLE sheet (id int PRIMARY KEY, note text, raw json, raws json[], place point);
+INSERT INTO sheet VALUES (1, 'a', '{"x":1,  "y":[1.0]}', '{"{\"z\":1}"}', '(1,2)');
+SELECT interlock.enable_versioning('sheet');
+SELECT to_jsonb(sheet) AS base FROM sheet \gset
+UPDATE sheet SET note = 'theirs';
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 2}, "raws": [{"z": 2}], "place": "(3,4)"}', :'base', 'merge');
+UPDATE sheet SET raw = '{"x": 3}';
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 4}, "note": "mine"}', :'base', 'merge');
+SELECT outcome, version, conflicts FROM interlock.try_versioned_update('sheet', 1, 1, '{"raw": {"x": 3.0}}', :'base', 'merge');
+SELECT * FROM sheet;
+DROP TABLE sheet;
 -- both changed it: to the same, which is none, and to different values
 SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1, 1, '{"title": "theirs"}', '{"title": "a"}', 'merge');
 SELECT outcome, version, conflicts, current->'title' AS title FROM interlock.try_versioned_update('doc', 1, 1, '{"title": "mine", "price": 9}', '{"title": "a", "price": 1}', 'merge');

@@ -50,6 +50,9 @@ is($node->safe_psql('target', "UPDATE doc SET seen = now() WHERE id = 2 RETURNIN
 is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'OCC-9: the floor came along');
 ($ret, $out, $err) = $node->psql('target', "UPDATE orders SET status = 'new'");
 like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
+($ret, $out, $err) = $node->psql('target', "INSERT INTO orders VALUES (2, 'paid')");
+like($err, qr/new row in table "orders" cannot be "paid"/, 'initial states, too');
+is($node->safe_psql('target', "INSERT INTO orders VALUES (1, 'paid') ON CONFLICT (id) DO UPDATE SET status = excluded.status RETURNING status"), 'paid', 'for rows that are new');
 is($node->safe_psql('target', q(SELECT outcome FROM interlock.try_transition('orders', 1, 'paid', 'it''s "sent"'))), 'transitioned', 'and allowed');
 is($node->safe_psql('target', "UPDATE part_eu SET body = 'z' RETURNING version"), 3, 'partitions are versioned');
 is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
