@@ -224,9 +224,8 @@ void write_lock(Statement* statement, const Call& call) {
     const char* until = quoted(marker, kUntil);
     const char* reason = quoted(marker, kReason);
     int me = statement->parameter(TEXTOID);
-    statement->add("UPDATE %s AS t SET %s = 1, %s = $%d, %s = t.%s, %s = $%d, ",
-                   qualified_name(call.rel), status, holder, me, time, time, until,
-                   statement->parameter(TIMESTAMPTZOID));
+    statement->add("UPDATE %s AS t SET %s = 1, %s = $%d, %s = t.%s, %s = $%d, ", rows_of(call.rel),
+                   status, holder, me, time, time, until, statement->parameter(TIMESTAMPTZOID));
     statement->add("%s = COALESCE($%d, t.%s) WHERE ", reason, statement->parameter(TEXTOID),
                    reason);
     add_key_condition(statement, call.facts);
@@ -290,7 +289,7 @@ bool run_release(const Call& call, Verb verb) {
         with_spi([&] {
             SPIPlanPtr plan = plan_of(
                 {RelationGetRelid(call.rel), PlanKind::kMarkerUnlock}, [&](Statement* statement) {
-                    statement->add("UPDATE %s AS t SET %s = 0 WHERE ", qualified_name(call.rel),
+                    statement->add("UPDATE %s AS t SET %s = 0 WHERE ", rows_of(call.rel),
                                    quoted(call.marker, kStatus));
                     add_key_condition(statement, call.facts);
                     add_held_condition(statement, call.marker);
@@ -307,7 +306,7 @@ bool run_release(const Call& call, Verb verb) {
 // The trigger counts the deadline, and never moves it nearer.
 void write_touch(Statement* statement, const Call& call) {
     const char* until = quoted(call.marker, kUntil);
-    statement->add("UPDATE %s AS t SET %s = $%d WHERE ", qualified_name(call.rel), until,
+    statement->add("UPDATE %s AS t SET %s = $%d WHERE ", rows_of(call.rel), until,
                    statement->parameter(TIMESTAMPTZOID));
     add_key_condition(statement, call.facts);
     add_held_condition(statement, call.marker);
@@ -335,7 +334,7 @@ bool run_touch(const Call& call, TimestampTz* until) {
 
 void write_save(Statement* statement, const Call& call, const Changes& changes, bool versioned) {
     const Versioning* versioning = call.facts->versioning;
-    statement->add("UPDATE %s AS t SET ", qualified_name(call.rel));
+    statement->add("UPDATE %s AS t SET ", rows_of(call.rel));
     add_assignments(statement, call.facts, changes.columns);
     statement->add("%s%s = 0 WHERE ", changes.count > 0 ? ", " : "", quoted(call.marker, kStatus));
     add_key_condition(statement, call.facts);
