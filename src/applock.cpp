@@ -95,7 +95,8 @@ Datum applock_test(PG_FUNCTION_ARGS) {
                         errhint("Modes are Shared, Update, IntentShared, IntentExclusive and "
                                 "Exclusive.")));
     NamedLock* lock = open_lock(name);
-    bool free = covers(held_modes(lock), mode) || !is_excluded_by_others(lock->tag, mode);
+    LOCKMASK held = held_modes(lock);
+    bool free = covers(held, mode) || !is_excluded_by_others(lock->tag, mode, held);
     close_lock(lock);
     PG_RETURN_INT32(free ? 1 : 0);
 }

@@ -85,10 +85,22 @@ namespace {
 
 // --- Arguments -----------------------------------------------------------------------------------
 
+constexpr int kMaxLevels = 64;
+
+int count_levels(const LockName& name) {
+    int levels = 1;
+    for (size_t i = 1; i < name.length; i++)
+        levels += name.bytes[i] == '/';
+    return levels;
+}
+
 LockName make_name(const text* key) {
     LockName name = {KeySpace::kKeys, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), 0};
     if (name.length == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
+    if (count_levels(name) > kMaxLevels)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key has more than %d levels", kMaxLevels)));
     if (name.length > kMaxNameBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("key is longer than %zu bytes", kMaxNameBytes),
@@ -189,6 +201,7 @@ int order_of_requests(const void* left, const void* right) {
 template <typename Body>
 void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
     for (int i = 0; i < keys.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         for_each_ancestor(keys.names[i], mode, body);
         body(keys.names[i], mode);
         if (mode == kUpdate && has_descendant(keys, i))
@@ -245,7 +258,8 @@ void give_back_covers(const KeyCall& call) {
 
 // All or none, also when an error is raised.
 pg_noinline bool take_all(KeyCall* call) {
-    check_lock_order(call->requests, call->count);
+    if (!call->deadline.has_passed())
+        check_lock_order(call->requests, call->count);
     PG_TRY();
     {
         while (call->taken < call->count && take(call, call->requests[call->taken]))

@@ -17,15 +17,16 @@
 namespace interlock {
 
 // Tells a transaction that takes a key out of order, as interlock.lock_order says: 55000 or a
-// warning.
+// warning. Only for requests that may wait: others cannot deadlock.
 void check_lock_order(const LockRequest* requests, int count);
 
 // The sessions that hold the tag or wait for it, as a JSON array of {pid, mode, waiting}; the
 // current one is left out.
 char* others_to_json(const LOCKTAG& tag);
 
-// Whether another session holds, or waits for, something that excludes the mode.
-bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode);
+// Whether another session excludes the mode: by what it holds, or waits for unless what is `held`
+// by this one keeps it waiting.
+bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held);
 
 void define_key_lock_settings();
 

@@ -8,6 +8,9 @@ MemoryContext memory = nullptr;
 HTAB* locks = nullptr;
 dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
+// Not held any more, but the server has not released them yet; linked by next.
+NamedLock* ending_locks = nullptr;
+
 // In the order of taking, so that those of the innermost subtransaction come last.
 dlist_head transaction_holds = DLIST_STATIC_INIT(transaction_holds);
 
@@ -56,10 +59,37 @@ void drop_hold(LockHold* hold) {
     pfree(hold);
 }
 
+LockBucket* bucket_of(const LockName& name, HASHACTION action) {
+    bool found;
+    auto* bucket = static_cast<LockBucket*>(hash_search(locks, &name.hash, action, &found));
+    if (action == HASH_ENTER && !found)
+        bucket->first = nullptr;
+    return bucket;
+}
+
+void unlink_lock(NamedLock* lock) {
+    LockBucket* bucket = bucket_of(lock->name, HASH_FIND);
+    NamedLock** link = &bucket->first;
+    while (*link != lock)
+        link = &(*link)->next;
+    *link = lock->next;
+    if (bucket->first == nullptr)
+        bucket_of(lock->name, HASH_REMOVE);
+}
+
+// The (sub)transaction ends, and the server is about to release the lock.
 void drop_hold_and_lock(LockHold* hold) {
     NamedLock* lock = hold->lock;
     drop_hold(hold);
-    close_lock(lock);
+    if (lock->holds != nullptr)
+        return;
+    unlink_lock(lock);
+    if (!lock->pinned) {
+        pfree(lock);
+        return;
+    }
+    lock->next = ending_locks;
+    ending_locks = lock;
 }
 
 // Whether the server still has what we noted.
@@ -74,12 +104,20 @@ bool has_session_hold(const NamedLock* lock) {
     return false;
 }
 
-// Forgets session locks that were released behind our back, or never granted.
+bool is_lost(const LockHold* hold) {
+    return hold->mode == NoLock ? !has_session_hold(hold->lock) : !is_real(hold);
+}
+
+// Forgets session locks that were released behind our back, or never granted: some at the end of
+// each transaction, in turn.
 void forget_lost_session_holds() {
-    for_each_hold(&session_holds, [](LockHold* hold) {
-        if (hold->mode == NoLock ? !has_session_hold(hold->lock) : !is_real(hold))
-            drop_hold_and_lock(hold);
-    });
+    constexpr int kLooked = 16;
+    for (int i = 0; i < kLooked && !dlist_is_empty(&session_holds); i++) {
+        dlist_node* node = dlist_pop_head_node(&session_holds);
+        dlist_push_tail(&session_holds, node);
+        if (is_lost(hold_at(node)))
+            drop_hold_and_lock(hold_at(node));
+    }
 }
 
 void refuse_displaced_locks() {
@@ -99,7 +137,20 @@ void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     for_each_hold(&transaction_holds, drop_hold_and_lock);
-    forget_lost_session_holds();
+}
+
+// Names are known as long as their locks are held.
+void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
+    if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
+        return;
+    while (ending_locks != nullptr) {
+        NamedLock* lock = ending_locks;
+        ending_locks = lock->next;
+        unpin_name(lock->tag);
+        pfree(lock);
+    }
+    if (is_top_level)
+        forget_lost_session_holds();
 }
 
 void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
@@ -122,6 +173,8 @@ void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, 
 }
 
 void unpin_all(int, Datum) {
+    for (; ending_locks != nullptr; ending_locks = ending_locks->next)
+        unpin_name(ending_locks->tag);
     for_each_lock([](NamedLock* lock) {
         if (lock->pinned)
             unpin_name(lock->tag);
@@ -137,16 +190,9 @@ void initialize() {
     control.hcxt = memory;
     RegisterXactCallback(end_transaction, nullptr);
     RegisterSubXactCallback(end_subtransaction, nullptr);
+    RegisterResourceReleaseCallback(after_release, nullptr);
     before_shmem_exit(unpin_all, 0);
     locks = hash_create("pg_interlock keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-LockBucket* bucket_of(const LockName& name, HASHACTION action) {
-    bool found;
-    auto* bucket = static_cast<LockBucket*>(hash_search(locks, &name.hash, action, &found));
-    if (action == HASH_ENTER && !found)
-        bucket->first = nullptr;
-    return bucket;
 }
 
 bool same_name(const LockName& left, const LockName& right) {
@@ -177,6 +223,13 @@ void pin_lock(NamedLock* lock) {
         PG_RE_THROW();
     }
     PG_END_TRY();
+}
+
+// Releases noted of session locks that are gone.
+void drop_notes(NamedLock* lock) {
+    LockHold* notes = find_hold(lock, NoLock, nullptr);
+    if (notes != nullptr)
+        drop_hold(notes);
 }
 
 ResourceOwner owner_for(LockScope scope) {
@@ -230,13 +283,7 @@ NamedLock* open_lock(const LockName& name) {
 void close_lock(NamedLock* lock) {
     if (lock->holds != nullptr)
         return;
-    LockBucket* bucket = bucket_of(lock->name, HASH_FIND);
-    NamedLock** link = &bucket->first;
-    while (*link != lock)
-        link = &(*link)->next;
-    *link = lock->next;
-    if (bucket->first == nullptr)
-        bucket_of(lock->name, HASH_REMOVE);
+    unlink_lock(lock);
     if (lock->pinned)
         unpin_name(lock->tag);
     pfree(lock);
@@ -246,6 +293,8 @@ bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait) {
     LockHold* hold = find_or_add_hold(lock, mode, owner_for(scope));
     if (!is_real(hold))
         hold->count = 0;
+    if (scope == LockScope::kSession && !has_session_hold(lock))
+        drop_notes(lock);
     LockAcquireResult result = as_owner(
         hold->owner, [&] { return LockAcquire(&lock->tag, mode, hold->owner == nullptr, !wait); });
     if (result == LOCKACQUIRE_NOT_AVAIL) {

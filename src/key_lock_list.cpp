@@ -50,6 +50,8 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
     const LOCKTAG& tag = instance.locktag;
     bool is_applock = space_of(tag) == KeySpace::kApplocks;
     const char* name = name_of(tag);
+    if (name == nullptr && instance.pid != 0 && knows_names())
+        return; // released since we looked
     uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
     Datum values[7] = {};
     bool nulls[7] = {name == nullptr,   false, false,
@@ -79,9 +81,10 @@ char* others_to_json(const LOCKTAG& tag) {
     initStringInfo(&out);
     appendStringInfoChar(&out, '[');
     auto put = [&](const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
-        appendStringInfo(&out, "%s{\"pid\": %d, \"mode\": \"%s\", \"waiting\": %s}",
-                         out.len > 1 ? ", " : "", instance.pid, key_mode_name(mode),
-                         waiting ? "true" : "false");
+        appendStringInfo(&out, "%s{\"pid\": %s, \"mode\": \"%s\", \"waiting\": %s}",
+                         out.len > 1 ? ", " : "",
+                         instance.pid == 0 ? "null" : psprintf("%d", instance.pid),
+                         key_mode_name(mode), waiting ? "true" : "false");
     };
     for_each_instance([&](const LockInstanceData& instance) {
         if (!same_tag(instance.locktag, tag) || instance.pid == MyProcPid)
@@ -94,12 +97,13 @@ char* others_to_json(const LOCKTAG& tag) {
     return out.data;
 }
 
-bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode) {
+bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held) {
+    LOCKMASK kept_waiting = 0;
+    for_each_mode(held, [&](LOCKMODE mine) { kept_waiting |= excluded_by(mine); });
     LOCKMASK theirs = 0;
     for_each_instance([&](const LockInstanceData& instance) {
         if (same_tag(instance.locktag, tag) && instance.pid != MyProcPid)
-            theirs |= instance.holdMask |
-                      (instance.waitLockMode != NoLock ? LOCKBIT_ON(instance.waitLockMode) : 0);
+            theirs |= instance.holdMask | (LOCKBIT_ON(instance.waitLockMode) & ~kept_waiting);
     });
     return (excluded_by(mode) & theirs) != 0;
 }

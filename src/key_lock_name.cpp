@@ -200,6 +200,8 @@ KeySpace space_of(const LOCKTAG& tag) {
 
 bool is_displaced(const LOCKTAG& tag) { return (tag.locktag_field4 - kFirstField4) % kTwins != 0; }
 
+bool knows_names() { return names != nullptr; }
+
 char* name_of(const LOCKTAG& tag) {
     if (names == nullptr)
         return nullptr;

@@ -41,6 +41,9 @@ KeySpace space_of(const LOCKTAG& tag);
 // Whether the tag was given because another name had the same hash.
 bool is_displaced(const LOCKTAG& tag);
 
+// Whether there is a registry.
+bool knows_names();
+
 // The name (its first kNameShown bytes), null when it is not known.
 constexpr int kNameShown = 256;
 char* name_of(const LOCKTAG& tag);

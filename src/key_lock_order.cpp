@@ -47,6 +47,19 @@ void complain(const char* what, const char* key, const char* other) {
                  "strongest mode they will need.")));
 }
 
+// Below a key that is held exclusive nobody else can hold anything.
+bool is_below_exclusive(const LockName& name) {
+    for (size_t end = 1; end < name.length; end++) {
+        if (name.bytes[end] != '/')
+            continue;
+        LockName ancestor = {name.space, name.bytes, end, hash_name(name.bytes, end)};
+        const NamedLock* lock = find_lock(ancestor);
+        if (lock != nullptr && (held_modes(lock) & LOCKBIT_ON(kExclusive)) != 0)
+            return true;
+    }
+    return false;
+}
+
 char* shown(const LockName& name) { return pnstrdup(name.bytes, name.length); }
 
 } // namespace
@@ -58,7 +71,7 @@ void check_lock_order(const LockRequest* requests, int count) {
     for (int i = 0; last != nullptr && i < count; i++) {
         const NamedLock* lock = find_lock(requests[i].name);
         LOCKMASK held = lock != nullptr ? held_modes(lock) : 0;
-        if (covers(held, requests[i].mode))
+        if (covers(held, requests[i].mode) || is_below_exclusive(requests[i].name))
             continue;
         if (compare_names(requests[i].name, last->name) < 0)
             complain("key \"%s\" is taken after key \"%s\"", shown(requests[i].name),

@@ -1,5 +1,6 @@
 #include "key_lock_wait.h"
 
+#include "key_lock.h"
 #include "key_lock_mode.h"
 #include "subtransaction.h"
 
@@ -28,6 +29,15 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
     return error;
 }
 
+// Only those who wait are in the way, and they wait for what we hold: a request that may wait goes
+// before them and is granted at once, one that may not is refused.
+bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
+    LOCKMASK held = held_modes(lock);
+    return held != 0 && !is_excluded_by_others(lock->tag, mode, held);
+}
+
+Deadline shortest() { return Deadline::after_milliseconds(1); }
+
 // Whether the wait came to its end with the lock after all; if it ended for another reason than
 // time, the lock is not wanted any more.
 bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const ErrorData* error) {
@@ -47,13 +57,14 @@ Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadl
     NamedLock* lock = open_lock(request.name);
     if (take_lock(lock, request.mode, scope, false))
         return Grant::kAtOnce;
-    if (deadline.has_passed()) {
+    bool passes = goes_before_waiters(lock, request.mode);
+    if (deadline.has_passed() && !passes) {
         close_lock(lock);
         return Grant::kRefused;
     }
-    *error = wait_for(lock, request, scope, deadline);
+    *error = wait_for(lock, request, scope, deadline.has_passed() ? shortest() : deadline);
     if (*error == nullptr)
-        return Grant::kAfterWaiting;
+        return passes ? Grant::kAtOnce : Grant::kAfterWaiting;
     lock = find_lock(request.name); // the end of the subtransaction may have closed it
     if (lock == nullptr)
         return Grant::kRefused;

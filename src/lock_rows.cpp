@@ -20,6 +20,7 @@ struct RowsCall {
 
 RowsCall read_call(const Arguments& arguments);
 StoredRow lock_row_of(const RowsCall& call, const Key& key);
+void put_row(ReturnSetInfo* output, const StoredRow& row);
 
 } // namespace
 
@@ -31,13 +32,14 @@ Datum lock_rows(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsCall call = read_call(Arguments(fcinfo));
+    MemoryContext row_memory =
+        AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
     for (int i = 0; i < call.count; i++) {
-        StoredRow row = lock_row_of(call, call.keys[i]);
-        if (!row.found)
-            continue;
-        Datum key = stored_row_to_jsonb(row);
-        bool is_null = false;
-        tuplestore_putvalues(output->setResult, output->setDesc, &key, &is_null);
+        in_context(row_memory, [&] {
+            put_row(output, lock_row_of(call, call.keys[i]));
+            return 0;
+        });
+        MemoryContextReset(row_memory);
     }
     close_table(call.rel);
     return 0;
@@ -193,6 +195,14 @@ StoredRow lock_row_of(const RowsCall& call, const Key& key) {
         [&] { row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock); });
     error_context_stack = context.previous;
     return row;
+}
+
+void put_row(ReturnSetInfo* output, const StoredRow& row) {
+    if (!row.found)
+        return;
+    Datum key = stored_row_to_jsonb(row);
+    bool is_null = false;
+    tuplestore_putvalues(output->setResult, output->setDesc, &key, &is_null);
 }
 
 } // namespace

@@ -66,6 +66,21 @@ RELEASE SAVEPOINT s;
 SELECT interlock.applock_mode('form');
 COMMIT;
 
+-- releases of what was released behind our back do not count
+BEGIN;
+SELECT interlock.getapplock('form', 'Shared', 'Session'), interlock.getapplock('form', 'Shared', 'Session');
+SELECT interlock.releaseapplock('form', 'Session'), pg_advisory_unlock_all();
+SELECT interlock.getapplock('form', 'Shared', 'Session'), interlock.getapplock('form', 'Shared', 'Session');
+SELECT interlock.releaseapplock('form', 'Session'), interlock.applock_mode('form', 'Session');
+SELECT interlock.releaseapplock('form', 'Session'), interlock.applock_mode('form', 'Session');
+COMMIT;
+-- with both owners it is noticed at the end of the transaction
+BEGIN;
+SELECT interlock.getapplock('form', 'Shared', 'Session'), interlock.getapplock('form', 'Shared');
+SELECT pg_advisory_unlock_all();
+COMMIT;
+SELECT interlock.applock_mode('form', 'Session'), interlock.releaseapplock('form', 'Session');
+
 -- names: no paths, cut to 255 characters, even an empty one
 BEGIN;
 SELECT interlock.getapplock('a/b', 'Exclusive'), interlock.getapplock('', 'Shared');

@@ -147,9 +147,11 @@ SELECT interlock.lock_keys('{x,b/c}');
 SELECT interlock.lock_key('x/y');
 SELECT interlock.lock_key('b/d');
 ROLLBACK;
+-- harmless: other names, what cannot wait, what nobody else can hold
 BEGIN;
 SELECT interlock.getapplock('z', 'Exclusive');
-SELECT interlock.lock_key('a');
+SELECT interlock.lock_keys('{a,b}');
+SELECT interlock.try_lock_keys('{0}'), interlock.lock_key('a/x'), interlock.lock_key('a/x/y', 'shared');
 COMMIT;
 SET interlock.lock_order = 'sometimes';
 RESET interlock.lock_order;
@@ -160,6 +162,7 @@ SELECT interlock.lock_key(NULL);
 SELECT interlock.lock_key('');
 SELECT interlock.lock_key(repeat('x', 1025));
 SELECT interlock.lock_key(repeat('x', 1000000));
+SELECT interlock.lock_key(repeat('/x', 65));
 SELECT interlock.lock_keys(NULL);
 SELECT interlock.lock_keys('{a,NULL}');
 SELECT interlock.lock_keys('{a,""}');
@@ -174,7 +177,7 @@ SELECT interlock.unlock_keys(NULL);
 SELECT * FROM mine;
 -- a long time is for ever; as long as the key is free no time passes
 SELECT interlock.lock_key('a', timeout => '1000 years'), interlock.lock_key('b', timeout => '0');
-SELECT interlock.lock_key(repeat('/', 1024), 'shared');
+SELECT interlock.lock_key(repeat('/', 64), 'shared');
 SELECT interlock.lock_keys('{{a,b},{c,d}}');
 
 -- 10,000 keys do not fit, and nothing is half held

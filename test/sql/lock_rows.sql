@@ -33,6 +33,9 @@ ROLLBACK;
 -- privileges are those of the SELECT; row security holds
 GRANT USAGE ON SCHEMA lock_rows TO PUBLIC;
 CREATE ROLE interlock_guest;
+SET ROLE interlock_guest;
+SELECT * FROM interlock.lock_rows('account', '{}');
+RESET ROLE;
 GRANT SELECT ON account TO interlock_guest;
 SET ROLE interlock_guest;
 SELECT * FROM interlock.lock_rows('account', '{1}', 'key_share');

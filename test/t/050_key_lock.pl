@@ -135,7 +135,7 @@ for my $round (1 .. 4000)
     $granted_after_all++ if $noise =~ /timed out and was granted/;
     my $mode = $waiter->query("SELECT interlock.applock_mode('race', 'Session')");
     my $consistent = $code eq '-1' ? $mode eq 'NoLock' : $mode eq 'Exclusive';
-    fail("code $code and mode $mode") unless $consistent;
+    fail("code $code, mode $mode: $noise") if !$consistent || $noise =~ /ERROR/;
     $waiter->query("SELECT interlock.releaseapplock('race', 'Session')");
     $holder->query_safe('SELECT 1');
     last if $granted_after_all >= 3;
@@ -168,6 +168,16 @@ is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}')"), 't
 ($status, $stdout, $stderr) = $node->psql('postgres',
     "BEGIN; SELECT interlock.lock_key('a'), interlock.lock_key('a', scope => 'session'); PREPARE TRANSACTION 'p'");
 like($stderr, qr/cannot PREPARE while holding both session-level and transaction-level locks/, 'a key held both ways');
+
+# Names stay known as long as their locks are held
+$one = session();
+$one->query_safe(q(CREATE PROCEDURE busy() LANGUAGE plpgsql AS $$ BEGIN
+    FOR i IN 1 .. 3000 LOOP PERFORM interlock.lock_key('busy'); COMMIT; END LOOP; END $$));
+$one->query_until(qr/started/, "\\echo started\nCALL busy();\n");
+is($node->safe_psql('postgres', q(SELECT sum((SELECT count(*) FROM interlock.key_locks WHERE key IS NULL AND g > 0)) FROM generate_series(1, 3000) g)), '0',
+    'no lock without a name');
+$one->query_safe('DROP PROCEDURE busy');
+$one->quit;
 
 # A parallel plan takes no key twice, nor in a worker
 my $parallel = $node->safe_psql('postgres', q(SELECT setting FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')
