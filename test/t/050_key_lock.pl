@@ -160,8 +160,9 @@ is($stdout, '0', 'and nothing is half held');
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('doc/a'); PREPARE TRANSACTION 'p'");
 is($node->safe_psql('postgres', "SELECT string_agg(mode || ' ' || (pid IS NULL), ',' ORDER BY mode) FROM interlock.key_locks"),
     'exclusive true,intent_exclusive true', 'a prepared transaction holds its keys');
-$one->quit; $two->quit; $three->quit; $holder->quit; $waiter->quit;
-$node->restart('immediate');
+eval { $_->quit } for ($one, $two, $three, $holder, $waiter);
+$node->stop('immediate');
+$node->start;
 is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}'), interlock.try_lock_keys('{doc/b}')"), 'f|t', 'after a crash, too');
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}')"), 't', 'until it is committed');
@@ -177,7 +178,7 @@ $one->query_until(qr/started/, "\\echo started\nCALL busy();\n");
 is($node->safe_psql('postgres', q(SELECT sum((SELECT count(*) FROM interlock.key_locks WHERE key IS NULL AND g > 0)) FROM generate_series(1, 3000) g)), '0',
     'no lock without a name');
 $one->query_safe('DROP PROCEDURE busy');
-$one->quit;
+eval { $one->quit };
 
 # A parallel plan takes no key twice, nor in a worker
 my $parallel = $node->safe_psql('postgres', q(SELECT setting FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')
@@ -221,13 +222,13 @@ like(ask($one, "PREPARE TRANSACTION 'p'"), qr/cannot prepare a transaction that 
 is($two->query_safe("SELECT interlock.try_lock_keys('{$all_names}', scope => 'session')"), 't', 'all of them when they are free');
 ($status, $stdout, $stderr) = $node->psql('postgres', q(SELECT interlock.lock_keys(array_agg('other ' || g)) FROM generate_series(1, 40) g));
 like($stderr, qr/too many keys with the same hash/, 'more than sixteen with one hash are refused');
-$two->quit;
+eval { $two->quit };
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.key_locks'), 'all free');
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('twin 1'); PREPARE TRANSACTION 'p'");
 ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_keys('{$all_names}', timeout => '100 ms')");
 like($stderr, qr/cannot be told from another|could not lock key/, 'beside a prepared one nothing is granted that may be held');
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
-$one->quit;
+eval { $one->quit };
 
 # Without preload everything works, but names are not known
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
