@@ -22,9 +22,13 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
     ErrorContextCallback context = {error_context_stack, name_lock_in_context,
                                     const_cast<LockRequest*>(&request)};
     error_context_stack = &context;
-    ErrorData* error =
-        attempt([&] { deadline.bound([&] { take_lock(lock, request.mode, scope, true); }); },
-                OnCancel::kReturn);
+    ErrorData* error = attempt(
+        [&] {
+            deadline.bound([&] { take_lock(lock, request.mode, scope, true); });
+            // A signal that came too late for the wait must not go off after the call.
+            CHECK_FOR_INTERRUPTS();
+        },
+        OnCancel::kReturn);
     error_context_stack = context.previous;
     return error;
 }

@@ -152,6 +152,7 @@ sub check
     my $grants = 0;
     for (split /\n/, $log)
     {
+        push @wrong, $_ if / ERROR: / && !/canceling statement due to user request/;
         my ($pid, $what) = /\[(\d+)\].* LOG:  stress: (.*)/ or next;
         if ($what =~ /^grant (\w+) (\w+) (.*)/)
         {
