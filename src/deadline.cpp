@@ -44,10 +44,9 @@ int64 Deadline::left() const {
     return limit_ - static_cast<int64>(INSTR_TIME_GET_MICROSEC(now));
 }
 
-// Rounded up: zero would mean for ever.
 void Deadline::set_lock_timeout() const {
     char milliseconds[32];
-    snprintf(milliseconds, sizeof(milliseconds), INT64_FORMAT, Max(left(), 0) / 1000 + 1);
+    snprintf(milliseconds, sizeof(milliseconds), INT64_FORMAT, left_in_milliseconds());
     (void)set_config_option("lock_timeout", milliseconds, PGC_USERSET, PGC_S_SESSION,
                             GUC_ACTION_SAVE, true, 0, false);
 }

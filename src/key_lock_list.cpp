@@ -48,7 +48,9 @@ namespace {
 // key, kind, mode, pid, waiting, wait_start, hash
 void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
     const LOCKTAG& tag = instance.locktag;
-    bool is_applock = space_of(tag) == KeySpace::kApplocks;
+    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
+    KeySpace space = space_of(tag);
+    bool is_applock = space == KeySpace::kApplocks;
     const char* name = name_of(tag);
     if (name == nullptr && instance.pid != 0 && knows_names())
         return; // released since we looked
@@ -58,7 +60,7 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
                      instance.pid == 0, false, !waiting || instance.waitStart == 0};
     if (name != nullptr)
         values[0] = CStringGetTextDatum(name);
-    values[1] = CStringGetTextDatum(is_applock ? "applock" : "key");
+    values[1] = CStringGetTextDatum(kinds[static_cast<int>(space)]);
     values[2] =
         CStringGetTextDatum(is_applock ? applock_mode_name(LOCKBIT_ON(mode)) : key_mode_name(mode));
     values[3] = Int32GetDatum(instance.pid);

@@ -12,8 +12,8 @@
 
 namespace interlock {
 
-enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1 };
-constexpr int kKeySpaces = 2;
+enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1, kIdempotency = 2 };
+constexpr int kKeySpaces = 3;
 
 constexpr size_t kMaxNameBytes = 1024;
 

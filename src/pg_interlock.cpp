@@ -1,5 +1,6 @@
 // The module: what the server finds and runs when it loads the library.
 
+#include "idempotency_wait.h"
 #include "key_lock.h"
 #include "marker.h"
 #include "plan.h"
@@ -20,6 +21,7 @@ void _PG_init(void) {
         request_sweeper_memory();
         register_sweeper();
         register_key_names();
+        register_idempotency_waits();
     }
     MarkGUCPrefixReserved("interlock");
     initialize_relation_cache();

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include "row.h"
+#include "scope.h"
 
 namespace interlock {
 
@@ -68,6 +69,18 @@ PlanKey make_plan_key(const PlanShape& shape) {
     for (int column = -1; (column = bms_next_member(shape.columns, column)) >= 0;)
         key.columns[column / 8] |= 1 << (column % 8);
     return key;
+}
+
+// The generic plan is made here and kept until the table changes, when the whole plan is dropped.
+void plan_by_index(SPIPlanPtr plan) {
+    with_settings([&] {
+        for (const char* setting : {"enable_seqscan", "jit"})
+            (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                                    true, 0, false);
+        CachedPlan* cached = SPI_plan_get_cached_plan(plan);
+        if (cached != nullptr)
+            ReleaseCachedPlan(cached, CurrentResourceOwner);
+    });
 }
 
 } // namespace
@@ -168,6 +181,8 @@ SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement) {
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));
     SPI_keepplan(plan);
+    if (shape.by_index)
+        plan_by_index(plan);
 
     PlanKey key = make_plan_key(shape);
     bool found;

@@ -28,6 +28,19 @@ enum class PlanKind : uint32 {
     kSweepLock,
     kSweepRelease,
     kSweepNext,
+    kIdempotencyScope,
+    kIdempotencyScopeWrite,
+    kIdempotencyRead,
+    kIdempotencyInsert,
+    kIdempotencyTake,
+    kIdempotencyEnd,
+    kIdempotencyCheckpoint,
+    kIdempotencyExtend,
+    kIdempotencyDelete,
+    kIdempotencyDeleteOne,
+    kIdempotencyExpired,
+    kIdempotencyPostpone,
+    kIdempotencyFirst,
 };
 
 // What a kept plan is found by: everything its text depends on.
@@ -36,6 +49,7 @@ struct PlanShape {
     PlanKind kind;
     const Bitmapset* columns = nullptr; // the columns it sets or reads
     AttrNumber subject = 0; // the column it is about where a table can have several, or a variant
+    bool by_index = false;  // planned once and by an index, however small the table is by now
 };
 
 // SQL text under construction with the types of its parameters. Lives in the current context.

@@ -71,9 +71,7 @@ void write_read_statement(Statement* statement, Relation rel, const RelationFact
     }
     statement->add(" FROM %s t WHERE ", rows_of(rel));
     add_key_condition(statement, facts);
-    statement->add("%s", strength_clause(lock.strength));
-    if (lock.wait != RowWait::kWait)
-        statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
+    add_row_lock(statement, lock);
 }
 
 HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
@@ -91,6 +89,17 @@ HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
 }
 
 } // namespace
+
+void add_row_lock(Statement* statement, RowLock lock) {
+    statement->add("%s", strength_clause(lock.strength));
+    if (lock.wait != RowWait::kWait)
+        statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
+}
+
+AttrNumber row_lock_number(RowLock lock) {
+    return static_cast<AttrNumber>(static_cast<int>(lock.strength) * 4 +
+                                   static_cast<int>(lock.wait));
+}
 
 Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
                       const Bitmapset* managed) {
@@ -162,8 +171,7 @@ StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
         PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
-        shape.subject = static_cast<AttrNumber>(static_cast<int>(lock.strength) * 4 +
-                                                static_cast<int>(lock.wait));
+        shape.subject = row_lock_number(lock);
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             write_read_statement(statement, rel, facts, columns, lock);
         });

@@ -37,10 +37,15 @@ Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
 // How a read locks its row: a clause of SELECT, and what it does when another transaction has it.
 enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
 enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };
+class Statement;
 struct RowLock {
     RowStrength strength = RowStrength::kNone;
     RowWait wait = RowWait::kWait;
 };
+
+// Adds the clause, if any, to a SELECT; the number tells kept plans of different locks apart.
+void add_row_lock(Statement* statement, RowLock lock);
+AttrNumber row_lock_number(RowLock lock);
 
 // The columns of a row as a fresh snapshot sees it, or as its newest version once locked. Lives in
 // the caller's context.

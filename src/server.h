@@ -18,6 +18,7 @@
 extern "C" {
 #include <postgres.h>
 
+#include <access/detoast.h>
 #include <access/genam.h>
 #include <access/heapam.h>
 #include <access/htup_details.h>
@@ -69,6 +70,7 @@ extern "C" {
 #include <portability/instr_time.h>
 #include <postmaster/bgworker.h>
 #include <postmaster/interrupt.h>
+#include <storage/condition_variable.h>
 #include <storage/ipc.h>
 #include <storage/latch.h>
 #include <storage/lmgr.h>
@@ -86,13 +88,16 @@ extern "C" {
 #include <utils/datetime.h>
 #include <utils/datum.h>
 #include <utils/fmgroids.h>
+#include <utils/fmgrprotos.h>
 #include <utils/guc.h>
 #include <utils/inval.h>
 #include <utils/json.h>
 #include <utils/jsonb.h>
 #include <utils/lsyscache.h>
 #include <utils/memutils.h>
+#include <utils/numeric.h>
 #include <utils/partcache.h>
+#include <utils/plancache.h>
 #include <utils/regproc.h>
 #include <utils/rel.h>
 #include <utils/reltrigger.h>

@@ -3,6 +3,7 @@
 // DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
 
 #include "error.h"
+#include "idempotency_sweep.h"
 #include "marker.h"
 #include "scope.h"
 #include "sweep.h"
@@ -176,6 +177,7 @@ pg_noinline bool in_transaction(char* message, Body&& body) {
 struct Tables {
     Oid* oids;
     int count;
+    bool ready; // the database is to be swept
 };
 
 // A database that has become a template is left as it is, until it is none any more.
@@ -202,6 +204,7 @@ Tables find_tables(Run* run) {
         run->has_extension = OidIsValid(get_extension_oid("pg_interlock", true));
         if (!run->has_extension || is_template_now(run))
             return;
+        tables.ready = true;
         List* list = marker_tables(MarkerTables::kStored);
         tables.oids =
             static_cast<Oid*>(MemoryContextAlloc(context, sizeof(Oid) * (list_length(list) + 1)));
@@ -282,6 +285,44 @@ bool has_prepared_transactions() {
     return found;
 }
 
+// A batch, or a few keys one by one when something is wrong with one of them. Whether there may be
+// more.
+bool sweep_some_keys(TimestampTz* first, char* message) {
+    constexpr int kOneByOne = 100;
+    bool more = false;
+    auto batch = [&] {
+        fire_triggers_at_once();
+        more = delete_expired_keys(sweep_batch) == sweep_batch;
+        *first = first_expiry();
+    };
+    auto one_by_one = [&] {
+        fire_triggers_at_once();
+        more = delete_one_by_one(kOneByOne) == kOneByOne;
+        *first = first_expiry();
+    };
+    char ignored[kErrorBytes];
+    if (!in_transaction(ignored, batch))
+        (void)in_transaction(message, one_by_one);
+    return more;
+}
+
+void sweep_keys(Run* run, TimestampTz stop_at) {
+    pgstat_report_activity(STATE_RUNNING, "deleting expired idempotency keys");
+    char message[kErrorBytes] = "";
+    bool more = true;
+    TimestampTz first = DT_NOEND;
+    while (more && GetCurrentTimestamp() < stop_at)
+        more = sweep_some_keys(&first, message);
+    if (message[0] != '\0') {
+        copy_message(run->last_error, kErrorBytes, psprintf("idempotency: %s", message));
+        run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
+    } else if (more) {
+        run->next_deadline = run->start; // there are more that are due
+    } else if (first != DT_NOEND) {
+        run->next_deadline = Min(run->next_deadline, Max(first, run->start) + kKeySweepGap);
+    }
+}
+
 void sweep_database(Run* run) {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     Tables tables = find_tables(run);
@@ -310,6 +351,8 @@ void sweep_database(Run* run) {
         run->failed++;
         run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
     }
+    if (tables.ready)
+        sweep_keys(run, stop_at);
     char message[kErrorBytes] = "";
     bool look_again = false;
     if (tables.count > 0 && max_prepared_xacts > 0)

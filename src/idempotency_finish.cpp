@@ -1,0 +1,247 @@
+// What the holder of a claim does with it: complete, fail, checkpoint, extend and assert. Each is
+// one statement on the condition of the token.
+
+#include "arguments.h"
+#include "idempotency_table.h"
+#include "idempotency_wait.h"
+
+using namespace interlock;
+
+namespace {
+
+// An ending: COMPLETED or FAILED with what is replayed.
+struct Ending {
+    bool completed;
+    bool retryable;
+    NullableDatum response; // jsonb
+    NullableDatum result_id;
+};
+
+void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
+void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state);
+TimestampTz extend_claim(const IdempotencyKey& key, int64 token);
+
+int64 token_argument(const Arguments& arguments, int n) {
+    return DatumGetInt64(arguments.required(n, "token"));
+}
+
+NullableDatum optional(const Arguments& arguments, int n) {
+    return {arguments.is_null(n) ? 0 : arguments.value(n), arguments.is_null(n)};
+}
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_complete);
+PG_FUNCTION_INFO_V1(idempotency_fail);
+PG_FUNCTION_INFO_V1(idempotency_checkpoint);
+PG_FUNCTION_INFO_V1(idempotency_extend);
+PG_FUNCTION_INFO_V1(idempotency_assert);
+
+// idempotency_complete(scope, key, token, response, result_id)
+Datum idempotency_complete(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    complete_key(key, token_argument(arguments, 2), optional(arguments, 3), optional(arguments, 4));
+    PG_RETURN_VOID();
+}
+
+// idempotency_fail(scope, key, token, error, retryable)
+Datum idempotency_fail(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    bool retryable = arguments.boolean(4, "retryable");
+    end_claim(key, token_argument(arguments, 2),
+              {false, retryable, optional(arguments, 3), {0, true}});
+    PG_RETURN_VOID();
+}
+
+// idempotency_checkpoint(scope, key, token, name, state)
+Datum idempotency_checkpoint(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    write_checkpoint(key, token_argument(arguments, 2), arguments.required(3, "name"),
+                     optional(arguments, 4));
+    PG_RETURN_VOID();
+}
+
+// idempotency_extend(scope, key, token)
+Datum idempotency_extend(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    PG_RETURN_TIMESTAMPTZ(extend_claim(key, token_argument(arguments, 2)));
+}
+
+// idempotency_assert(scope, key, token)
+Datum idempotency_assert(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    int64 token = token_argument(arguments, 2);
+    // The lock keeps everybody from taking the key over until this transaction has ended.
+    IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
+    if (!row.found || row.token != token || row.completed || row.failed)
+        raise_claim_lost(key, token);
+    note_end_of_claim(key);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+void add_condition(Statement* statement) {
+    statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+    statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+    statement->add(" AND token OPERATOR(pg_catalog.=) $%d", statement->parameter(INT8OID));
+    statement->add(" AND status OPERATOR(pg_catalog.=) 'PENDING'");
+}
+
+void add_condition(Parameters* parameters, const IdempotencyKey& key, int64 token) {
+    parameters->add(key.scope);
+    parameters->add(key.key);
+    parameters->add(Int64GetDatum(token));
+}
+
+// The expiry moves only when it has become too early.
+void add_expiry(Statement* statement) {
+    statement->add(", expires_at = CASE WHEN expires_at OPERATOR(pg_catalog.>=) $%d",
+                   statement->parameter(TIMESTAMPTZOID));
+    statement->add(" THEN expires_at ELSE $%d END", statement->parameter(TIMESTAMPTZOID));
+}
+
+void add_expiry(Parameters* parameters, const IdempotencyScope& scope, TimestampTz end) {
+    parameters->add(TimestampTzGetDatum(end + scope.ttl));
+    parameters->add(TimestampTzGetDatum(expiry_after(scope, end)));
+}
+
+void add(Parameters* parameters, NullableDatum value) {
+    parameters->add(value.value, value.isnull);
+}
+
+bool is_too_large(const IdempotencyScope& scope, NullableDatum response) {
+    return !response.isnull &&
+           toast_raw_datum_size(response.value) > static_cast<Size>(scope.max_response_bytes);
+}
+
+bool same(NullableDatum left, NullableDatum right, PGFunction equal) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    return DatumGetBool(DirectFunctionCall2(equal, left.value, right.value));
+}
+
+bool same_text(NullableDatum left, NullableDatum right) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    return strcmp(TextDatumGetCString(left.value), TextDatumGetCString(right.value)) == 0;
+}
+
+// Whether it has ended like this already: the answer to the first call was lost.
+bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& ending) {
+    IdempotencyRow row = read_idempotency_row(key, {});
+    return row.found && row.token == token && row.completed == ending.completed &&
+           row.failed == !ending.completed && row.retryable == ending.retryable &&
+           same(row.response, ending.response, jsonb_eq) &&
+           same_text(row.result_id, ending.result_id);
+}
+
+void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
+    IdempotencyScope scope = read_scope(key.scope);
+    Ending stored = ending;
+    bool omitted = is_too_large(scope, ending.response);
+    if (omitted)
+        stored.response = {0, true};
+    bool ended = false;
+    with_spi([&] {
+        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyEnd, [](Statement* statement) {
+            statement->add("UPDATE interlock.idempotency SET status = $%d",
+                           statement->parameter(TEXTOID));
+            statement->add(", retryable = $%d", statement->parameter(BOOLOID));
+            statement->add(", response = $%d", statement->parameter(JSONBOID));
+            statement->add(", response_omitted = $%d", statement->parameter(BOOLOID));
+            statement->add(", result_id = $%d", statement->parameter(TEXTOID));
+            statement->add(", finished_at = $%d", statement->parameter(TIMESTAMPTZOID));
+            add_expiry(statement);
+            add_condition(statement);
+        });
+        TimestampTz now = GetCurrentTimestamp();
+        Parameters parameters(11);
+        parameters.add(CStringGetTextDatum(ending.completed ? "COMPLETED" : "FAILED"));
+        parameters.add(BoolGetDatum(ending.retryable));
+        add(&parameters, stored.response);
+        parameters.add(BoolGetDatum(omitted));
+        add(&parameters, stored.result_id);
+        parameters.add(TimestampTzGetDatum(now));
+        add_expiry(&parameters, scope, now);
+        add_condition(&parameters, key, token);
+        ended = run_plan(plan, parameters) > 0;
+    });
+    if (!ended && !ended_like_this(key, token, stored))
+        raise_claim_lost(key, token);
+    note_end_of_claim(key);
+}
+
+// The deadline moves: who makes progress is alive.
+void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state) {
+    IdempotencyScope scope = read_scope(key.scope);
+    if (!scope.is_job)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("idempotency scope \"%s\" has no checkpoints", TextDatumGetCString(key.scope)),
+             errhint("Define it with interlock.define_idempotency_scope(..., model => 'job').")));
+    bool written = false;
+    with_spi([&] {
+        SPIPlanPtr plan =
+            idempotency_plan(PlanKind::kIdempotencyCheckpoint, [](Statement* statement) {
+                statement->add("UPDATE interlock.idempotency SET checkpoint = $%d",
+                               statement->parameter(TEXTOID));
+                statement->add(", state = $%d", statement->parameter(JSONBOID));
+                statement->add(", deadline = $%d", statement->parameter(TIMESTAMPTZOID));
+                add_expiry(statement);
+                add_condition(statement);
+            });
+        TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
+        Parameters parameters(8);
+        parameters.add(name);
+        add(&parameters, state);
+        parameters.add(TimestampTzGetDatum(deadline));
+        add_expiry(&parameters, scope, deadline);
+        add_condition(&parameters, key, token);
+        written = run_plan(plan, parameters) > 0;
+    });
+    if (!written)
+        raise_claim_lost(key, token);
+}
+
+TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
+    IdempotencyScope scope = read_scope(key.scope);
+    TimestampTz deadline = 0;
+    bool extended = false;
+    with_spi([&] {
+        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyExtend, [](Statement* statement) {
+            statement->add("UPDATE interlock.idempotency SET deadline = $%d",
+                           statement->parameter(TIMESTAMPTZOID));
+            add_expiry(statement);
+            add_condition(statement);
+        });
+        deadline = GetCurrentTimestamp() + scope.stale_after;
+        Parameters parameters(6);
+        parameters.add(TimestampTzGetDatum(deadline));
+        add_expiry(&parameters, scope, deadline);
+        add_condition(&parameters, key, token);
+        extended = run_plan(plan, parameters) > 0;
+    });
+    if (!extended)
+        raise_claim_lost(key, token);
+    return deadline;
+}
+
+} // namespace
+
+namespace interlock {
+
+void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
+                  NullableDatum result_id) {
+    end_claim(key, token, {true, false, response, result_id});
+}
+
+} // namespace interlock

@@ -1,0 +1,205 @@
+// Deleting expired keys: in short batches, oldest first, passing over what somebody has locked.
+
+#include "idempotency_sweep.h"
+#include "arguments.h"
+#include "idempotency_table.h"
+#include "restricted.h"
+#include "subtransaction.h"
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_sweep);
+
+// idempotency_sweep(max_rows)
+Datum idempotency_sweep(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    int32 max_rows = DatumGetInt32(arguments.required(0, "max_rows"));
+    if (max_rows <= 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"max_rows\" must be above zero")));
+    PG_RETURN_INT64(delete_expired_keys(max_rows));
+}
+}
+
+namespace {
+
+constexpr TimestampTz kPostponed = USECS_PER_HOUR;
+
+Oid owner_of_table(Oid relid) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+    if (!HeapTupleIsValid(tuple))
+        return InvalidOid;
+    Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+Oid owner_of_function(Oid function) {
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+    if (!HeapTupleIsValid(tuple))
+        return InvalidOid;
+    Oid owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+// A foreign key that deletes or changes the rows of another table runs that table's triggers as
+// whoever deletes here; one that only looks runs as the other table's owner.
+bool writes_elsewhere(const Trigger& trigger) {
+    return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
+           trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
+}
+
+// Deleting must not run the code of others with the rights of the owner, who may be a superuser.
+void refuse_strangers(Relation rel) {
+    Oid owner = rel->rd_rel->relowner;
+    for (int i = 0; rel->trigdesc != nullptr && i < rel->trigdesc->numtriggers; i++) {
+        const Trigger& trigger = rel->trigdesc->triggers[i];
+        if (trigger.tgisinternal && !writes_elsewhere(trigger))
+            continue;
+        Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
+                                         : owner_of_function(trigger.tgfoid);
+        if (other == owner || superuser_arg(other))
+            continue;
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                 errmsg("deleting expired keys would run what role \"%s\" has put on the table",
+                        GetUserNameFromId(other, true)),
+                 errhint("Give trigger functions, and tables that refer to it with ON DELETE "
+                         "CASCADE or SET, to the owner of interlock.idempotency.")));
+    }
+}
+
+template <typename Body>
+void as_owner(Oid table, Body&& body) {
+    Relation rel = table_open(table, RowExclusiveLock);
+    refuse_strangers(rel);
+    as_restricted(rel->rd_rel->relowner, 0, body);
+    table_close(rel, NoLock);
+}
+
+void add_expired(Statement* statement) {
+    statement->add(" FROM interlock.idempotency WHERE expires_at OPERATOR(pg_catalog.<=) $%d",
+                   statement->parameter(TIMESTAMPTZOID));
+    statement->add(" ORDER BY expires_at LIMIT $%d FOR UPDATE SKIP LOCKED",
+                   statement->parameter(INT4OID));
+}
+
+void add_key_condition(Statement* statement) {
+    statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+    statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+}
+
+// The keys of some expired rows, locked; returns how many.
+int find_expired(int32 max_rows, IdempotencyKey* keys) {
+    int count = 0;
+    with_spi([&] {
+        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyExpired, [](Statement* statement) {
+            statement->add("SELECT scope, key");
+            add_expired(statement);
+        });
+        Parameters parameters(2);
+        parameters.add(TimestampTzGetDatum(GetCurrentTimestamp()));
+        parameters.add(Int32GetDatum(max_rows));
+        count = static_cast<int>(run_plan(plan, parameters));
+        for (int i = 0; i < count; i++) {
+            auto column = [&](int n) {
+                bool is_null;
+                return SPI_datumTransfer(
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null), false,
+                    -1);
+            };
+            keys[i] = {column(1), column(2)};
+        }
+    });
+    return count;
+}
+
+void delete_key(const IdempotencyKey& key) {
+    with_spi([&] {
+        SPIPlanPtr plan =
+            idempotency_plan(PlanKind::kIdempotencyDeleteOne, [](Statement* statement) {
+                statement->add("DELETE FROM interlock.idempotency");
+                add_key_condition(statement);
+            });
+        Parameters parameters(2);
+        parameters.add(key.scope);
+        parameters.add(key.key);
+        run_plan(plan, parameters);
+    });
+}
+
+void postpone_key(const IdempotencyKey& key) {
+    with_spi([&] {
+        SPIPlanPtr plan =
+            idempotency_plan(PlanKind::kIdempotencyPostpone, [](Statement* statement) {
+                statement->add("UPDATE interlock.idempotency SET expires_at = $%d",
+                               statement->parameter(TIMESTAMPTZOID));
+                add_key_condition(statement);
+            });
+        Parameters parameters(3);
+        parameters.add(TimestampTzGetDatum(GetCurrentTimestamp() + kPostponed));
+        parameters.add(key.scope);
+        parameters.add(key.key);
+        run_plan(plan, parameters);
+    });
+}
+
+} // namespace
+
+namespace interlock {
+
+int64 delete_expired_keys(int32 max_rows) {
+    int64 deleted = 0;
+    as_owner(idempotency_table(), [&] {
+        with_spi([&] {
+            SPIPlanPtr plan =
+                idempotency_plan(PlanKind::kIdempotencyDelete, [](Statement* statement) {
+                    statement->add(
+                        "DELETE FROM interlock.idempotency WHERE ctid "
+                        "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT ctid");
+                    add_expired(statement);
+                    statement->add("))");
+                });
+            Parameters parameters(2);
+            parameters.add(TimestampTzGetDatum(GetCurrentTimestamp()));
+            parameters.add(Int32GetDatum(max_rows));
+            deleted = static_cast<int64>(run_plan(plan, parameters));
+        });
+    });
+    return deleted;
+}
+
+int delete_one_by_one(int32 max_rows) {
+    auto* keys = static_cast<IdempotencyKey*>(palloc(sizeof(IdempotencyKey) * max_rows));
+    int count = 0;
+    as_owner(idempotency_table(), [&] {
+        count = find_expired(max_rows, keys);
+        for (int i = 0; i < count; i++)
+            if (attempt([&] { delete_key(keys[i]); }) != nullptr)
+                postpone_key(keys[i]);
+    });
+    return count;
+}
+
+TimestampTz first_expiry() {
+    TimestampTz first = DT_NOEND;
+    as_owner(idempotency_table(), [&] {
+        with_spi([&] {
+            SPIPlanPtr plan =
+                idempotency_plan(PlanKind::kIdempotencyFirst, [](Statement* statement) {
+                    statement->add(
+                        "SELECT expires_at FROM interlock.idempotency "
+                        "ORDER BY expires_at LIMIT 1");
+                });
+            bool is_null;
+            if (run_plan(plan, Parameters(0)) > 0)
+                first = DatumGetTimestampTz(
+                    SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+        });
+    });
+    return first;
+}
+
+} // namespace interlock
