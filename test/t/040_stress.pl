@@ -60,5 +60,12 @@ load_on('bank', 'bank_with', 'SELECT 1', '--max-tries=0');
 is($node->safe_psql('stress', $deadlocks), 0, 'with: none deadlocks');
 is($node->safe_psql('stress', 'SELECT count(*) FROM overdraft'), 0, 'with: none is overdrawn');
 is($node->safe_psql('stress', 'SELECT sum(balance) FROM account'), 20000, 'and the sum is what it was');
+
+$twice = 'SELECT count(*) FROM (SELECT FROM charge GROUP BY payment HAVING count(*) > 1) t';
+load_on('payments', 'payments_without');
+cmp_ok($node->safe_psql('stress', $twice), '>', 0, 'without: payments are charged twice');
+load_on('payments', 'payments_with', q(SELECT interlock.define_idempotency_scope('pay', 'job', stale_after => '200 ms')));
+is($node->safe_psql('stress', $twice), 0, 'with: never');
+cmp_ok($node->safe_psql('stress', 'SELECT count(*) FROM charge'), '>', 0, 'but charged they are');
 $node->stop;
 done_testing();
