@@ -42,6 +42,10 @@ INSERT INTO request (body) SELECT jsonb_build_object('n', n, 'v', v) FROM
 WITH hashed AS MATERIALIZED (SELECT id, body, hash(body) FROM request)
 SELECT count(*) AS pairs, count(*) FILTER (WHERE (a.body = b.body) <> (a.hash = b.hash)) AS wrong FROM hashed a, hashed b WHERE a.id < b.id;
 
+-- C18: a key is one key on every day
+UPDATE interlock.idempotency SET claimed_at = claimed_at - interval '1 day' WHERE key = 'order 1';
+SELECT outcome FROM interlock.idempotency_claim('pay', 'order 1');
+
 -- failures: retryable, final, and a scope that replays them all
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 2');
 SELECT interlock.idempotency_fail('pay', 'order 2', token('pay', 'order 2'), '{"error": "card network down"}');

@@ -1,5 +1,5 @@
-# Eight clients send every payment many times, and the server is killed every few seconds: every payment is
-# charged once, and no key stays stuck. CHAOS_SECONDS=600 runs it for longer.
+# IDP-18: eight clients send every payment many times, and the server is killed every few seconds, before and
+# after effects are committed: every payment is charged once, and no key stays stuck. CHAOS_SECONDS=600 runs it for longer.
 
 use strict;
 use warnings;
