@@ -137,14 +137,6 @@ LockName lock_name(const IdempotencyKey& key) {
             hash_name(bytes.data, bytes.len)};
 }
 
-void give_back(const LockRequest& request) {
-    NamedLock* lock = find_lock(request.name);
-    if (lock == nullptr)
-        return;
-    give_back_lock(lock, request.mode, LockScope::kTransaction);
-    close_lock(lock);
-}
-
 Claim acquired(Claim claim) {
     constexpr NullableDatum kNull = {0, true};
     claim.outcome = ClaimOutcome::kAcquired;
@@ -227,7 +219,7 @@ Claim try_claim(Call* call, const Deadline& wait) {
     }
     Claim claim = claim_locked(call);
     if (claim.outcome != ClaimOutcome::kAcquired)
-        give_back(call->lock);
+        give_back(call->lock, LockScope::kTransaction);
     return claim;
 }
 

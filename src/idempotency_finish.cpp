@@ -113,10 +113,6 @@ void add_expiry(Parameters* parameters, const IdempotencyScope& scope, Timestamp
     parameters->add(TimestampTzGetDatum(expiry_after(scope, end)));
 }
 
-void add(Parameters* parameters, NullableDatum value) {
-    parameters->add(value.value, value.isnull);
-}
-
 bool is_too_large(const IdempotencyScope& scope, NullableDatum response) {
     return !response.isnull &&
            toast_raw_datum_size(response.value) > static_cast<Size>(scope.max_response_bytes);
@@ -166,9 +162,9 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
         Parameters parameters(11);
         parameters.add(CStringGetTextDatum(ending.completed ? "COMPLETED" : "FAILED"));
         parameters.add(BoolGetDatum(ending.retryable));
-        add(&parameters, stored.response);
+        parameters.add(stored.response);
         parameters.add(BoolGetDatum(omitted));
-        add(&parameters, stored.result_id);
+        parameters.add(stored.result_id);
         parameters.add(TimestampTzGetDatum(now));
         add_expiry(&parameters, scope, now);
         add_condition(&parameters, key, token);
@@ -202,7 +198,7 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
         TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
         Parameters parameters(8);
         parameters.add(name);
-        add(&parameters, state);
+        parameters.add(state);
         parameters.add(TimestampTzGetDatum(deadline));
         add_expiry(&parameters, scope, deadline);
         add_condition(&parameters, key, token);

@@ -35,10 +35,6 @@ NullableDatum kept(NullableDatum value) {
     return value;
 }
 
-void add(Parameters* parameters, NullableDatum value) {
-    parameters->add(value.value, value.isnull);
-}
-
 void note_expiry(TimestampTz expires_at) { note_deadline(expires_at + kKeySweepGap); }
 
 void add_read(Statement* statement, RowLock lock) {
@@ -137,7 +133,7 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, Null
         Parameters parameters(6);
         parameters.add(key.scope);
         parameters.add(key.key);
-        add(&parameters, request);
+        parameters.add(request);
         parameters.add(TimestampTzGetDatum(now));
         parameters.add(TimestampTzGetDatum(now + scope.stale_after));
         parameters.add(TimestampTzGetDatum(expires_at));
@@ -186,7 +182,7 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, Nullabl
         parameters.add(TimestampTzGetDatum(now));
         parameters.add(TimestampTzGetDatum(now + scope.stale_after));
         parameters.add(TimestampTzGetDatum(expires_at));
-        add(&parameters, request);
+        parameters.add(request);
         parameters.add(BoolGetDatum(expired));
         parameters.add(BoolGetDatum(expired || !scope.is_job));
         parameters.add(key.scope);

@@ -236,15 +236,6 @@ bool take(KeyCall* call, const LockRequest& request) {
     return acquire(request, call->scope, call->deadline, &call->error) != Grant::kRefused;
 }
 
-bool give_back(const LockRequest& request, LockScope scope) {
-    NamedLock* lock = find_lock(request.name);
-    if (lock == nullptr)
-        return false;
-    bool held = give_back_lock(lock, request.mode, scope);
-    close_lock(lock);
-    return held;
-}
-
 void give_back_taken(KeyCall* call) {
     while (call->taken > 0)
         give_back(call->requests[--call->taken], call->scope);

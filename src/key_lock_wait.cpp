@@ -80,6 +80,15 @@ Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadl
     return Grant::kRefused;
 }
 
+bool give_back(const LockRequest& request, LockScope scope) {
+    NamedLock* lock = find_lock(request.name);
+    if (lock == nullptr)
+        return false;
+    bool held = give_back_lock(lock, request.mode, scope);
+    close_lock(lock);
+    return held;
+}
+
 void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope) {
     take_lock(lock, mode, scope, true);
 }

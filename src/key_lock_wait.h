@@ -22,6 +22,9 @@ enum class Grant { kAtOnce, kAfterWaiting, kRefused };
 Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadline,
               ErrorData** error);
 
+// Gives one take back; false when there is none.
+bool give_back(const LockRequest& request, LockScope scope);
+
 // Takes a mode that what is held covers: never waits, even behind others in the queue.
 void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope);
 

@@ -75,6 +75,7 @@ class Parameters {
 public:
     explicit Parameters(int capacity);
     void add(Datum value, bool is_null = false);
+    void add(NullableDatum value) { add(value.value, value.isnull); }
     Datum* values() const { return values_; }
     const char* nulls() const { return nulls_; }
 
