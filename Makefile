@@ -3,7 +3,8 @@
 #   make                      build against the pg_config in PATH (or PG_CONFIG=...)
 #   make with_llvm=no         the same without bitcode for the server's JIT
 #   make install
-#   make installcheck         regression and isolation suites, on a running server
+#   make installcheck         regression and isolation suites, on a running server with the library
+#                             preloaded and interlock.sweeper = off
 #   make pgtap                pgTAP suite, on a running server
 #   make prove                TAP suite, on clusters of its own
 #
