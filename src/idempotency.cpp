@@ -196,6 +196,8 @@ Claim look_only(Call* call) {
 // What became of the row since the snapshot: 40001 if it has changed. Waits for who has it locked.
 // Returns whether the deadline was met; locks nothing.
 bool wait_for_row(const Call& call, const Deadline& wait) {
+    if (XactReadOnly)
+        return true;
     RowLock lock = {RowStrength::kNoKeyUpdate,
                     wait.has_passed() ? RowWait::kSkipLocked : RowWait::kWait};
     ErrorData* error = attempt_if([&] {
@@ -223,6 +225,18 @@ Claim try_claim(Call* call, const Deadline& wait) {
     return claim;
 }
 
+// Until the deadline of the claim in the way. A moment when somebody has locked the row since it
+// was waited for; or when row security hides it from who wants to write it, which is no reason to
+// spin.
+int64 longest_sleep(const Call& call, const Deadline& wait) {
+    constexpr int64 kMoment = 20;
+    int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
+    if (call.is_row_locked || call.running_until == 0)
+        return Min(left, kMoment);
+    return Min(left,
+               TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call.running_until) + 1);
+}
+
 // Who has claimed the key and is not committed is waited for by the lock, who changes its row by
 // the row: the lock manager sees both. A claim that is committed is waited for without them, until
 // it ends or its deadline is over.
@@ -236,12 +250,7 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
             end_wait();
             return claim;
         }
-        if (call->is_row_locked || call->running_until == 0)
-            continue;
-        int64 milliseconds =
-            Min(wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds(),
-                TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call->running_until) + 1);
-        wait_for_end_of_claim(call->key, milliseconds);
+        wait_for_end_of_claim(call->key, longest_sleep(*call, wait));
     }
 }
 
@@ -277,10 +286,12 @@ IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n) {
 Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
     Call call = {key, read_scope(key.scope), request, {lock_name(key), kExclusive}, 0, false};
     bool may_wait = !wait.has_passed() && !is_own_claim(call);
-    Claim claim =
-        may_wait ? claim_waiting(&call, wait) : try_claim(&call, Deadline::after_milliseconds(0));
+    const Deadline at_once = Deadline::after_milliseconds(0);
+    Claim claim = try_claim(&call, at_once);
+    if (claim.outcome == ClaimOutcome::kInProgress && may_wait)
+        claim = claim_waiting(&call, wait);
     if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
-        (void)wait_for_row(call, Deadline::after_milliseconds(0));
+        (void)wait_for_row(call, at_once);
     return claim;
 }
 

@@ -130,6 +130,19 @@ void delete_key(const IdempotencyKey& key) {
     });
 }
 
+// Whatever a check of something that refers to it may wait for.
+bool delete_in_time(const IdempotencyKey& key) {
+    constexpr int kLongest = 300; // milliseconds
+    ErrorData* error = attempt(
+        [&] {
+            enable_timeout_after(STATEMENT_TIMEOUT, kLongest);
+            delete_key(key);
+        },
+        OnCancel::kReturn);
+    disable_timeout(STATEMENT_TIMEOUT, false);
+    return error == nullptr;
+}
+
 void postpone_key(const IdempotencyKey& key) {
     with_spi([&] {
         SPIPlanPtr plan =
@@ -171,16 +184,17 @@ int64 delete_expired_keys(int32 max_rows) {
     return deleted;
 }
 
-int delete_one_by_one(int32 max_rows) {
+int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
     auto* keys = static_cast<IdempotencyKey*>(palloc(sizeof(IdempotencyKey) * max_rows));
     int count = 0;
+    int done = 0;
     as_owner(idempotency_table(), [&] {
         count = find_expired(max_rows, keys);
-        for (int i = 0; i < count; i++)
-            if (attempt([&] { delete_key(keys[i]); }) != nullptr)
-                postpone_key(keys[i]);
+        for (done = 0; done < count && GetCurrentTimestamp() < stop_at; done++)
+            if (!delete_in_time(keys[done]))
+                postpone_key(keys[done]);
     });
-    return count;
+    return done;
 }
 
 TimestampTz first_expiry() {

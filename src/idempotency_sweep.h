@@ -14,8 +14,9 @@ constexpr TimestampTz kKeySweepGap = USECS_PER_MINUTE;
 int64 delete_expired_keys(int32 max_rows);
 
 // The same key by key, for when a batch fails: a key that cannot be deleted, because something
-// refers to it, is left for an hour. Returns how many it went through.
-int delete_one_by_one(int32 max_rows);
+// refers to it, or not in time, is left for an hour. Only for the worker, whose statement timeout
+// it uses. Returns how many it went through until stop_at.
+int delete_one_by_one(int32 max_rows, TimestampTz stop_at);
 
 // When the first of those left expires, DT_NOEND if none is left.
 TimestampTz first_expiry();

@@ -71,7 +71,7 @@ PlanKey make_plan_key(const PlanShape& shape) {
     return key;
 }
 
-// The generic plan is made here and kept until the table changes, when the whole plan is dropped.
+// Makes the generic plan, unless it is there and fits: where it is run it is found.
 void plan_by_index(SPIPlanPtr plan) {
     with_settings([&] {
         for (const char* setting : {"enable_seqscan", "jit"})
@@ -165,8 +165,11 @@ SPIPlanPtr find_plan(const PlanShape& shape) {
     auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
     if (entry == nullptr)
         return nullptr;
-    if (SPI_plan_is_valid(entry->plan))
+    if (SPI_plan_is_valid(entry->plan)) {
+        if (shape.by_index)
+            plan_by_index(entry->plan); // again if the search_path or the role is another
         return entry->plan;
+    }
     retire(entry->plan);
     hash_search(plans, &key, HASH_REMOVE, nullptr);
     return nullptr;

@@ -288,21 +288,27 @@ bool has_prepared_transactions() {
 // A batch, or a few keys one by one when something is wrong with one of them. Whether there may be
 // more.
 bool sweep_some_keys(TimestampTz* first, char* message) {
+    constexpr int kLongestKeyBatch = 500; // milliseconds, and as much again for one by one
     constexpr int kOneByOne = 100;
     bool more = false;
     auto batch = [&] {
         fire_triggers_at_once();
+        enable_timeout_after(STATEMENT_TIMEOUT, kLongestKeyBatch);
         more = delete_expired_keys(sweep_batch) == sweep_batch;
+        disable_timeout(STATEMENT_TIMEOUT, false);
         *first = first_expiry();
     };
     auto one_by_one = [&] {
         fire_triggers_at_once();
-        more = delete_one_by_one(kOneByOne) == kOneByOne;
+        TimestampTz stop_at = GetCurrentTimestamp() + kLongestKeyBatch * INT64CONST(1000);
+        more = delete_one_by_one(kOneByOne, stop_at) > 0;
         *first = first_expiry();
     };
     char ignored[kErrorBytes];
-    if (!in_transaction(ignored, batch))
+    if (!in_transaction(ignored, batch)) {
+        disable_timeout(STATEMENT_TIMEOUT, false);
         (void)in_transaction(message, one_by_one);
+    }
     return more;
 }
 

@@ -188,10 +188,14 @@ $node->safe_psql('postgres', q(
     CREATE TABLE item (scope text, key text, FOREIGN KEY (scope, key) REFERENCES interlock.idempotency);
     CREATE TABLE later (scope text, key text, FOREIGN KEY (scope, key) REFERENCES interlock.idempotency DEFERRABLE INITIALLY DEFERRED);
     INSERT INTO interlock.idempotency (scope, key, status, claimed_at, deadline, expires_at)
-        SELECT 'job', 'expired ' || g, 'COMPLETED', now(), now(), now() - interval '1 s' FROM generate_series(1, 500) g;
+        SELECT 'job', 'expired ' || g, 'COMPLETED', now(), now(), now() + interval '1 h' FROM generate_series(1, 500) g;
     INSERT INTO item VALUES ('job', 'expired 250')));
+my $blocker = session(); # even when finding out would mean to wait
+$blocker->query_safe('BEGIN; SELECT * FROM item FOR UPDATE');
+$node->safe_psql('postgres', "UPDATE interlock.idempotency SET expires_at = now() - interval '1 s' WHERE key ~ '^expired'");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM interlock.idempotency WHERE key ~ '^expired'"), 'a key in use is left alone');
 is($node->safe_psql('postgres', "SELECT key, expires_at > now() FROM interlock.idempotency WHERE key ~ '^expired'"), 'expired 250|t', 'for an hour');
+$blocker->quit;
 
 # Without preload a waiter looks again and again
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
