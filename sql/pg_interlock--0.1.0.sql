@@ -486,6 +486,103 @@ COMMENT ON FUNCTION interlock.wake_sweeper() IS
 'Lets the sweeper look at this database as soon as the transaction has committed; without preload it does nothing.';
 SELECT interlock.wake_sweeper();
 
+-- Leases
+
+CREATE TABLE interlock.lease_store (content bytea NOT NULL) WITH (autovacuum_enabled = off);
+ALTER TABLE interlock.lease_store ALTER COLUMN content SET STORAGE PLAIN;
+COMMENT ON TABLE interlock.lease_store IS
+'What has to be known of leases after a crash: written in place by the server, outside of transactions. Never change it by hand.';
+
+CREATE TABLE interlock.lease_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    broken_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    broken_by text NOT NULL,
+    key text NOT NULL,
+    holder text NOT NULL,
+    token bigint NOT NULL,
+    would_expire_at timestamptz NOT NULL,
+    reason text NOT NULL);
+COMMENT ON TABLE interlock.lease_audit IS
+'Every use of break_lease: when, by whom, which lease, who held it, and why.';
+COMMENT ON SEQUENCE interlock.lease_audit_id_seq IS 'Numbers the rows of lease_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
+
+CREATE FUNCTION interlock.acquire_lease(
+    key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text) IS
+'Takes a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (holder and
+expires_at of who has it), recovering (after a crash; expires_at says until when). Waits for wait at most (null: for ever), first
+come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
+Counts at once, whatever becomes of the transaction. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
+
+CREATE FUNCTION interlock.acquire_permit(
+    key text, capacity integer, ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interval, interval, text) IS
+'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease.';
+
+CREATE FUNCTION interlock.acquire_leases(
+    keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text) IS
+'Takes leases on all the keys or on none, exclusive; tokens are in the order of keys. held: blocked_by is the key that could not be
+had, holder who has it. Calls that wait take their keys in one order, so that two never deadlock. Errors: as acquire_lease; 22023 when
+one key is below another.';
+
+CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
+'Extends the lease to ttl from now (null: its ttl), never shortens it, and returns when it expires; null when it is lost. After a crash it
+reclaims the lease. Errors: 22004, 22023, 25006, 55000.';
+
+CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.release_lease(text, bigint) IS
+'Gives the lease back, and returns whether it was held. If the transaction has asserted it, it is free for others when that has ended.
+Errors: 22004, 22023, 25006, 55000.';
+
+CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
+'Raises IL006 unless the lease is held with the token, and keeps everybody from being granted it until the transaction has ended: who
+lost it cannot commit over a successor. A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
+55000.';
+
+CREATE FUNCTION interlock.break_lease(key text, reason text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.break_lease(text, text) IS
+'Takes the lease on exactly this key from whoever holds it, at once, and returns the holder, several separated by commas; null when nobody
+did. Audited in lease_audit and in the server log. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 55000.';
+
+CREATE FUNCTION interlock.list_leases(
+    OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
+    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_leases() IS 'The rows of the view leases.';
+
+CREATE VIEW interlock.leases AS SELECT * FROM interlock.list_leases();
+GRANT SELECT ON interlock.leases TO PUBLIC;
+COMMENT ON VIEW interlock.leases IS
+'The leases of this database. token is shown to the role that acquired it and to pg_read_all_stats; pid is the session it is bound to;
+pins counts open transactions that have asserted it; durable tells one that has a record of its own.';
+
+CREATE FUNCTION interlock.list_lease_waiters(
+    OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_lease_waiters() IS 'The rows of the view lease_waiters.';
+
+CREATE VIEW interlock.lease_waiters AS SELECT * FROM interlock.list_lease_waiters();
+GRANT SELECT ON interlock.lease_waiters TO PUBLIC;
+COMMENT ON VIEW interlock.lease_waiters IS
+'Who waits for leases of this database: all that have the first level of their keys in common are in one queue, place is the place there.';
+
 -- Key locks
 
 CREATE FUNCTION interlock.lock_key(

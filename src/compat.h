@@ -52,6 +52,15 @@ inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
 #endif
 }
 
+// 17 numbers processes by a variable of its own.
+inline int number_of_process() {
+#if PG_VERSION_NUM >= 170000
+    return MyProcNumber;
+#else
+    return MyProc->pgprocno;
+#endif
+}
+
 // 17 lets an extension name its wait events; before, all of them are called "Extension".
 inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000

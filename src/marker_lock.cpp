@@ -1,6 +1,7 @@
 // The verbs on one row's marker: lock, touch, save, unlock, force, look.
 
 #include "arguments.h"
+#include "audit.h"
 #include "error.h"
 #include "marker.h"
 #include "plan.h"
@@ -403,27 +404,17 @@ void explain_unsaved(const Call& call, const int64* expected) {
 }
 
 void audit_force(const Call& call, const MarkerState& state, const char* reason) {
-    Oid table = get_relname_relid("row_lock_audit", get_namespace_oid("interlock", false));
-    Relation audit = table_open(table, RowExclusiveLock);
-    Oid owner = audit->rd_rel->relowner;
-    table_close(audit, NoLock);
-    const char* who = GetUserNameFromId(GetUserId(), false);
-    // The caller has no privilege on the audit table, and must not have one.
-    as_user(owner, SECURITY_LOCAL_USERID_CHANGE, [&] {
-        with_spi([&] {
-            Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
-            Datum values[6] = {CStringGetTextDatum(qualified_name(call.rel)),
-                               key_to_jsonb(call.facts, call.key),
-                               CStringGetTextDatum(state.holder),
-                               CStringGetTextDatum(reason),
-                               CStringGetTextDatum(who),
-                               TimestampTzGetDatum(state.until)};
-            SPI_execute_with_args(
-                "INSERT INTO interlock.row_lock_audit (table_name, key, holder, reason, "
-                "forced_by, would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
-                6, types, values, nullptr, false, 0);
-        });
-    });
+    Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
+    Datum values[6] = {CStringGetTextDatum(qualified_name(call.rel)),
+                       key_to_jsonb(call.facts, call.key),
+                       CStringGetTextDatum(state.holder),
+                       CStringGetTextDatum(reason),
+                       CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
+                       TimestampTzGetDatum(state.until)};
+    audit("row_lock_audit",
+          "INSERT INTO interlock.row_lock_audit (table_name, key, holder, reason, forced_by, "
+          "would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
+          6, types, values);
 }
 
 // (locked, holder, locked_at, expires_at)

@@ -2,6 +2,7 @@
 
 #include "idempotency_wait.h"
 #include "key_lock.h"
+#include "lease.h"
 #include "marker.h"
 #include "plan.h"
 #include "relation.h"
@@ -17,6 +18,7 @@ void _PG_init(void) {
     define_marker_settings();
     define_sweeper_settings();
     define_key_lock_settings();
+    register_leases();
     if (process_shared_preload_libraries_in_progress) {
         request_sweeper_memory();
         register_sweeper();

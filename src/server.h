@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
@@ -20,6 +21,7 @@ extern "C" {
 
 #include <access/detoast.h>
 #include <access/genam.h>
+#include <access/generic_xlog.h>
 #include <access/heapam.h>
 #include <access/htup_details.h>
 #include <access/nbtree.h>
@@ -39,6 +41,7 @@ extern "C" {
 #include <catalog/pg_authid.h>
 #include <catalog/pg_class.h>
 #include <catalog/pg_constraint.h>
+#include <catalog/pg_control.h>
 #include <catalog/pg_database.h>
 #include <catalog/pg_depend.h>
 #include <catalog/pg_extension.h>
@@ -54,7 +57,9 @@ extern "C" {
 #include <commands/extension.h>
 #include <commands/sequence.h>
 #include <commands/trigger.h>
+#include <common/controldata_utils.h>
 #include <common/hashfn.h>
+#include <common/pg_prng.h>
 #include <executor/executor.h>
 #include <executor/spi.h>
 #include <fmgr.h>
@@ -67,10 +72,14 @@ extern "C" {
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>
 #include <pgstat.h>
+#include <port/pg_crc32c.h>
 #include <portability/instr_time.h>
 #include <postmaster/bgworker.h>
 #include <postmaster/interrupt.h>
+#include <replication/syncrep.h>
+#include <storage/bufmgr.h>
 #include <storage/condition_variable.h>
+#include <storage/fd.h>
 #include <storage/ipc.h>
 #include <storage/latch.h>
 #include <storage/lmgr.h>
@@ -79,6 +88,7 @@ extern "C" {
 #include <storage/proc.h>
 #include <storage/procarray.h>
 #include <storage/shmem.h>
+#include <storage/spin.h>
 #include <tcop/pquery.h>
 #include <tcop/utility.h>
 #include <utils/acl.h>

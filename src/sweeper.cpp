@@ -1,5 +1,6 @@
 #include "sweeper.h"
 
+#include "lease_service.h"
 #include "scope.h"
 #include "sweeper_state.h"
 
@@ -104,6 +105,7 @@ void sweeper_launcher_main(Datum) {
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     pgstat_report_appname("pg_interlock launcher");
     publish_launcher();
+    begin_lease_service();
     forget_former_workers();
 
     uint32 wait_event = named_wait_event("PgInterlockLauncher");

@@ -1,0 +1,91 @@
+// Leases: locks with a time to live, in shared memory, with a token that fences.
+//
+// docs/leases.md says what they guarantee and why it holds. The verbs work in any isolation level,
+// in read-only transactions, and at once: commit and rollback make no difference to a lease. What
+// is durable of them is written outside of the transaction (lease_store.h).
+//
+// SQLSTATEs: IL006 the lease is not held; 22004, 22023 bad arguments; 25006 on a standby; 53400 no
+// room; 55000 not preloaded.
+#pragma once
+
+#include "deadline.h"
+#include "lease_queue.h"
+
+namespace interlock {
+
+// What a lease lives as long as: its time, the session, or the call that acquires it, which gives
+// it a time when it has all it wants.
+enum class LeaseBond { kTtl, kSession, kCall };
+
+struct LeaseRequest {
+    LeaseKey key;
+    LeaseMode mode;
+    int capacity; // of a permit
+    int64 ttl;
+    LeaseBond bond;
+    const char* holder;
+    size_t holder_length;
+};
+
+enum class LeaseOutcome { kAcquired, kHeld, kRecovering };
+
+struct LeaseAnswer {
+    LeaseOutcome outcome;
+    int64 token;   // of an acquired lease
+    int64 expires; // of the lease, of the one in its way, or of the grace; monotonic
+    char holder[kMaxHolderBytes + 1]; // of the lease, or the one in its way
+};
+
+// Grants the request, waiting until the deadline at most.
+LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline);
+
+// The new expiry, never earlier than that of before; 0: the lease is lost. A ttl of 0 is that of
+// before.
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl);
+
+// Whether the lease was held.
+bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Gives a lease of a call its time.
+void time_lease(const LeaseKey& key, int64 token, int64 expires);
+
+// R9: makes the lease durable by a record of its own.
+void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// A claim that uses its key and has a lease of its own, with the partition's lock held. False:
+// there is no room.
+bool make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
+void drop_claim(const LeaseClaim& claim);
+
+// The same, and locks the partition. Expired leases give their room. Raises 53400 when there is
+// none.
+void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
+[[noreturn]] void raise_no_room();
+
+// Grants the waiter's claim if nothing is in its way and nobody in front.
+Judgement judge_in_turn(LeaseWaiter* waiter);
+LeaseAnswer granted_answer(const LeaseClaim& claim);
+LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
+
+// Who has a lease that says nothing of it: the application's name, else the process.
+const char* default_holder();
+
+// --- What a transaction or a session holds (lease_pin.cpp) ---------------------------------------
+
+// Keeps the lease from being followed by another until the transaction has ended. False: it is not
+// held.
+bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
+bool has_pinned(const char* key, size_t length);
+
+// Ends a lease with the session. To be prepared before it is granted.
+void prepare_to_bind();
+void bind_lease(const LeaseKey& key, int64 token);
+void forget_bound_lease(int64 token);
+
+// Defines the settings, and asks for the memory while the library is preloaded.
+void register_leases();
+
+} // namespace interlock

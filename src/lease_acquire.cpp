@@ -1,0 +1,216 @@
+// Granting a lease, and waiting for it.
+
+#include "lease.h"
+
+namespace interlock {
+
+namespace {
+
+Lease* lease_at(Ref ref) { return at<Lease>(ref); }
+
+bool is_long_term(const LeaseRequest& request) {
+    return request.bond == LeaseBond::kTtl && request.ttl > longest_short_lease();
+}
+
+void copy_holder(LeaseAnswer* answer, const Lease& lease) {
+    memcpy(answer->holder, lease.holder(), lease.holder_length);
+    answer->holder[lease.holder_length] = '\0';
+}
+
+// --- Waiting -------------------------------------------------------------------------------------
+
+uint32 wait_event() {
+    static uint32 event = 0;
+    if (event == 0)
+        event = named_wait_event("PgInterlockLease");
+    return event;
+}
+
+// Until the latch is set, the deadline, or the moment at which the waiter has to look again.
+void sleep_until(int64 wake_at, const Deadline& deadline) {
+    constexpr int64 kLongestSleep = 3600 * 1000;
+    int64 sleep = Max((wake_at - monotonic_now()) / 1000 + 1, 1);
+    if (wake_at == kNeverExpires)
+        sleep = kLongestSleep;
+    if (!deadline.is_never())
+        sleep = Min(sleep, deadline.left_in_milliseconds());
+    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                    static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
+    ResetLatch(MyLatch);
+    CHECK_FOR_INTERRUPTS();
+}
+
+// After an error in the middle of a call: nothing of it stays.
+void abandon(int, Datum argument) {
+    auto* waiter = reinterpret_cast<LeaseWaiter*>(DatumGetPointer(argument));
+    LWLock* lock = partition_lock(waiter->claim.partition);
+    LWLockAcquire(lock, LW_EXCLUSIVE);
+    if (waiter->token != 0) {
+        Ref lease = find_lease(waiter->claim.node, waiter->token);
+        if (lease != 0)
+            end_lease(waiter->claim.database, lease, LeaseEnd::kGivenBack);
+        release_node(waiter->claim.node);
+    } else {
+        leave_queue(waiter);
+        Ref root = root_of(waiter->claim.node);
+        bool is_awaited = has_queue(root);
+        drop_claim(waiter->claim);
+        if (is_awaited)
+            serve_queue(root, nullptr);
+    }
+    LWLockRelease(lock);
+}
+
+// With the waiter in the queue and the partition's lock held; so it is on return.
+LeaseAnswer wait_in_queue(LeaseWaiter* waiter, int64 ttl, const Deadline& deadline) {
+    LWLock* lock = partition_lock(waiter->claim.partition);
+    for (;;) {
+        Judgement judgement = {Verdict::kGranted, 0, 0};
+        if (waiter->token == 0)
+            judgement = serve_queue(waiter->claim.node, waiter);
+        if (waiter->token != 0)
+            return granted_answer(waiter->claim);
+        int64 wake_at = waiter->wake_at;
+        if (judgement.verdict != Verdict::kNotDurable && deadline.has_passed())
+            return refused_answer(judgement, waiter->claim);
+        LWLockRelease(lock);
+        if (judgement.verdict == Verdict::kNotDurable)
+            make_durable(waiter->claim.database, ttl);
+        else
+            sleep_until(wake_at, deadline);
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+    }
+}
+
+// The long way: something has to be durable first, or somebody is in the way.
+pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
+                                       const Deadline& deadline) {
+    LWLock* lock = partition_lock(request.key.partition);
+    LeaseAnswer answer;
+    Datum argument = PointerGetDatum(waiter);
+    PG_ENSURE_ERROR_CLEANUP(abandon, argument);
+    {
+        answer = wait_in_queue(waiter, request.ttl, deadline);
+        LWLockRelease(lock);
+        if (answer.outcome == LeaseOutcome::kAcquired && is_long_term(request))
+            record_lease(waiter->claim.database, request.key, answer.token);
+    }
+    PG_END_ENSURE_ERROR_CLEANUP(abandon, argument);
+    if (answer.outcome != LeaseOutcome::kAcquired)
+        abandon(0, argument);
+    return answer;
+}
+
+} // namespace
+
+bool make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim) {
+    *claim = {database, request.key.partition, use_node(request.key), 0, request.capacity};
+    if (claim->node == 0)
+        return false;
+    claim->lease = make_lease(request.holder, request.holder_length);
+    if (claim->lease == 0) {
+        release_node(claim->node);
+        return false;
+    }
+    Lease* lease = lease_at(claim->lease);
+    lease->mode = request.mode;
+    lease->ttl = request.ttl;
+    lease->role = GetUserId();
+    lease->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
+    return true;
+}
+
+void drop_claim(const LeaseClaim& claim) {
+    free_lease(claim.lease);
+    release_node(claim.node);
+}
+
+void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim) {
+    LWLock* lock = partition_lock(request.key.partition);
+    for (bool again = true;; again = false) {
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+        if (make_claim(database, request, claim))
+            return;
+        LWLockRelease(lock);
+        if (!again)
+            raise_no_room();
+        drop_expired_leases();
+    }
+}
+
+void raise_no_room() {
+    ereport(ERROR,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("there are too many leases"),
+             errhint("You may need to increase interlock.max_leases.")));
+}
+
+Judgement judge_in_turn(LeaseWaiter* waiter) {
+    if (!has_queue(waiter->claim.node))
+        return judge(waiter->claim, monotonic_now());
+    join_queue(waiter);
+    Judgement judgement = serve_queue(waiter->claim.node, waiter);
+    if (judgement.verdict != Verdict::kGranted)
+        leave_queue(waiter);
+    return judgement;
+}
+
+LeaseAnswer granted_answer(const LeaseClaim& claim) {
+    const Lease& lease = *lease_at(claim.lease);
+    LeaseAnswer answer;
+    answer.outcome = LeaseOutcome::kAcquired;
+    answer.token = lease.token;
+    answer.expires = lease.expires;
+    copy_holder(&answer, lease);
+    return answer;
+}
+
+// What is in the way, or else who is at the head of the queue.
+LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim) {
+    LeaseAnswer answer;
+    bool recovering = judgement.verdict == Verdict::kRecovering;
+    answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
+    answer.token = 0;
+    answer.expires = recovering ? judgement.until : 0;
+    answer.holder[0] = '\0';
+    if (judgement.in_the_way != 0) {
+        answer.expires = lease_at(judgement.in_the_way)->expires;
+        copy_holder(&answer, *lease_at(judgement.in_the_way));
+    } else if (!recovering && has_queue(claim.node)) {
+        copy_holder(&answer, *lease_at(first_in_queue(claim.node)->claim.lease));
+    }
+    return answer;
+}
+
+LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline) {
+    LeaseWaiter* waiter = this_waiter();
+    LWLock* lock = partition_lock(request.key.partition);
+    if (request.bond == LeaseBond::kSession)
+        prepare_to_bind();
+    lock_and_claim(database, request, &waiter->claim);
+    Judgement judgement = {Verdict::kNotDurable, 0, 0};
+    if (!is_long_term(request))
+        judgement = judge_in_turn(waiter);
+    LeaseAnswer answer;
+    if (judgement.verdict == Verdict::kGranted) {
+        answer = granted_answer(waiter->claim);
+    } else if (judgement.verdict != Verdict::kNotDurable && deadline.has_passed()) {
+        answer = refused_answer(judgement, waiter->claim);
+        drop_claim(waiter->claim);
+        LWLockRelease(lock);
+        return answer;
+    } else {
+        join_queue(waiter);
+        answer = acquire_slowly(waiter, request, deadline);
+        if (answer.outcome != LeaseOutcome::kAcquired)
+            return answer;
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+    }
+    release_node(waiter->claim.node);
+    LWLockRelease(lock);
+    if (request.bond == LeaseBond::kSession)
+        bind_lease(request.key, answer.token);
+    return answer;
+}
+
+} // namespace interlock

@@ -1,0 +1,165 @@
+#include "lease_grant.h"
+
+namespace interlock {
+
+namespace {
+
+LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
+Lease* lease_at(Ref ref) { return at<Lease>(ref); }
+
+LeaseKind kind_of_claim(const LeaseClaim& claim) { return kind_of(lease_at(claim.lease)->mode); }
+
+bool excludes(LeaseKind wanted, LeaseKind held) {
+    return wanted == kExclusiveKind || held == kExclusiveKind;
+}
+
+bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
+    return counts[kExclusiveKind] > 0 || (wanted == kExclusiveKind && counts[kSharedKind] > 0);
+}
+
+// Drops a lease that is over, unless it is pinned. One that expired is lost: its holder may not
+// know, and must not reclaim it after a crash.
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
+    Lease* lease = lease_at(ref);
+    if (is_live(*lease, now) || lease->pins > 0)
+        return false;
+    if (!lease->ended)
+        lose_token(database, *node_at(lease->node), lease->token);
+    drop_lease(ref);
+    return true;
+}
+
+// --- What is in the way --------------------------------------------------------------------------
+
+// A lease at the key that excludes the kind and cannot be dropped.
+Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+    if (!any_excludes(wanted, node_at(node)->here))
+        return 0;
+    Ref next;
+    for (Ref lease = node_at(node)->leases; lease != 0; lease = next) {
+        next = lease_at(lease)->next;
+        if (excludes(wanted, kind_of(lease_at(lease)->mode)) && !drop_if_over(database, lease, now))
+            return lease;
+    }
+    return 0;
+}
+
+Ref child_with(Ref node, LeaseKind wanted) {
+    Ref child = node_at(node)->first_child;
+    while (child != 0 && !any_excludes(wanted, node_at(child)->here) &&
+           !any_excludes(wanted, node_at(child)->below))
+        child = node_at(child)->next_sibling;
+    return child;
+}
+
+// A lease below the key that excludes the kind; the first that the counts lead to.
+Ref lease_below(Ref node, LeaseKind wanted) {
+    while (!any_excludes(wanted, node_at(node = child_with(node, wanted))->here))
+        ;
+    Ref lease = node_at(node)->leases;
+    while (!excludes(wanted, kind_of(lease_at(lease)->mode)))
+        lease = lease_at(lease)->next;
+    return lease;
+}
+
+// Each lease that is over is dropped, which may drop its key: the way down begins anew.
+Ref in_the_way_below(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+    while (any_excludes(wanted, node_at(node)->below)) {
+        Ref lease = lease_below(node, wanted);
+        if (!drop_if_over(database, lease, now))
+            return lease;
+    }
+    return 0;
+}
+
+// Of a permit's key that is full: the permit that ends first.
+Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
+    int taken = 0;
+    Ref first = 0;
+    Ref next;
+    for (Ref lease = node_at(claim.node)->leases; lease != 0; lease = next) {
+        next = lease_at(lease)->next;
+        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(claim.database, lease, now))
+            continue;
+        taken++;
+        if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
+            first = lease;
+    }
+    return taken >= claim.capacity ? first : 0;
+}
+
+Ref in_the_way(const LeaseClaim& claim, int64 now) {
+    LeaseKind wanted = kind_of_claim(claim);
+    for (Ref node = claim.node; node != 0; node = node_at(node)->parent) {
+        Ref found = in_the_way_at(claim.database, node, wanted, now);
+        if (found != 0)
+            return found;
+    }
+    Ref found = in_the_way_below(claim.database, claim.node, wanted, now);
+    if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
+        found = permit_in_the_way(claim, now);
+    return found;
+}
+
+// When a lease that is in the way ends by itself; a pinned one ends with a transaction.
+int64 end_of(const Lease& lease, int64 now) {
+    return is_live(lease, now) ? lease.expires : kNeverExpires;
+}
+
+// --- What has to be durable ----------------------------------------------------------------------
+
+bool is_long(const Lease& lease) { return lease.pid != 0 || lease.ttl > longest_short_lease(); }
+
+bool is_covered(const LeaseClaim& claim, int64 now) {
+    const Lease& lease = *lease_at(claim.lease);
+    return knows_losses(claim.database, claim.partition) &&
+           (is_long(lease) || covers(claim.database, now + lease.ttl));
+}
+
+bool grant(const LeaseClaim& claim, int64 now) {
+    Lease* lease = lease_at(claim.lease);
+    lease->token = next_token(claim.database, lease->mode);
+    if (lease->token == 0)
+        return false;
+    lease->since = GetCurrentTimestamp();
+    lease->expires = lease->pid != 0 ? kNeverExpires : now + lease->ttl;
+    put_lease(claim.node, claim.lease);
+    return true;
+}
+
+} // namespace
+
+Judgement judge(const LeaseClaim& claim, int64 now) {
+    LeaseDatabase* database = claim.database;
+    if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
+        return {Verdict::kRecovering, 0, database->serves_from};
+    Ref found = in_the_way(claim, now);
+    if (found != 0)
+        return {Verdict::kInTheWay, found, end_of(*lease_at(found), now)};
+    if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
+        return {Verdict::kNotDurable, 0, now};
+    return {Verdict::kGranted, 0, 0};
+}
+
+bool make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
+    for (Ref found; (found = in_the_way(claim, now)) != 0;) {
+        if (lease_at(found)->token > token || lease_at(found)->pins > 0)
+            return false;
+        drop_lease(found);
+    }
+    return true;
+}
+
+void drop_expired_leases() {
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        int64 now = monotonic_now();
+        for_each_lease(i, [now](Ref lease) {
+            Oid database = node_at(lease_at(lease)->node)->database;
+            drop_if_over(find_or_make_database(database), lease, now);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+}
+
+} // namespace interlock

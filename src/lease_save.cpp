@@ -1,0 +1,243 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lease_save.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kFile = "pg_stat/pg_interlock.leases";
+constexpr const char* kNewFile = "pg_stat/pg_interlock.leases.new";
+constexpr uint32 kMagic = 0x494c5631;
+
+struct SavedHeader {
+    uint32 magic;
+    Boot boot;
+};
+
+enum class Saved : uint32 { kDatabase, kLease, kEnd };
+
+struct SavedDatabase {
+    Oid database;
+    uint64 run;
+    int64 next_token;
+    int64 floors[kFloors];
+};
+
+struct SavedLease {
+    Oid database;
+    Oid role;
+    int64 token;
+    int64 expires;
+    TimestampTz shown_expires;
+    int64 ttl;
+    TimestampTz since;
+    StorePlace place;
+    LeaseMode mode;
+    uint8 holder_length;
+    uint16 key_length;
+};
+
+// A file that is written or read from its start, and its checksum.
+struct Stream {
+    FILE* file;
+    pg_crc32c sum;
+    bool well;
+};
+
+void put(Stream* stream, const void* bytes, size_t size) {
+    COMP_CRC32C(stream->sum, bytes, size);
+    stream->well = stream->well && fwrite(bytes, size, 1, stream->file) == 1;
+}
+
+bool get(Stream* stream, void* bytes, size_t size) {
+    stream->well = stream->well && fread(bytes, size, 1, stream->file) == 1;
+    return stream->well;
+}
+
+// --- Saving --------------------------------------------------------------------------------------
+
+void save_database(Stream* stream, LeaseDatabase* database) {
+    Saved kind = Saved::kDatabase;
+    SavedDatabase saved = {};
+    saved.database = database->database;
+    saved.run = database->run;
+    saved.next_token = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
+    memcpy(saved.floors, database->floors, sizeof(saved.floors));
+    put(stream, &kind, sizeof(kind));
+    put(stream, &saved, sizeof(saved));
+}
+
+void save_lease(Stream* stream, const Lease& lease) {
+    const LeaseNode& node = *at<LeaseNode>(lease.node);
+    Saved kind = Saved::kLease;
+    SavedLease saved = {};
+    saved.database = node.database;
+    saved.role = lease.role;
+    saved.token = lease.token;
+    saved.expires = lease.expires;
+    saved.shown_expires = shown_time(lease.expires);
+    saved.ttl = lease.ttl;
+    saved.since = lease.since;
+    saved.place = lease.place;
+    saved.mode = lease.mode;
+    saved.holder_length = lease.holder_length;
+    saved.key_length = node.length;
+    put(stream, &kind, sizeof(kind));
+    put(stream, &saved, sizeof(saved));
+    put(stream, node.key, node.length);
+    put(stream, lease.holder(), lease.holder_length);
+}
+
+void put_all(Stream* stream) {
+    SavedHeader header = {kMagic, this_boot()};
+    put(stream, &header, sizeof(header));
+    LeaseDatabase* database;
+    for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
+        if (database->loaded)
+            save_database(stream, database);
+    int64 now = monotonic_now();
+    for (int i = 0; i < kLeasePartitions; i++)
+        for_each_lease(i, [&](Ref ref) {
+            const Lease& lease = *at<Lease>(ref);
+            if (!lease.ended && lease.pid == 0 && lease.expires > now)
+                save_lease(stream, lease);
+        });
+    Saved end = Saved::kEnd;
+    put(stream, &end, sizeof(end));
+    pg_crc32c sum = stream->sum;
+    FIN_CRC32C(sum);
+    put(stream, &sum, sizeof(sum));
+}
+
+// Everybody has left, and the last checkpoint says that all is written: not so after a crash or an
+// immediate shutdown, when memory may be in the middle of a change.
+bool was_shut_down() {
+    bool is_whole;
+    ControlFileData* control = get_controlfile(DataDir, &is_whole);
+    return is_whole && control->state == DB_SHUTDOWNED;
+}
+
+void save_leases(int code, Datum) {
+    if (code != 0 || lease_database_number(0) == nullptr || !was_shut_down())
+        return;
+    Stream stream = {AllocateFile(kNewFile, PG_BINARY_W), 0, true};
+    if (stream.file == nullptr) {
+        ereport(LOG,
+                (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", kNewFile)));
+        return;
+    }
+    INIT_CRC32C(stream.sum);
+    put_all(&stream);
+    if (FreeFile(stream.file) != 0 || !stream.well) {
+        ereport(LOG,
+                (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", kNewFile),
+                 errdetail("Leases will have a grace at the next start.")));
+        unlink(kNewFile);
+        return;
+    }
+    (void)durable_rename(kNewFile, kFile, LOG);
+}
+
+// --- Restoring -----------------------------------------------------------------------------------
+
+bool is_whole(FILE* file) {
+    struct stat status;
+    pg_crc32c sum;
+    pg_crc32c written;
+    if (fstat(fileno(file), &status) != 0 ||
+        status.st_size < static_cast<off_t>(sizeof(SavedHeader) + sizeof(written)))
+        return false;
+    INIT_CRC32C(sum);
+    char buffer[8192];
+    off_t left = status.st_size - static_cast<off_t>(sizeof(written));
+    while (left > 0) {
+        size_t size = Min(static_cast<size_t>(left), sizeof(buffer));
+        if (fread(buffer, size, 1, file) != 1)
+            return false;
+        COMP_CRC32C(sum, buffer, size);
+        left -= static_cast<off_t>(size);
+    }
+    FIN_CRC32C(sum);
+    bool well = fread(&written, sizeof(written), 1, file) == 1 && EQ_CRC32C(sum, written);
+    rewind(file);
+    return well;
+}
+
+void restore_database(Stream* stream) {
+    SavedDatabase saved;
+    if (!get(stream, &saved, sizeof(saved)))
+        return;
+    LeaseDatabase* database = find_or_make_database(saved.database);
+    if (database == nullptr)
+        return;
+    database->saved = true;
+    database->run = saved.run;
+    pg_atomic_write_u64(&database->next_token, static_cast<uint64>(saved.next_token));
+    memcpy(database->floors, saved.floors, sizeof(saved.floors));
+}
+
+// Without room the lease is not lost: its database gets a grace.
+void put_restored(const SavedLease& saved, const char* bytes, bool same_boot) {
+    int64 left = same_boot ? saved.expires - monotonic_now()
+                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.ttl);
+    if (left <= 0)
+        return;
+    LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
+    Ref node = use_node(key);
+    Ref ref = node == 0 ? 0 : make_lease(bytes + saved.key_length, saved.holder_length);
+    if (ref != 0) {
+        auto* lease = at<Lease>(ref);
+        lease->role = saved.role;
+        lease->token = saved.token;
+        lease->expires = monotonic_now() + left;
+        lease->ttl = saved.ttl;
+        lease->since = saved.since;
+        lease->place = saved.place;
+        lease->mode = saved.mode;
+        put_lease(node, ref);
+    } else {
+        find_or_make_database(saved.database)->saved = false;
+    }
+    if (node != 0)
+        release_node(node);
+}
+
+void restore_lease(Stream* stream, bool same_boot) {
+    SavedLease saved;
+    char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
+    if (get(stream, &saved, sizeof(saved)) &&
+        get(stream, bytes, saved.key_length + saved.holder_length))
+        put_restored(saved, bytes, same_boot);
+}
+
+void get_all(Stream* stream) {
+    SavedHeader header;
+    if (!get(stream, &header, sizeof(header)) || header.magic != kMagic)
+        return;
+    bool same_boot = is_same_boot(header.boot, this_boot());
+    Saved kind;
+    while (get(stream, &kind, sizeof(kind)) && kind != Saved::kEnd) {
+        if (kind == Saved::kDatabase)
+            restore_database(stream);
+        else
+            restore_lease(stream, same_boot);
+    }
+}
+
+} // namespace
+
+void restore_leases() {
+    on_shmem_exit(save_leases, 0);
+    FILE* file = AllocateFile(kFile, PG_BINARY_R);
+    if (file == nullptr)
+        return;
+    Stream stream = {file, 0, true};
+    // R10: what is used here is never there again.
+    if (durable_unlink(kFile, LOG) == 0 && is_whole(file))
+        get_all(&stream);
+    FreeFile(file);
+}
+
+} // namespace interlock

@@ -1,0 +1,345 @@
+#include "lease_service.h"
+
+#include "scope.h"
+
+namespace interlock {
+
+int max_lease_ttl = 86400;
+int lease_durable_after = 60;
+
+namespace {
+
+constexpr int64 kTokenStep = INT64CONST(1) << kTokenModeBits;
+constexpr int64 kTokenBlock = kTokenStep << 20;
+constexpr int kTimelineShift = 40;
+constexpr int kMaxLeaseDatabases = 512;
+
+enum Recovery { kSafe, kImmediate };
+int lease_recovery = kSafe;
+const config_enum_entry kRecoveries[] = {
+    {"safe", kSafe, false}, {"immediate", kImmediate, false}, {nullptr, 0, false}};
+
+struct LeaseService {
+    slock_t lock; // of the list of databases
+    int64 began;  // 0: not yet, as on a standby
+    int count;
+    LeaseDatabase databases[kMaxLeaseDatabases]; // touched as they come
+};
+
+LeaseService* service = nullptr;
+
+// How much further than needed the horizon is moved.
+int64 reserve() { return longest_short_lease() / 4; }
+
+int64 longest_span() { return longest_short_lease() + reserve(); }
+
+// The horizon that a lease of `ttl` from now on needs; the records of long ones are their own.
+int64 wanted_horizon(int64 ttl) {
+    return ttl > 0 && ttl <= longest_short_lease() ? monotonic_now() + ttl + reserve() : 0;
+}
+
+void raise(pg_atomic_uint64* value, int64 to) {
+    uint64 now = pg_atomic_read_u64(value);
+    while (static_cast<int64>(now) < to &&
+           !pg_atomic_compare_exchange_u64(value, &now, static_cast<uint64>(to)))
+        ;
+}
+
+int64 read(pg_atomic_uint64* value) { return static_cast<int64>(pg_atomic_read_u64(value)); }
+
+int floor_of(uint64 hash) { return static_cast<int>((hash >> 16) % kFloors); }
+
+// --- The first use of a run ----------------------------------------------------------------------
+
+void drop_leases_of(Oid database) {
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        for_each_lease(i, [database](Ref lease) {
+            if (at<LeaseNode>(at<Lease>(lease)->node)->database == database)
+                drop_lease(lease);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+}
+
+// R2, R11: when the last short lease of before has expired for certain.
+int64 end_of_grace(const LeaseState& state, const Boot& boot) {
+    if (lease_recovery == kImmediate || state.token_high == 0)
+        return 0;
+    if (is_same_boot(state.boot, boot) && state.timeline == GetWALInsertionTimeLine())
+        return state.horizon;
+    int64 began = service->began != 0 ? service->began : monotonic_now();
+    return began + Max(state.span, longest_span());
+}
+
+int64 first_token(const LeaseState& state) {
+    int64 of_timeline = static_cast<int64>(GetWALInsertionTimeLine()) << kTimelineShift;
+    return Max(Max(state.token_high, of_timeline), kTokenStep);
+}
+
+// With a clean stop, all is as it was. Otherwise what was saved is of another time.
+void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
+    bool clean = database->saved && database->run == state.run && state.token_high > 0 &&
+                 state.timeline == GetWALInsertionTimeLine();
+    if (database->saved && !clean)
+        drop_leases_of(database->database);
+    if (!clean || read(&database->next_token) == 0)
+        pg_atomic_write_u64(&database->next_token, static_cast<uint64>(first_token(state)));
+    pg_atomic_write_u64(&database->token_end, clean ? state.token_high : 0);
+    database->serves_from = clean ? 0 : end_of_grace(state, boot);
+    pg_atomic_write_u32(&database->serves, clean || state.token_high == 0 ? 1 : 0);
+    database->reclaim_from = clean ? 0 : state.epoch;
+    database->reclaim_to = clean ? 0 : state.token_high;
+    int64 horizon = is_same_boot(state.boot, boot) ? state.horizon : monotonic_now() + state.span;
+    pg_atomic_write_u64(&database->horizon,
+                        static_cast<uint64>(clean ? horizon : database->serves_from));
+    for (int i = 0; i < kFloors; i++)
+        database->floors[i] = Max(clean ? database->floors[i] : 0, state.floors[i]);
+    while (database->run == state.run || database->run == 0)
+        database->run = pg_prng_uint64(&pg_global_prng_state);
+}
+
+// What is left of a long lease at the start of a run.
+int64 time_left(const LongLease& lease, const Boot& boot) {
+    if (is_same_boot(lease.boot, boot))
+        return lease.expires - monotonic_now();
+    return Min(lease.shown_expires - GetCurrentTimestamp(), lease.ttl);
+}
+
+void put_long_lease(const LongLease& record, StorePlace place) {
+    LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
+    LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
+    Ref node = use_node(key);
+    Ref lease = node == 0 ? 0 : find_lease(node, record.token);
+    if (node != 0 && lease == 0) {
+        lease = make_lease(record.holder, record.holder_length);
+        if (lease != 0) {
+            auto* made = at<Lease>(lease);
+            made->token = record.token;
+            made->ttl = record.ttl;
+            made->since = record.since;
+            made->role = record.role;
+            made->mode = record.mode;
+            made->expires = record.expires;
+            put_lease(node, lease);
+        }
+    }
+    if (lease != 0)
+        at<Lease>(lease)->place = place;
+    if (node != 0)
+        release_node(node);
+    LWLockRelease(partition_lock(key.partition));
+    if (lease == 0)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("there is no room for the leases of before the restart"),
+                        errhint("Increase interlock.max_leases and restart the server.")));
+}
+
+void load_long_leases(Relation store, const Boot& boot) {
+    change_long_leases(store, [&](LongLease* lease, StorePlace place) {
+        int64 left = time_left(*lease, boot);
+        lease->expires = monotonic_now() + left;
+        lease->boot = boot;
+        if (left <= 0)
+            lease->token = 0;
+        else
+            put_long_lease(*lease, place);
+    });
+}
+
+// One backend loads, the others wait for it at the store.
+void load(LeaseDatabase* database) {
+    Relation store = open_store();
+    LockRelation(store, ShareUpdateExclusiveLock);
+    if (!database->loaded) {
+        Boot boot = this_boot();
+        LeaseState before = {};
+        change_state(store, [&](LeaseState* state) { before = *state; });
+        take_over_state(database, before, boot);
+        load_long_leases(store, boot);
+        make_durable(database, 0); // R10
+        pg_write_barrier();
+        database->loaded = true;
+    }
+    UnlockRelation(store, ShareUpdateExclusiveLock);
+    close_store(store);
+}
+
+} // namespace
+
+LeaseDatabase* lease_database() {
+    static LeaseDatabase* mine = nullptr;
+    if (mine != nullptr && mine->loaded)
+        return mine;
+    if (service == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("there are no leases: pg_interlock is not preloaded"),
+                        errhint("Set shared_preload_libraries = 'pg_interlock' and restart the "
+                                "server.")));
+    if (RecoveryInProgress())
+        ereport(ERROR, (errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+                        errmsg("leases cannot be used during recovery"),
+                        errhint("Use the primary server.")));
+    mine = find_or_make_database(MyDatabaseId);
+    if (mine == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("leases are used in too many databases"),
+                        errhint("At most %d databases of a server can use leases before it is "
+                                "restarted.",
+                                kMaxLeaseDatabases)));
+    if (!mine->loaded)
+        load(mine);
+    return mine;
+}
+
+bool covers(const LeaseDatabase* database, int64 expires) {
+    auto* horizon = const_cast<pg_atomic_uint64*>(&database->horizon);
+    return expires <= read(horizon);
+}
+
+bool knows_losses(LeaseDatabase* database, int partition) {
+    return database->lost_in[partition] <= pg_atomic_read_u64(&database->lost_durable);
+}
+
+int64 next_token(LeaseDatabase* database, LeaseMode mode) {
+    uint64 token = pg_atomic_read_u64(&database->next_token);
+    while (token < pg_atomic_read_u64(&database->token_end))
+        if (pg_atomic_compare_exchange_u64(&database->next_token, &token, token + kTokenStep))
+            return static_cast<int64>(token) + static_cast<int64>(mode);
+    return 0;
+}
+
+void make_durable(LeaseDatabase* database, int64 ttl) {
+    Relation store = open_store();
+    Boot boot = this_boot();
+    uint64 lost;
+    LeaseState written;
+    bool begins =
+        pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() >= database->serves_from;
+    XLogRecPtr record = change_state(store, [&](LeaseState* state) {
+        int64 next = read(&database->next_token);
+        state->token_high = Max(state->token_high, read(&database->token_end));
+        if (state->token_high - next < kTokenBlock / 2)
+            state->token_high = Max(state->token_high, next) + kTokenBlock;
+        int64 horizon = state->run == database->run ? state->horizon : 0;
+        state->horizon = Max(Max(horizon, read(&database->horizon)), wanted_horizon(ttl));
+        state->span = Max(state->horizon - monotonic_now(), longest_span());
+        if (begins)
+            state->epoch = next; // R6
+        state->run = database->run;
+        state->timeline = GetWALInsertionTimeLine();
+        state->boot = boot;
+        state->written = GetCurrentTimestamp();
+        SpinLockAcquire(&database->lock);
+        memcpy(state->floors, database->floors, sizeof(state->floors));
+        lost = database->lost;
+        SpinLockRelease(&database->lock);
+        written = *state;
+    });
+    flush_store(record);
+    close_store(store);
+    raise(&database->token_end, written.token_high);
+    raise(&database->horizon, written.horizon);
+    raise(&database->lost_durable, static_cast<int64>(lost));
+    if (begins)
+        pg_atomic_write_u32(&database->serves, 1);
+}
+
+void lose_token(LeaseDatabase* database, const LeaseNode& node, int64 token) {
+    int64* floor = &database->floors[floor_of(node.hash)];
+    int partition = lease_key(node.database, node.key, node.length).partition;
+    SpinLockAcquire(&database->lock);
+    if (*floor < token) {
+        *floor = token;
+        database->lost++;
+    }
+    database->lost_in[partition] = database->lost;
+    SpinLockRelease(&database->lock);
+}
+
+bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    if (pg_atomic_read_u32(&database->serves) != 0 || monotonic_now() >= database->serves_from ||
+        token < database->reclaim_from || token >= database->reclaim_to)
+        return false;
+    SpinLockAcquire(&database->lock);
+    bool lost = token <= database->floors[floor_of(hash_of_key(key))];
+    SpinLockRelease(&database->lock);
+    return !lost;
+}
+
+void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place) {
+    if (place->block == InvalidBlockNumber)
+        place->block = pg_atomic_read_u32(&database->free_block);
+    Relation store = open_store();
+    flush_store(write_long_lease(store, lease, place));
+    close_store(store);
+    pg_atomic_write_u32(&database->free_block, place->block);
+}
+
+void forget_long_lease(LeaseDatabase* database, StorePlace place, int64 token) {
+    if (place.block == InvalidBlockNumber)
+        return;
+    Relation store = open_store();
+    flush_store(clear_long_lease(store, place, token));
+    close_store(store);
+    pg_atomic_write_u32(&database->free_block, place.block);
+}
+
+LeaseDatabase* find_or_make_database(Oid oid) {
+    LeaseDatabase* found = nullptr;
+    SpinLockAcquire(&service->lock);
+    for (int i = 0; i < service->count && found == nullptr; i++)
+        if (service->databases[i].database == oid)
+            found = &service->databases[i];
+    if (found == nullptr && service->count < kMaxLeaseDatabases) {
+        found = &service->databases[service->count++];
+        memset(found, 0, sizeof(LeaseDatabase));
+        found->database = oid;
+        SpinLockInit(&found->lock);
+        pg_atomic_init_u64(&found->lost_durable, 0);
+        pg_atomic_init_u32(&found->serves, 0);
+        pg_atomic_init_u32(&found->free_block, 1);
+        pg_atomic_init_u64(&found->next_token, 0);
+        pg_atomic_init_u64(&found->token_end, 0);
+        pg_atomic_init_u64(&found->horizon, 0);
+    }
+    SpinLockRelease(&service->lock);
+    return found;
+}
+
+LeaseDatabase* lease_database_number(int i) {
+    return i < service->count ? &service->databases[i] : nullptr;
+}
+
+void begin_lease_service() {
+    if (service != nullptr && service->began == 0)
+        service->began = monotonic_now();
+}
+
+size_t lease_service_size() { return sizeof(LeaseService); }
+
+void attach_lease_service(void* memory, bool found) {
+    service = static_cast<LeaseService*>(memory);
+    if (!found) {
+        SpinLockInit(&service->lock);
+        service->began = 0;
+        service->count = 0;
+    }
+}
+
+void define_lease_settings() {
+    DefineCustomIntVariable("interlock.max_lease_ttl", "The longest time to live of a lease.",
+                            nullptr, &max_lease_ttl, 86400, 1, 366 * 86400, PGC_SUSET, GUC_UNIT_S,
+                            nullptr, nullptr, nullptr);
+    DefineCustomIntVariable("interlock.lease_durable_after",
+                            "Leases with a longer time to live are recorded durably.",
+                            "It also bounds the grace after a crash.", &lease_durable_after, 60, 1,
+                            3600, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr, nullptr);
+    DefineCustomEnumVariable("interlock.lease_recovery",
+                             "Whether new leases wait after a crash until old ones have expired.",
+                             "With immediate, a lease can be granted twice after a crash.",
+                             &lease_recovery, kSafe, kRecoveries, PGC_SIGHUP, 0, nullptr, nullptr,
+                             nullptr);
+}
+
+} // namespace interlock

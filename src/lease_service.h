@@ -1,0 +1,79 @@
+// Each database's service of leases: what it has reserved durably, and since when it grants.
+// docs/leases.md has the rules (R1 to R11) that are named here.
+#pragma once
+
+#include "lease_store.h"
+
+namespace interlock {
+
+// The settings interlock.max_lease_ttl and lease_durable_after, in seconds.
+extern int max_lease_ttl;
+extern int lease_durable_after;
+void define_lease_settings();
+
+inline int64 longest_short_lease() { return lease_durable_after * USECS_PER_SEC; }
+
+// In shared memory, and never moved. What is durable only grows.
+struct LeaseDatabase {
+    Oid database;
+    bool loaded; // what is in the store is known
+    bool saved;  // leases of before a clean stop are in memory
+    uint64 run;
+    int64 serves_from;       // R2: no new lease before it
+    pg_atomic_uint32 serves; // R6: the epoch is durable
+    pg_atomic_uint64 next_token;
+    pg_atomic_uint64 token_end; // R3: below it tokens are reserved
+    pg_atomic_uint64 horizon;   // R1
+    int64 reclaim_from;         // R5: tokens from here to below the other can be reclaimed
+    int64 reclaim_to;
+    pg_atomic_uint32 free_block; // where to look first for a free record
+
+    slock_t lock; // of the floors
+    int64 floors[kFloors];
+    uint64 lost;                   // changes of floors
+    pg_atomic_uint64 lost_durable; // R4: so many of them are
+
+    uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
+};
+
+// This database's, ready to be used. Raises 55000 without preload, 25006 on a standby.
+LeaseDatabase* lease_database();
+
+// What a grant or a renewal until `expires` still needs: nothing, or make_durable first.
+bool covers(const LeaseDatabase* database, int64 expires);
+
+// R4: whether all that was lost in the partition, whose lock is held, is durable.
+bool knows_losses(LeaseDatabase* database, int partition);
+
+// The next token; 0: none is reserved. Its low bits say the mode, which is all that is known of a
+// lease that is reclaimed.
+constexpr int kTokenModeBits = 2;
+int64 next_token(LeaseDatabase* database, LeaseMode mode);
+inline LeaseMode mode_of_token(int64 token) {
+    return static_cast<LeaseMode>(token & ((1 << kTokenModeBits) - 1));
+}
+
+// Makes durable what was lost, and reserves tokens and time for a lease of `ttl`; 0: only tokens.
+void make_durable(LeaseDatabase* database, int64 ttl);
+
+// The token of a key can no longer be reclaimed. With the partition's lock held.
+void lose_token(LeaseDatabase* database, const LeaseNode& node, int64 token);
+
+// R5: whether a token that is not in memory can be one of before the crash that is not lost.
+bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// The records of long leases. Each is durable when the function returns.
+void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place);
+void forget_long_lease(LeaseDatabase* database, StorePlace place, int64 token);
+
+// The entry of any database, for what was saved at a stop; null: there is no room.
+LeaseDatabase* find_or_make_database(Oid oid);
+LeaseDatabase* lease_database_number(int i); // null: there are no more
+
+// Notes when no other server grants leases any more: at the start, or at the promotion.
+void begin_lease_service();
+
+size_t lease_service_size();
+void attach_lease_service(void* memory, bool found);
+
+} // namespace interlock

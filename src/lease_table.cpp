@@ -1,0 +1,286 @@
+#include "lease_table.h"
+
+namespace interlock {
+
+namespace {
+
+// Keys of several partitions share a bucket, which has a lock of its own for the chain.
+struct Bucket {
+    slock_t lock;
+    Ref first;
+};
+
+struct Partition {
+    Ref first_root;
+    uint32 looks;
+};
+
+struct LeaseTable {
+    Partition partitions[kLeasePartitions];
+    Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
+};
+
+constexpr const char* kTranche = "pg_interlock leases";
+
+LeaseTable* table = nullptr;
+LWLockPadded* locks = nullptr;
+
+uint32 bucket_count() { return pg_nextpower2_32(Max(max_leases, 1024)); }
+
+Bucket* bucket_of(uint64 hash) { return &table->buckets[hash & (bucket_count() - 1)]; }
+
+uint64 hash_of(Oid database, const char* bytes, size_t length) {
+    return hash_bytes_extended(reinterpret_cast<const unsigned char*>(bytes),
+                               static_cast<int>(length), database);
+}
+
+int partition_of(const LeaseNode& node) {
+    size_t root = 0;
+    while (root < node.length && node.key[root] != '/')
+        root++;
+    return static_cast<int>(hash_of(node.database, node.key, root) >> 32) & (kLeasePartitions - 1);
+}
+
+LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
+
+// --- Keys ----------------------------------------------------------------------------------------
+
+bool is_key(const LeaseNode& node, uint64 hash, const LeaseKey& key, size_t length) {
+    return node.hash == hash && node.database == key.database && node.length == length &&
+           memcmp(node.key, key.bytes, length) == 0;
+}
+
+Ref find_prefix(const LeaseKey& key, size_t length, uint64 hash) {
+    Bucket* bucket = bucket_of(hash);
+    SpinLockAcquire(&bucket->lock);
+    Ref ref = bucket->first;
+    while (ref != 0 && !is_key(*node_at(ref), hash, key, length))
+        ref = node_at(ref)->chain;
+    SpinLockRelease(&bucket->lock);
+    return ref;
+}
+
+void chain_node(Ref ref) {
+    Bucket* bucket = bucket_of(node_at(ref)->hash);
+    SpinLockAcquire(&bucket->lock);
+    node_at(ref)->chain = bucket->first;
+    bucket->first = ref;
+    SpinLockRelease(&bucket->lock);
+}
+
+void unchain_node(Ref ref) {
+    Bucket* bucket = bucket_of(node_at(ref)->hash);
+    SpinLockAcquire(&bucket->lock);
+    Ref* link = &bucket->first;
+    while (*link != ref)
+        link = &node_at(*link)->chain;
+    *link = node_at(ref)->chain;
+    SpinLockRelease(&bucket->lock);
+}
+
+Ref* first_sibling(const LeaseNode& node) {
+    return node.parent != 0 ? &node_at(node.parent)->first_child
+                            : &table->partitions[partition_of(node)].first_root;
+}
+
+void hang_node(Ref ref) {
+    LeaseNode* node = node_at(ref);
+    Ref* first = first_sibling(*node);
+    node->next_sibling = *first;
+    node->previous_sibling = 0;
+    if (*first != 0)
+        node_at(*first)->previous_sibling = ref;
+    *first = ref;
+}
+
+void unhang_node(Ref ref) {
+    LeaseNode* node = node_at(ref);
+    if (node->next_sibling != 0)
+        node_at(node->next_sibling)->previous_sibling = node->previous_sibling;
+    if (node->previous_sibling != 0)
+        node_at(node->previous_sibling)->next_sibling = node->next_sibling;
+    else
+        *first_sibling(*node) = node->next_sibling;
+}
+
+Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent) {
+    uint8 size_class;
+    Ref ref = allocate_piece(offsetof(LeaseNode, key) + length, &size_class);
+    if (ref == 0)
+        return 0;
+    LeaseNode* node = node_at(ref);
+    memset(node, 0, offsetof(LeaseNode, key));
+    node->hash = hash;
+    node->database = key.database;
+    node->parent = parent;
+    node->length = static_cast<uint16>(length);
+    node->size_class = size_class;
+    memcpy(node->key, key.bytes, length);
+    hang_node(ref);
+    chain_node(ref);
+    return ref;
+}
+
+void drop_unused(Ref ref) {
+    while (ref != 0) {
+        LeaseNode* node = node_at(ref);
+        if (node->leases != 0 || node->first_child != 0 || node->users > 0)
+            return;
+        Ref parent = node->parent;
+        unhang_node(ref);
+        unchain_node(ref);
+        free_piece(ref, node->size_class);
+        ref = parent;
+    }
+}
+
+// Counts the lease at its key and in the descendants of its ancestors.
+void count_lease(Ref ref, LeaseKind kind, int change) {
+    node_at(ref)->here[kind] += change;
+    for (ref = node_at(ref)->parent; ref != 0; ref = node_at(ref)->parent)
+        node_at(ref)->below[kind] += change;
+}
+
+// Every key before its descendants.
+Ref next_node(Ref ref) {
+    if (node_at(ref)->first_child != 0)
+        return node_at(ref)->first_child;
+    while (ref != 0 && node_at(ref)->next_sibling == 0)
+        ref = node_at(ref)->parent;
+    return ref == 0 ? 0 : node_at(ref)->next_sibling;
+}
+
+// The first lease at the key or one after it.
+Ref lease_from(Ref node) {
+    while (node != 0 && node_at(node)->leases == 0)
+        node = next_node(node);
+    return node == 0 ? 0 : node_at(node)->leases;
+}
+
+} // namespace
+
+int64 monotonic_now() {
+#ifdef CLOCK_BOOTTIME
+    constexpr clockid_t kClock = CLOCK_BOOTTIME; // runs on while the machine sleeps
+#else
+    constexpr clockid_t kClock = CLOCK_MONOTONIC;
+#endif
+    timespec now;
+    clock_gettime(kClock, &now);
+    return now.tv_sec * USECS_PER_SEC + now.tv_nsec / 1000;
+}
+
+TimestampTz shown_time(int64 moment) {
+    return moment == kNeverExpires ? DT_NOEND : GetCurrentTimestamp() + (moment - monotonic_now());
+}
+
+LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
+    const void* slash = memchr(bytes, '/', length);
+    size_t root = slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
+    uint64 hash = hash_of(database, bytes, root);
+    return {database, bytes, length, static_cast<int>(hash >> 32) & (kLeasePartitions - 1)};
+}
+
+uint64 hash_of_key(const LeaseKey& key) { return hash_of(key.database, key.bytes, key.length); }
+
+LWLock* partition_lock(int partition) { return &locks[partition].lock; }
+
+Ref first_lease(int partition) { return lease_from(table->partitions[partition].first_root); }
+
+Ref next_lease(Ref lease) {
+    Ref next = at<Lease>(lease)->next;
+    return next != 0 ? next : lease_from(next_node(at<Lease>(lease)->node));
+}
+
+uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
+
+Ref find_node(const LeaseKey& key) { return find_prefix(key, key.length, hash_of_key(key)); }
+
+Ref use_node(const LeaseKey& key) {
+    Ref parent = 0;
+    for (size_t end = 1; end <= key.length; end++) {
+        if (end < key.length && key.bytes[end] != '/')
+            continue;
+        uint64 hash = hash_of(key.database, key.bytes, end);
+        Ref node = find_prefix(key, end, hash);
+        if (node == 0)
+            node = make_node(key, end, hash, parent);
+        if (node == 0) {
+            drop_unused(parent);
+            return 0;
+        }
+        parent = node;
+    }
+    node_at(parent)->users++;
+    return parent;
+}
+
+void release_node(Ref node) {
+    node_at(node)->users--;
+    drop_unused(node);
+}
+
+Ref root_of(Ref node) {
+    while (node_at(node)->parent != 0)
+        node = node_at(node)->parent;
+    return node;
+}
+
+Ref make_lease(const char* holder, size_t holder_length) {
+    uint8 size_class;
+    Ref ref = allocate_piece(sizeof(Lease) + holder_length, &size_class);
+    if (ref == 0)
+        return 0;
+    auto* lease = at<Lease>(ref);
+    memset(lease, 0, sizeof(Lease));
+    lease->place = kNoPlace;
+    lease->size_class = size_class;
+    lease->holder_length = static_cast<uint8>(holder_length);
+    memcpy(lease->holder(), holder, holder_length);
+    return ref;
+}
+
+void free_lease(Ref lease) { free_piece(lease, at<Lease>(lease)->size_class); }
+
+void put_lease(Ref node, Ref lease) {
+    at<Lease>(lease)->node = node;
+    at<Lease>(lease)->next = node_at(node)->leases;
+    node_at(node)->leases = lease;
+    count_lease(node, kind_of(at<Lease>(lease)->mode), 1);
+}
+
+void drop_lease(Ref lease) {
+    Ref node = at<Lease>(lease)->node;
+    Ref* link = &node_at(node)->leases;
+    while (*link != lease)
+        link = &at<Lease>(*link)->next;
+    *link = at<Lease>(lease)->next;
+    count_lease(node, kind_of(at<Lease>(lease)->mode), -1);
+    free_lease(lease);
+    drop_unused(node);
+}
+
+Ref find_lease(Ref node, int64 token) {
+    Ref lease = node == 0 ? 0 : node_at(node)->leases;
+    while (lease != 0 && at<Lease>(lease)->token != token)
+        lease = at<Lease>(lease)->next;
+    return lease;
+}
+
+size_t lease_table_size() {
+    return offsetof(LeaseTable, buckets) + sizeof(Bucket) * bucket_count();
+}
+
+void attach_lease_table(void* memory, bool found) {
+    table = static_cast<LeaseTable*>(memory);
+    locks = GetNamedLWLockTranche(kTranche);
+    if (found)
+        return;
+    memset(table, 0, offsetof(LeaseTable, buckets));
+    for (uint32 i = 0; i < bucket_count(); i++) {
+        SpinLockInit(&table->buckets[i].lock);
+        table->buckets[i].first = 0;
+    }
+}
+
+} // namespace interlock
