@@ -1,6 +1,3 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "lease_save.h"
 
 namespace interlock {
@@ -143,21 +140,21 @@ void save_leases(int code, Datum) {
 // --- Restoring -----------------------------------------------------------------------------------
 
 bool is_whole(FILE* file) {
-    struct stat status;
     pg_crc32c sum;
     pg_crc32c written;
-    if (fstat(fileno(file), &status) != 0 ||
-        status.st_size < static_cast<off_t>(sizeof(SavedHeader) + sizeof(written)))
+    long left =
+        fseek(file, 0, SEEK_END) == 0 ? ftell(file) - static_cast<long>(sizeof(written)) : 0;
+    rewind(file);
+    if (left < static_cast<long>(sizeof(SavedHeader)))
         return false;
     INIT_CRC32C(sum);
     char buffer[8192];
-    off_t left = status.st_size - static_cast<off_t>(sizeof(written));
     while (left > 0) {
         size_t size = Min(static_cast<size_t>(left), sizeof(buffer));
         if (fread(buffer, size, 1, file) != 1)
             return false;
         COMP_CRC32C(sum, buffer, size);
-        left -= static_cast<off_t>(size);
+        left -= static_cast<long>(size);
     }
     FIN_CRC32C(sum);
     bool well = fread(&written, sizeof(written), 1, file) == 1 && EQ_CRC32C(sum, written);
