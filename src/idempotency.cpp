@@ -6,6 +6,7 @@
 #include "idempotency_wait.h"
 #include "key_lock_mode.h"
 #include "key_lock_wait.h"
+#include "result_row.h"
 #include "subtransaction.h"
 
 using namespace interlock;
@@ -33,9 +34,6 @@ namespace {
 
 // outcome, token, attempt, response, result_id, checkpoint, state
 Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
-    TupleDesc result;
-    if (get_call_result_type(fcinfo, nullptr, &result) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     bool acquired = claim.outcome == ClaimOutcome::kAcquired;
     Datum values[7] = {CStringGetTextDatum(outcome_name(claim.outcome)),
                        Int64GetDatum(claim.token),
@@ -51,7 +49,7 @@ Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
                      claim.result_id.isnull,
                      claim.checkpoint.isnull,
                      claim.state.isnull};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 
 Datum checked_name(Datum value, const char* name, size_t limit) {

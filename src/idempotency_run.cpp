@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "idempotency.h"
+#include "result_row.h"
 
 using namespace interlock;
 
@@ -33,12 +34,9 @@ Datum run_once(PG_FUNCTION_ARGS) {
         complete_key(key, claim.token, claim.response, {0, true});
         outcome = "completed";
     }
-    TupleDesc result;
-    if (get_call_result_type(fcinfo, nullptr, &result) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     Datum values[2] = {CStringGetTextDatum(outcome), claim.response.value};
     bool nulls[2] = {false, claim.response.isnull};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 }
 

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "lease_argument.h"
 #include "lease_save.h"
+#include "result_row.h"
 #include "shared_memory.h"
 
 using namespace interlock;
@@ -118,7 +119,7 @@ Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
                        Int64GetDatum(answer.token), TimestampTzGetDatum(shown_time(answer.expires)),
                        CStringGetTextDatum(answer.holder)};
     bool nulls[4] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0'};
-    return lease_row(fcinfo, values, nulls);
+    return result_row(fcinfo, values, nulls);
 }
 
 void raise_not_held(const LeaseKey& key, int64 token) {
@@ -212,19 +213,6 @@ const char* lease_outcome_name(LeaseOutcome outcome) {
         return "recovering";
     }
     return nullptr;
-}
-
-Datum lease_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
-    auto* type = static_cast<TupleDesc>(fcinfo->flinfo->fn_extra);
-    if (type == nullptr) {
-        MemoryContext saved = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
-        if (get_call_result_type(fcinfo, nullptr, &type) != TYPEFUNC_COMPOSITE)
-            elog(ERROR, "return type must be a row type");
-        type = BlessTupleDesc(type);
-        fcinfo->flinfo->fn_extra = type;
-        MemoryContextSwitchTo(saved);
-    }
-    return HeapTupleGetDatum(heap_form_tuple(type, values, nulls));
 }
 
 // ---- memory -------------------------------------------------------------------------------------

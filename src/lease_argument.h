@@ -1,4 +1,4 @@
-// Arguments and results that the verbs of leases have in common.
+// Arguments that the verbs of leases have in common.
 #pragma once
 
 #include "arguments.h"
@@ -19,8 +19,5 @@ Deadline wait_argument(const Arguments& arguments, int n);
 const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 
 const char* lease_outcome_name(LeaseOutcome outcome);
-
-// A row of the function's result type.
-Datum lease_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls);
 
 } // namespace interlock

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "lease.h"
 #include "lease_argument.h"
+#include "result_row.h"
 
 using namespace interlock;
 
@@ -261,7 +262,7 @@ Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& 
         values[4] = CStringGetTextDatum(answer.holder);
         nulls[3] = nulls[4] = false;
     }
-    return lease_row(fcinfo, values, nulls);
+    return result_row(fcinfo, values, nulls);
 }
 
 } // namespace

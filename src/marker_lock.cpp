@@ -5,6 +5,7 @@
 #include "error.h"
 #include "marker.h"
 #include "plan.h"
+#include "result_row.h"
 #include "row.h"
 #include "version_update.h"
 
@@ -155,9 +156,6 @@ Datum row_lock(PG_FUNCTION_ARGS) {
     if (!found.found)
         raise_no_such_row(call.rel, call.facts, call.key);
     close_table(call.rel);
-    TupleDesc columns;
-    if (get_call_result_type(fcinfo, nullptr, &columns) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     bool free = !found.state.live;
     Datum values[5] = {BoolGetDatum(!free)};
     bool nulls[5] = {false, free, free || found.state.since == DT_NOBEGIN, free,
@@ -169,7 +167,7 @@ Datum row_lock(PG_FUNCTION_ARGS) {
         if (found.reason != nullptr)
             values[4] = CStringGetTextDatum(found.reason);
     }
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 }
 
@@ -419,13 +417,10 @@ void audit_force(const Call& call, const MarkerState& state, const char* reason)
 
 // (locked, holder, locked_at, expires_at)
 Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state) {
-    TupleDesc columns;
-    if (get_call_result_type(fcinfo, nullptr, &columns) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     Datum values[4] = {BoolGetDatum(locked), CStringGetTextDatum(state.holder),
                        TimestampTzGetDatum(state.since), TimestampTzGetDatum(state.until)};
     bool nulls[4] = {false, false, state.since == DT_NOBEGIN, state.until == DT_NOBEGIN};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "error.h"
 #include "plan.h"
+#include "result_row.h"
 #include "row.h"
 #include "scope.h"
 
@@ -59,9 +60,6 @@ Datum transition(PG_FUNCTION_ARGS) {
 
 Datum try_transition(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    TupleDesc columns;
-    if (get_call_result_type(fcinfo, nullptr, &columns) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     Move move = open_move(arguments);
     MoveResult result = perform(move);
     close_table(move.rel);
@@ -69,7 +67,7 @@ Datum try_transition(PG_FUNCTION_ARGS) {
     bool nulls[2] = {false, result.state == nullptr};
     if (result.state != nullptr)
         values[1] = CStringGetTextDatum(result.state);
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 }
 

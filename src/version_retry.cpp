@@ -5,6 +5,7 @@
 
 #include "arguments.h"
 #include "plan.h"
+#include "result_row.h"
 #include "version_update.h"
 
 using namespace interlock;
@@ -110,9 +111,6 @@ Jsonb* run_transform(Transform* transform, Datum current) {
 
 Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
              int64 token, int attempts) {
-    TupleDesc result;
-    if (get_call_result_type(fcinfo, nullptr, &result) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     // outcome, version, attempts, version_time
     Datum token_values[2] = {};
     bool token_nulls[2] = {true, true};
@@ -121,7 +119,7 @@ Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* ver
     Datum values[4] = {CStringGetTextDatum(outcome), token_values[0], Int32GetDatum(attempts),
                        token_values[1]};
     bool nulls[4] = {false, token_nulls[0], false, token_nulls[1]};
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "error.h"
 #include "plan.h"
+#include "result_row.h"
 #include "scope.h"
 
 using namespace interlock;
@@ -173,9 +174,6 @@ Datum column_names(const RelationFacts* facts, const Bitmapset* columns) {
 // Builds (outcome, version, current[, conflicts]). A conflict shows the row as it is now.
 Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
              const StoredRow* row, const Bitmapset* conflicts) {
-    TupleDesc result;
-    if (get_call_result_type(fcinfo, nullptr, &result) != TYPEFUNC_COMPOSITE)
-        elog(ERROR, "return type must be a row type");
     StoredRow read = {};
     if (row == nullptr && outcome == Outcome::kConflict) {
         read =
@@ -198,7 +196,7 @@ Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 t
     if (!nulls[3])
         values[3] = column_names(call.facts, conflicts);
     close_table(call.rel);
-    return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(result), values, nulls));
+    return result_row(fcinfo, values, nulls);
 }
 
 bool wants_merge(const Arguments& arguments, int n) {
