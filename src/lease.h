@@ -50,6 +50,9 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
 // Gives a lease of a call its time.
 void time_lease(const LeaseKey& key, int64 token, int64 expires);
 
+// Ends a lease whose holder was never told of it, without a look at its record.
+void take_back_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
 // R9: makes the lease durable by a record of its own.
 void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
 

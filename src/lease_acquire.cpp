@@ -61,10 +61,44 @@ void abandon(int, Datum argument) {
     LWLockRelease(lock);
 }
 
+Ref make_lease_for(const LeaseRequest& request) {
+    Ref ref = make_lease(request.holder, request.holder_length);
+    if (ref == 0)
+        return 0;
+    Lease* lease = lease_at(ref);
+    lease->mode = request.mode;
+    lease->ttl = request.ttl;
+    lease->role = GetUserId();
+    lease->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
+    return ref;
+}
+
+// A lease that was granted while this process was paused may be over before it was seen: then the
+// claim is made again, at the end of the queue. False: there is no room.
+bool claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
+    LeaseClaim* claim = &waiter->claim;
+    Ref lease = find_lease(claim->node, waiter->token);
+    if (lease != 0 && is_live(*lease_at(lease), monotonic_now()))
+        return true;
+    Ref again = make_lease_for(request);
+    if (again == 0)
+        return false;
+    if (lease != 0 && !lease_at(lease)->ended)
+        end_lease(claim->database, lease, LeaseEnd::kGivenBack);
+    claim->lease = again;
+    join_queue(waiter);
+    return true;
+}
+
 // With the waiter in the queue and the partition's lock held; so it is on return.
-LeaseAnswer wait_in_queue(LeaseWaiter* waiter, int64 ttl, const Deadline& deadline) {
+LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
+                          const Deadline& deadline) {
     LWLock* lock = partition_lock(waiter->claim.partition);
     for (;;) {
+        if (waiter->token != 0 && !claim_again_if_over(waiter, request)) {
+            LWLockRelease(lock);
+            raise_no_room();
+        }
         Judgement judgement = {Verdict::kGranted, 0, 0};
         if (waiter->token == 0)
             judgement = serve_queue(waiter->claim.node, waiter);
@@ -75,7 +109,7 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, int64 ttl, const Deadline& deadli
             return refused_answer(judgement, waiter->claim);
         LWLockRelease(lock);
         if (judgement.verdict == Verdict::kNotDurable)
-            make_durable(waiter->claim.database, ttl);
+            make_durable(waiter->claim.database, request.ttl);
         else
             sleep_until(wake_at, deadline);
         LWLockAcquire(lock, LW_EXCLUSIVE);
@@ -90,7 +124,7 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
     Datum argument = PointerGetDatum(waiter);
     PG_ENSURE_ERROR_CLEANUP(abandon, argument);
     {
-        answer = wait_in_queue(waiter, request.ttl, deadline);
+        answer = wait_in_queue(waiter, request, deadline);
         LWLockRelease(lock);
         if (answer.outcome == LeaseOutcome::kAcquired && is_long_term(request))
             record_lease(waiter->claim.database, request.key, answer.token);
@@ -107,17 +141,10 @@ bool make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim
     *claim = {database, request.key.partition, use_node(request.key), 0, request.capacity};
     if (claim->node == 0)
         return false;
-    claim->lease = make_lease(request.holder, request.holder_length);
-    if (claim->lease == 0) {
+    claim->lease = make_lease_for(request);
+    if (claim->lease == 0)
         release_node(claim->node);
-        return false;
-    }
-    Lease* lease = lease_at(claim->lease);
-    lease->mode = request.mode;
-    lease->ttl = request.ttl;
-    lease->role = GetUserId();
-    lease->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
-    return true;
+    return claim->lease != 0;
 }
 
 void drop_claim(const LeaseClaim& claim) {

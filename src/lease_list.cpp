@@ -6,60 +6,53 @@ using namespace interlock;
 
 namespace {
 
-struct ListedLease {
+// A lease or a waiter as it was, followed by the key and the holder.
+struct Listed {
     Lease lease;
     uint16 key_length;
-    char key[kMaxLeaseKeyBytes];
-    char holder[kMaxHolderBytes];
-};
-
-struct ListedWaiter {
-    ListedLease asked;
-    int32 pid;
+    int32 pid; // of a waiter
     TimestampTz since;
     int place;
+
+    const char* key() const { return reinterpret_cast<const char*>(this + 1); }
+    const char* holder() const { return key() + key_length; }
+    size_t size() const { return MAXALIGN(sizeof(Listed) + key_length + lease.holder_length); }
 };
 
-void put_lease_row(ReturnSetInfo* output, const ListedLease& listed);
-void put_waiter_row(ReturnSetInfo* output, const ListedWaiter& listed);
-ListedLease copy_of(Ref ref, Ref node);
-
-// What was found under a partition's lock, and is shown without it.
-template <typename T>
+// What was found under a partition's lock, and is shown without it: one after the other.
 struct Copies {
-    T* items;
-    size_t count;
+    char* bytes;
+    size_t used;
     size_t room;
 };
 
-template <typename T>
-bool add_copy(Copies<T>* copies, const T& item) {
-    if (copies->count == copies->room)
-        return false;
-    copies->items[copies->count++] = item;
-    return true;
-}
+Copies new_copies();
+bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node);
+void put_lease_row(ReturnSetInfo* output, const Listed& listed);
+void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
 
-// As many as there were, and again with more room if that was not enough.
-template <typename T, typename Collect>
-void copy_partition(int partition, Copies<T>* copies, Collect&& collect) {
+// Runs collect(add) under the partition's lock, again with more room if there was too little, and
+// then show(listed) for all that was added.
+template <typename Collect, typename Show>
+void list_partition(int partition, Copies* copies, Collect&& collect, Show&& show) {
     for (bool all = false; !all;) {
         all = true;
-        copies->count = 0;
+        copies->used = 0;
         LWLockAcquire(partition_lock(partition), LW_SHARED);
-        collect([&](const T& item) { all = add_copy(copies, item) && all; });
+        collect([&](const Listed& listed, Ref lease, Ref node) {
+            all = all && add_copy(copies, listed, lease, node);
+        });
         LWLockRelease(partition_lock(partition));
         if (all)
-            return;
+            break;
         copies->room *= 2;
-        copies->items = static_cast<T*>(repalloc_huge(copies->items, sizeof(T) * copies->room));
+        copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
     }
-}
-
-template <typename T>
-Copies<T> new_copies() {
-    constexpr size_t kRoom = 64;
-    return {static_cast<T*>(palloc(sizeof(T) * kRoom)), 0, kRoom};
+    for (size_t at = 0; at < copies->used;) {
+        const auto& listed = *reinterpret_cast<Listed*>(copies->bytes + at);
+        show(listed);
+        at += listed.size();
+    }
 }
 
 } // namespace
@@ -69,42 +62,49 @@ PG_FUNCTION_INFO_V1(list_leases);
 PG_FUNCTION_INFO_V1(list_lease_waiters);
 
 Datum list_leases(PG_FUNCTION_ARGS) {
-    lease_database();
     InitMaterializedSRF(fcinfo, 0);
+    if (RecoveryInProgress())
+        return 0;
+    lease_database();
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    auto copies = new_copies<ListedLease>();
+    Copies copies = new_copies();
+    auto show = [output](const Listed& listed) { put_lease_row(output, listed); };
     for (int i = 0; i < kLeasePartitions; i++) {
         CHECK_FOR_INTERRUPTS();
-        copy_partition(i, &copies, [&](auto&& add) {
+        auto collect = [i](auto&& add) {
             int64 now = monotonic_now();
             for_each_lease(i, [&](Ref ref) {
                 const Lease& lease = *at<Lease>(ref);
                 bool shown = is_live(lease, now) || lease.pins > 0;
                 if (shown && at<LeaseNode>(lease.node)->database == MyDatabaseId)
-                    add(copy_of(ref, lease.node));
+                    add(Listed{}, ref, lease.node);
             });
-        });
-        for (size_t k = 0; k < copies.count; k++)
-            put_lease_row(output, copies.items[k]);
+        };
+        list_partition(i, &copies, collect, show);
     }
     return 0;
 }
 
 Datum list_lease_waiters(PG_FUNCTION_ARGS) {
-    lease_database();
     InitMaterializedSRF(fcinfo, 0);
+    if (RecoveryInProgress())
+        return 0;
+    lease_database();
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    auto copies = new_copies<ListedWaiter>();
+    Copies copies = new_copies();
+    auto show = [output](const Listed& listed) { put_waiter_row(output, listed); };
     for (int i = 0; i < kLeasePartitions; i++) {
-        copy_partition(i, &copies, [&](auto&& add) {
+        auto collect = [i](auto&& add) {
             for_each_waiter(i, [&](const LeaseWaiter& waiter, int place) {
+                Listed listed = {};
+                listed.pid = waiter.pid;
+                listed.since = waiter.since;
+                listed.place = place;
                 if (waiter.claim.database->database == MyDatabaseId)
-                    add(ListedWaiter{copy_of(waiter.claim.lease, waiter.claim.node), waiter.pid,
-                                     waiter.since, place});
+                    add(listed, waiter.claim.lease, waiter.claim.node);
             });
-        });
-        for (size_t k = 0; k < copies.count; k++)
-            put_waiter_row(output, copies.items[k]);
+        };
+        list_partition(i, &copies, collect, show);
     }
     return 0;
 }
@@ -112,13 +112,24 @@ Datum list_lease_waiters(PG_FUNCTION_ARGS) {
 
 namespace {
 
-ListedLease copy_of(Ref ref, Ref node) {
-    ListedLease listed;
-    listed.lease = *at<Lease>(ref);
+Copies new_copies() {
+    constexpr size_t kRoom = 8192;
+    return {static_cast<char*>(palloc(kRoom)), 0, kRoom};
+}
+
+// False: there is no room for it.
+bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
+    listed.lease = *at<Lease>(lease);
     listed.key_length = at<LeaseNode>(node)->length;
-    memcpy(listed.key, at<LeaseNode>(node)->key, listed.key_length);
-    memcpy(listed.holder, at<Lease>(ref)->holder(), listed.lease.holder_length);
-    return listed;
+    if (copies->room - copies->used < listed.size())
+        return false;
+    char* to = copies->bytes + copies->used;
+    memcpy(to, &listed, sizeof(Listed));
+    memcpy(to + sizeof(Listed), at<LeaseNode>(node)->key, listed.key_length);
+    memcpy(to + sizeof(Listed) + listed.key_length, at<Lease>(lease)->holder(),
+           listed.lease.holder_length);
+    copies->used += listed.size();
+    return true;
 }
 
 const char* mode_name(LeaseMode mode) {
@@ -138,7 +149,7 @@ Datum text_of(const char* bytes, size_t length) {
 }
 
 // Tokens are what a lease can be released with: for its role, and for those who see everything.
-bool may_see_token(const ListedLease& listed) {
+bool may_see_token(const Listed& listed) {
     return has_privs_of_role(GetUserId(), listed.lease.role) ||
            has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
@@ -150,11 +161,11 @@ Datum ttl_of(const Lease& lease) {
 }
 
 // key, mode, holder, token, since, expires_at, ttl, pid, pins, durable
-void put_lease_row(ReturnSetInfo* output, const ListedLease& listed) {
+void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    Datum values[10] = {text_of(listed.key, listed.key_length),
+    Datum values[10] = {text_of(listed.key(), listed.key_length),
                         CStringGetTextDatum(mode_name(lease.mode)),
-                        text_of(listed.holder, lease.holder_length),
+                        text_of(listed.holder(), lease.holder_length),
                         Int64GetDatum(lease.token),
                         TimestampTzGetDatum(lease.since),
                         TimestampTzGetDatum(shown_time(lease.expires)),
@@ -170,11 +181,10 @@ void put_lease_row(ReturnSetInfo* output, const ListedLease& listed) {
 }
 
 // key, mode, holder, pid, since, place
-void put_waiter_row(ReturnSetInfo* output, const ListedWaiter& listed) {
-    const ListedLease& asked = listed.asked;
-    Datum values[6] = {text_of(asked.key, asked.key_length),
-                       CStringGetTextDatum(mode_name(asked.lease.mode)),
-                       text_of(asked.holder, asked.lease.holder_length),
+void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
+    Datum values[6] = {text_of(listed.key(), listed.key_length),
+                       CStringGetTextDatum(mode_name(listed.lease.mode)),
+                       text_of(listed.holder(), listed.lease.holder_length),
                        Int32GetDatum(listed.pid),
                        TimestampTzGetDatum(listed.since),
                        Int32GetDatum(listed.place)};

@@ -121,12 +121,13 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 
 // --- Granting ------------------------------------------------------------------------------------
 
-// Leases of the call, which nobody was told of yet, are given back.
+// Leases of the call, which nobody was told of yet, are given back. After an error the store is not
+// touched: the record of a long one stays until it expires.
 void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
     for (int i = 0; i < many->count; i++) {
         if (many->tokens[i] != 0)
-            (void)release_lease_of(many->database, many->requests[i].key, many->tokens[i]);
+            take_back_lease(many->database, many->requests[i].key, many->tokens[i]);
         many->tokens[i] = 0;
     }
 }

@@ -150,6 +150,13 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
     return was_held;
 }
 
+void take_back_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    with_lease(key, token, [database](Ref lease) {
+        if (lease != 0 && !lease_at(lease)->ended)
+            end_lease(database, lease, LeaseEnd::kGivenBack);
+    });
+}
+
 void time_lease(const LeaseKey& key, int64 token, int64 expires) {
     with_lease(key, token, [&](Ref lease) {
         if (lease == 0)

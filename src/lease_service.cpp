@@ -224,8 +224,10 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
         int64 horizon = state->run == database->run ? state->horizon : 0;
         state->horizon = Max(Max(horizon, read(&database->horizon)), wanted_horizon(ttl));
         state->span = Max(state->horizon - monotonic_now(), longest_span());
-        if (begins)
-            state->epoch = next; // R6
+        if (begins && state->epoch_run != database->run) { // R6
+            state->epoch = next;
+            state->epoch_run = database->run;
+        }
         state->run = database->run;
         state->timeline = GetWALInsertionTimeLine();
         state->boot = boot;

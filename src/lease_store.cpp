@@ -106,7 +106,9 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
 // --- Boots ---------------------------------------------------------------------------------------
 
 Boot this_boot() {
-    Boot boot = {};
+    static Boot boot = {};
+    if (boot.id[0] != '\0')
+        return boot;
     int file = OpenTransientFile("/proc/sys/kernel/random/boot_id", O_RDONLY);
     if (file < 0)
         return boot;

@@ -27,6 +27,7 @@ struct LeaseState {
     uint64 run;
     int64 token_high; // no token at or above it was given out
     int64 epoch;      // tokens below it cannot be reclaimed
+    uint64 epoch_run; // the run that has begun it
     int64 horizon;    // on the clock of `boot`: no short lease expires after it
     int64 span;       // how far the horizon can be ahead of the clock
     TimestampTz written;
