@@ -583,6 +583,28 @@ GRANT SELECT ON interlock.lease_waiters TO PUBLIC;
 COMMENT ON VIEW interlock.lease_waiters IS
 'Who waits for leases of this database: all that have the first level of their keys in common are in one queue, place is the place there.';
 
+CREATE FUNCTION interlock.lease_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lease_trigger() IS
+'Refuses a write in a transaction that has not asserted the lease for the row (IL006). Created by require_lease; arguments: template of
+the key, columns whose change needs the lease (none: all).';
+
+CREATE FUNCTION interlock.require_lease(rel regclass, key text = NULL, columns name[] = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
+'From now on whoever inserts, updates or deletes a row must have asserted, in the same transaction, an exclusive lease on its key or above it,
+else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
+its key, doc:{id}. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
+may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
+virtual column, 22004, 22023 template, 42809 no table, 55000 no key. Errors of a write: IL006; 22004 null and 22023 slash in a
+column of the key; 55000 the columns do not fit any more.';
+
+CREATE FUNCTION interlock.unrequire_lease(rel regclass, key text = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.unrequire_lease(regclass, text) IS
+'Lets everybody write again without the lease of that template; null: the only one that the table requires. For the owner of the table.
+Errors: 42501 not the owner, 22023 it requires several, 55000 it does not require it.';
+
 -- Key locks
 
 CREATE FUNCTION interlock.lock_key(

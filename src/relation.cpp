@@ -1,5 +1,6 @@
 #include "relation.h"
 
+#include "lease_require.h"
 #include "marker.h"
 #include "row.h"
 #include "transition.h"
@@ -155,6 +156,8 @@ void load_populate(RelationFacts* facts) {
 void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
     int count = triggers != nullptr ? triggers->numtriggers : 0;
     facts->machines = static_cast<StateMachine*>(palloc0(sizeof(StateMachine) * Max(count, 1)));
+    facts->requirements =
+        static_cast<LeaseRequirement*>(palloc0(sizeof(LeaseRequirement) * Max(count, 1)));
     for (int i = 0; i < count; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (trigger_calls(trigger, "version_trigger"))
@@ -163,6 +166,9 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
             load_state_machine(facts->columns, trigger, &facts->machines[facts->machine_count++]);
         else if (trigger_calls(trigger, "marker_trigger"))
             facts->marker = load_marker(facts->relid, facts->columns, trigger);
+        else if (trigger_calls(trigger, "lease_trigger"))
+            load_requirement(facts->columns, trigger,
+                             &facts->requirements[facts->requirement_count++]);
     }
     if (facts->versioning != nullptr && facts->marker != nullptr)
         ignore_marker_columns(facts->versioning, facts->marker);

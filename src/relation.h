@@ -10,6 +10,7 @@
 namespace interlock {
 
 struct Versioning;
+struct LeaseRequirement;
 struct StateMachine;
 struct Marker;
 
@@ -35,6 +36,8 @@ struct RelationFacts {
     Marker* marker;         // null when not enabled
     StateMachine* machines;
     int machine_count;
+    LeaseRequirement* requirements;
+    int requirement_count;
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     FmgrInfo populate;            // jsonb_populate_record for the row type
     bool populate_reusable;

@@ -27,6 +27,11 @@ $node->safe_psql('source', q(
     CREATE TABLE part_eu PARTITION OF part FOR VALUES IN ('eu');
     SELECT interlock.enable_versioning('part');
     INSERT INTO part VALUES (1, 'eu', 'x'); UPDATE part SET body = 'y';
+    CREATE TABLE sheet (id int, "Kind" text, body text, seen int, PRIMARY KEY (id, "Kind")) PARTITION BY LIST (id);
+    CREATE TABLE sheet_1 PARTITION OF sheet FOR VALUES IN (1);
+    INSERT INTO sheet VALUES (1, 'a', 'x');
+    SELECT interlock.require_lease('sheet', columns => '{body}');
+    SELECT interlock.require_lease('sheet', '{{it''s "\"}}/{Kind}', '{seen}');
     SELECT interlock.lock_row('doc', 1, 'anna', '1 hour', 'over the dump');
     SELECT interlock.lock_row('doc', 2, 'bert');
     SELECT interlock.force_unlock_row('doc', 2, 'for the audit');
@@ -55,6 +60,15 @@ like($err, qr/new row in table "orders" cannot be "paid"/, 'initial states, too'
 is($node->safe_psql('target', "INSERT INTO orders VALUES (1, 'paid') ON CONFLICT (id) DO UPDATE SET status = excluded.status RETURNING status"), 'paid', 'for rows that are new');
 is($node->safe_psql('target', q(SELECT outcome FROM interlock.try_transition('orders', 1, 'paid', 'it''s "sent"'))), 'transitioned', 'and allowed');
 is($node->safe_psql('target', "UPDATE part_eu SET body = 'z' RETURNING version"), 3, 'partitions are versioned');
+for ([ "UPDATE sheet SET body = 'y'", 'sheet:1:a' ], [ 'UPDATE sheet_1 SET seen = 2', q({it's "\"}/a) ])
+{
+    ($ret, $out, $err) = $node->psql('target', $_->[0]);
+    like($err, qr/needs lease "\Q$_->[1]\E"/, "lease $_->[1] is required still");
+}
+$node->safe_psql('target', q(SELECT interlock.unrequire_lease('sheet', '{{it''s "\"}}/{Kind}')));
+is($node->safe_psql('target', "UPDATE sheet SET seen = 2 RETURNING seen"), 2, 'one by one');
+is($node->safe_psql('target', q(BEGIN; SELECT interlock.assert_lease('sheet:1:a', token) FROM interlock.acquire_lease('sheet:1:a');
+    UPDATE sheet SET body = 'y' RETURNING body; COMMIT)), "\ny", 'and is enough');
 is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
 is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
 is($node->safe_psql('target', 'SELECT count(*) FROM interlock.check_versioning()'), 0, 'nothing is off');
