@@ -53,8 +53,28 @@ void time_lease(const LeaseKey& key, int64 token, int64 expires);
 // Ends a lease whose holder was never told of it, without a look at its record.
 void take_back_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
+// Runs body(Ref) under the partition's lock; 0: there is no lease with that token.
+template <typename Body>
+void with_lease(const LeaseKey& key, int64 token, Body&& body) {
+    LWLock* lock = partition_lock(key.partition);
+    LWLockAcquire(lock, LW_EXCLUSIVE);
+    body(find_lease(find_node(key), token));
+    LWLockRelease(lock);
+}
+
+// --- Records of long leases (lease_record.cpp) ---------------------------------------------------
+
 // R9: makes the lease durable by a record of its own.
 void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Clears the records of the partition's leases that are over, which ends them.
+void clear_records(LeaseDatabase* database, int partition);
+
+// --- Claims (lease_acquire.cpp) ------------------------------------------------------------------
+
+// Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
+bool needs_work(const Judgement& judgement);
+void do_work(const LeaseClaim& claim, const Judgement& judgement, int64 ttl);
 
 // A claim that uses its key and has a lease of its own, with the partition's lock held. False:
 // there is no room.
@@ -79,6 +99,9 @@ const char* default_holder();
 // Keeps the lease from being followed by another until the transaction has ended. False: it is not
 // held.
 bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Whether the current transaction has pinned the lease with that token.
+bool has_pinned_token(int64 token);
 
 // Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
 bool has_pinned(const char* key, size_t length);

@@ -90,6 +90,14 @@ bool claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
     return true;
 }
 
+// Whether what is in the way is over, and kept by this transaction's own assertion.
+bool waits_for_itself(const Judgement& judgement) {
+    if (judgement.in_the_way == 0)
+        return false;
+    const Lease& lease = *lease_at(judgement.in_the_way);
+    return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
+}
+
 // With the waiter in the queue and the partition's lock held; so it is on return.
 LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
                           const Deadline& deadline) {
@@ -105,11 +113,11 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
         if (waiter->token != 0)
             return granted_answer(waiter->claim);
         int64 wake_at = waiter->wake_at;
-        if (judgement.verdict != Verdict::kNotDurable && deadline.has_passed())
+        if (!needs_work(judgement) && (deadline.has_passed() || waits_for_itself(judgement)))
             return refused_answer(judgement, waiter->claim);
         LWLockRelease(lock);
-        if (judgement.verdict == Verdict::kNotDurable)
-            make_durable(waiter->claim.database, request.ttl);
+        if (needs_work(judgement))
+            do_work(waiter->claim, judgement, request.ttl);
         else
             sleep_until(wake_at, deadline);
         LWLockAcquire(lock, LW_EXCLUSIVE);
@@ -171,6 +179,17 @@ void raise_no_room() {
              errhint("You may need to increase interlock.max_leases.")));
 }
 
+bool needs_work(const Judgement& judgement) {
+    return judgement.verdict == Verdict::kNotDurable || judgement.verdict == Verdict::kStaleRecord;
+}
+
+void do_work(const LeaseClaim& claim, const Judgement& judgement, int64 ttl) {
+    if (judgement.verdict == Verdict::kNotDurable)
+        make_durable(claim.database, ttl);
+    else
+        clear_records(claim.database, claim.partition);
+}
+
 Judgement judge_in_turn(LeaseWaiter* waiter) {
     if (!has_queue(waiter->claim.node))
         return judge(waiter->claim, monotonic_now());
@@ -221,7 +240,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     LeaseAnswer answer;
     if (judgement.verdict == Verdict::kGranted) {
         answer = granted_answer(waiter->claim);
-    } else if (judgement.verdict != Verdict::kNotDurable && deadline.has_passed()) {
+    } else if (!needs_work(judgement) && deadline.has_passed()) {
         answer = refused_answer(judgement, waiter->claim);
         drop_claim(waiter->claim);
         LWLockRelease(lock);

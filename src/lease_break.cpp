@@ -10,7 +10,6 @@ namespace {
 struct Broken {
     int64 token; // 0: there is nothing to break
     int64 expires;
-    StorePlace place;
     char holder[kMaxHolderBytes + 1];
 };
 
@@ -37,7 +36,6 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     initStringInfo(&holders);
     for (Broken broken; (broken = find_live(key)).token != 0;) {
         audit_break(key, broken, reason); // in the transaction, while the rest is at once
-        forget_long_lease(database, broken.place, broken.token);
         if (!end_live(database, key, broken.token))
             continue;
         ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s",
@@ -47,6 +45,7 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     if (holders.len == 0)
         PG_RETURN_NULL();
     make_durable(database, 0);
+    clear_records(database, key.partition);
     PG_RETURN_TEXT_P(cstring_to_text(holders.data));
 }
 }
@@ -66,7 +65,6 @@ Broken find_live(const LeaseKey& key) {
         const Lease& lease = *at<Lease>(ref);
         broken.token = lease.token;
         broken.expires = lease.expires;
-        broken.place = lease.place;
         memcpy(broken.holder, lease.holder(), lease.holder_length);
     }
     LWLockRelease(partition_lock(key.partition));

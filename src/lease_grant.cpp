@@ -17,18 +17,6 @@ bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
     return counts[kExclusiveKind] > 0 || (wanted == kExclusiveKind && counts[kSharedKind] > 0);
 }
 
-// Drops a lease that is over, unless it is pinned. One that expired is lost: its holder may not
-// know, and must not reclaim it after a crash.
-bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
-    Lease* lease = lease_at(ref);
-    if (is_live(*lease, now) || lease->pins > 0)
-        return false;
-    if (!lease->ended)
-        lose_token(database, *node_at(lease->node), lease->token);
-    drop_lease(ref);
-    return true;
-}
-
 // --- What is in the way --------------------------------------------------------------------------
 
 // A lease at the key that excludes the kind and cannot be dropped.
@@ -101,9 +89,15 @@ Ref in_the_way(const LeaseClaim& claim, int64 now) {
     return found;
 }
 
-// When a lease that is in the way ends by itself; a pinned one ends with a transaction.
-int64 end_of(const Lease& lease, int64 now) {
-    return is_live(lease, now) ? lease.expires : kNeverExpires;
+// One that is over is in the way with its record, or until the transactions end that have pinned
+// it.
+Judgement judge_in_the_way(Ref ref, int64 now) {
+    const Lease& lease = *lease_at(ref);
+    if (is_live(lease, now))
+        return {Verdict::kInTheWay, ref, lease.expires};
+    if (lease.pins > 0)
+        return {Verdict::kInTheWay, ref, kNeverExpires};
+    return {Verdict::kStaleRecord, ref, now};
 }
 
 // --- What has to be durable ----------------------------------------------------------------------
@@ -129,25 +123,42 @@ bool grant(const LeaseClaim& claim, int64 now) {
 
 } // namespace
 
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
+    Lease* lease = lease_at(ref);
+    if (is_live(*lease, now) || lease->pins > 0)
+        return false;
+    if (!lease->ended)
+        lose_token(database, key_of(*node_at(lease->node)), lease->token);
+    lease->ended = true;
+    if (has_record(*lease))
+        return false;
+    drop_lease(ref);
+    return true;
+}
+
 Judgement judge(const LeaseClaim& claim, int64 now) {
     LeaseDatabase* database = claim.database;
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
         return {Verdict::kRecovering, 0, database->serves_from};
     Ref found = in_the_way(claim, now);
     if (found != 0)
-        return {Verdict::kInTheWay, found, end_of(*lease_at(found), now)};
+        return judge_in_the_way(found, now);
     if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
         return {Verdict::kNotDurable, 0, now};
     return {Verdict::kGranted, 0, 0};
 }
 
-bool make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
+Judgement make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
     for (Ref found; (found = in_the_way(claim, now)) != 0;) {
-        if (lease_at(found)->token > token || lease_at(found)->pins > 0)
-            return false;
+        Lease* lease = lease_at(found);
+        if (lease->token > token || lease->pins > 0)
+            return {Verdict::kInTheWay, found, kNeverExpires};
+        lease->ended = true;
+        if (has_record(*lease))
+            return {Verdict::kStaleRecord, found, now};
         drop_lease(found);
     }
-    return true;
+    return {Verdict::kGranted, 0, 0};
 }
 
 void drop_expired_leases() {

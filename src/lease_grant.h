@@ -14,7 +14,9 @@ struct LeaseClaim {
     int capacity; // of a permit
 };
 
-enum class Verdict { kGranted, kInTheWay, kRecovering, kNotDurable };
+// Not yet: something has to be made durable first, or the record of a lease that is over has to be
+// cleared (clear_records).
+enum class Verdict { kGranted, kInTheWay, kRecovering, kNotDurable, kStaleRecord };
 
 struct Judgement {
     Verdict verdict;
@@ -27,11 +29,16 @@ struct Judgement {
 // its node.
 Judgement judge(const LeaseClaim& claim, int64 now);
 
-// R7: drops the leases with a lower token that exclude a reclaimed one; false: one with a higher
-// token does.
-bool make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now);
+// R7: a reclaimed token has the key if it is higher than those in its way, whose leases are
+// dropped.
+Judgement make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now);
 
+inline bool has_record(const Lease& lease) { return lease.place.block != InvalidBlockNumber; }
 inline bool is_live(const Lease& lease, int64 now) { return !lease.ended && lease.expires > now; }
+
+// Drops a lease that is over, unless it is pinned. One that expired is lost: its holder may not
+// know, and must not reclaim it after a crash. One with a record stays until that is cleared.
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now);
 
 // Drops expired leases everywhere, for room. With no lock held.
 void drop_expired_leases();

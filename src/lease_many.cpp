@@ -16,7 +16,8 @@ struct Many {
     int64* tokens;          // in the order of requests; 0: not granted
     int count;
     int given;
-    int refused; // the request that stopped the call
+    int refused; // the request that stopped the call, and why
+    Judgement judgement;
 };
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
@@ -142,7 +143,7 @@ void for_each_partition(const Many& many, Body&& body) {
             body(partition_lock(i));
 }
 
-enum class Attempt { kDone, kRefused, kNotDurable, kNoRoom };
+enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
 
 // With the lock of its partition held.
 Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
@@ -157,8 +158,9 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     }
     *answer = refused_answer(judgement, waiter->claim);
     many->refused = i;
+    many->judgement = judgement;
     drop_claim(waiter->claim);
-    return judgement.verdict == Verdict::kNotDurable ? Attempt::kNotDurable : Attempt::kRefused;
+    return needs_work(judgement) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
 // Nobody sees some of them granted: all partitions are locked meanwhile.
@@ -187,8 +189,8 @@ LeaseAnswer try_all(Many* many) {
         Attempt attempt = try_together(many, &answer);
         if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
             return answer;
-        if (attempt == Attempt::kNotDurable) {
-            make_durable(many->database, 0);
+        if (attempt == Attempt::kNeedsWork) {
+            do_work(this_waiter()->claim, many->judgement, 0);
             continue;
         }
         if (has_dropped)

@@ -38,7 +38,7 @@ void unpin_all(XactEvent event, void*) {
     // The transaction is committed and seen, or rolled back.
     for (int i = 0; i < pin_count; i++) {
         LWLockAcquire(partition_lock(pins[i].partition), LW_EXCLUSIVE);
-        unpin_lease(pins[i].lease);
+        unpin_lease(pins[i].database, pins[i].lease);
         LWLockRelease(partition_lock(pins[i].partition));
     }
     pins = nullptr;
@@ -54,13 +54,6 @@ void need_room() {
     pins = static_cast<Pin*>(pins == nullptr ? MemoryContextAlloc(TopTransactionContext, size)
                                              : repalloc_huge(pins, size));
     pin_room = room;
-}
-
-bool is_pinned(int64 token) {
-    for (int i = pin_count - 1; i >= 0; i--)
-        if (pins[i].token == token)
-            return true;
-    return false;
 }
 
 void end_bound_leases(int, Datum) {
@@ -84,7 +77,7 @@ bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
         RegisterXactCallback(unpin_all, nullptr);
     registered = true;
     need_room();
-    bool was_pinned = is_pinned(token);
+    bool was_pinned = has_pinned_token(token);
     LWLockAcquire(partition_lock(key.partition), was_pinned ? LW_SHARED : LW_EXCLUSIVE);
     Ref lease = find_lease(find_node(key), token);
     bool held = lease != 0 && !lease_at(lease)->ended &&
@@ -95,6 +88,13 @@ bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     }
     LWLockRelease(partition_lock(key.partition));
     return held;
+}
+
+bool has_pinned_token(int64 token) {
+    for (int i = pin_count - 1; i >= 0; i--)
+        if (pins[i].token == token)
+            return true;
+    return false;
 }
 
 bool has_pinned(const char* key, size_t length) {

@@ -131,21 +131,20 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     if (how == LeaseEnd::kLost)
-        lose_token(database, *node_at(lease->node), lease->token);
+        lose_token(database, key_of(*node_at(lease->node)), lease->token);
     lease->ended = true;
-    if (lease->pins == 0)
-        drop_lease(ref);
+    drop_if_over(database, ref, monotonic_now());
     if (is_awaited) // and so the root is still there
         serve_queue(root, nullptr);
 }
 
-void unpin_lease(Ref ref) {
+void unpin_lease(LeaseDatabase* database, Ref ref) {
     auto* lease = at<Lease>(ref);
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     lease->pins--;
-    if (lease->pins == 0 && lease->ended)
-        drop_lease(ref);
+    if (lease->ended)
+        drop_if_over(database, ref, monotonic_now());
     if (is_awaited)
         serve_queue(root, nullptr);
 }

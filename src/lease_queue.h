@@ -38,13 +38,14 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking);
 // Only if there is a queue.
 const LeaseWaiter* first_in_queue(Ref node);
 
-// Ends a lease: at once, or, while it is pinned, with the transactions that pin it. A token that is
-// not given back by its holder is lost. What waited for it is served.
+// Ends a lease: at once; or, while it is pinned, with the transactions that pin it; or, if it has a
+// record, when that is cleared. A token that is not given back by its holder is lost. What waited
+// for it is served.
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
 // Ends what an open transaction has pinned no longer.
-void unpin_lease(Ref ref);
+void unpin_lease(LeaseDatabase* database, Ref ref);
 
 // Runs body(const LeaseWaiter&, place) for each waiter of a partition, of each queue in its order.
 template <typename Body>

@@ -1,5 +1,7 @@
 #include "lease_save.h"
 
+#include "lease_grant.h"
+
 namespace interlock {
 
 namespace {
@@ -87,18 +89,33 @@ void save_lease(Stream* stream, const Lease& lease) {
     put(stream, lease.holder(), lease.holder_length);
 }
 
+LeaseDatabase* database_of(const Lease& lease) {
+    return find_or_make_database(at<LeaseNode>(lease.node)->database);
+}
+
+// In the grace, and until the new epoch has begun, what is in memory is not all there is: then the
+// next start has a grace too. What was restored and never used is passed on.
+bool is_saved(const LeaseDatabase& database) {
+    return database.loaded
+               ? pg_atomic_read_u32(const_cast<pg_atomic_uint32*>(&database.serves)) != 0
+               : database.saved;
+}
+
+// Those that have expired are lost, and their floors are saved: so they come first.
 void put_all(Stream* stream) {
     SavedHeader header = {kMagic, this_boot()};
     put(stream, &header, sizeof(header));
-    LeaseDatabase* database;
-    for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
-        if (database->loaded)
-            save_database(stream, database);
     int64 now = monotonic_now();
     for (int i = 0; i < kLeasePartitions; i++)
-        for_each_lease(i, [&](Ref ref) {
+        for_each_lease(i, [now](Ref ref) { drop_if_over(database_of(*at<Lease>(ref)), ref, now); });
+    LeaseDatabase* database;
+    for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
+        if (is_saved(*database))
+            save_database(stream, database);
+    for (int i = 0; i < kLeasePartitions; i++)
+        for_each_lease(i, [stream](Ref ref) {
             const Lease& lease = *at<Lease>(ref);
-            if (!lease.ended && lease.pid == 0 && lease.expires > now)
+            if (!lease.ended && is_saved(*database_of(lease)))
                 save_lease(stream, lease);
         });
     Saved end = Saved::kEnd;
@@ -179,9 +196,11 @@ void restore_database(Stream* stream) {
 void put_restored(const SavedLease& saved, const char* bytes, bool same_boot) {
     int64 left = same_boot ? saved.expires - monotonic_now()
                            : Min(saved.shown_expires - GetCurrentTimestamp(), saved.ttl);
-    if (left <= 0)
-        return;
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
+    if (left <= 0) {
+        lose_token(find_or_make_database(saved.database), key, saved.token);
+        return;
+    }
     Ref node = use_node(key);
     Ref ref = node == 0 ? 0 : make_lease(bytes + saved.key_length, saved.holder_length);
     if (ref != 0) {

@@ -72,9 +72,15 @@ int64 end_of_grace(const LeaseState& state, const Boot& boot) {
     return began + Max(state.span, longest_span());
 }
 
+// R11: what another timeline gave out after it was last heard of is below the next step of the
+// timeline's bits, and so is what came before pg_upgrade, which counts timelines anew.
 int64 first_token(const LeaseState& state) {
-    int64 of_timeline = static_cast<int64>(GetWALInsertionTimeLine()) << kTimelineShift;
-    return Max(Max(state.token_high, of_timeline), kTokenStep);
+    constexpr int64 kTimelineStep = INT64CONST(1) << kTimelineShift;
+    TimeLineID timeline = GetWALInsertionTimeLine();
+    int64 first = Max(state.token_high, timeline * kTimelineStep);
+    if (state.token_high > 0 && state.timeline != timeline)
+        first = Max(first, (state.token_high / kTimelineStep + 1) * kTimelineStep);
+    return first;
 }
 
 // With a clean stop, all is as it was. Otherwise what was saved is of another time.
@@ -99,11 +105,14 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }
 
-// What is left of a long lease at the start of a run.
-int64 time_left(const LongLease& lease, const Boot& boot) {
+// What is left of a long lease at the start of a run. After a reboot that is for the system's clock
+// to say, but not before the grace is over: the clock may be wrong, and the holder right.
+int64 time_left(const LeaseDatabase& database, const LongLease& lease, const Boot& boot) {
+    int64 now = monotonic_now();
     if (is_same_boot(lease.boot, boot))
-        return lease.expires - monotonic_now();
-    return Min(lease.shown_expires - GetCurrentTimestamp(), lease.ttl);
+        return lease.expires - now;
+    int64 left = Min(lease.shown_expires - GetCurrentTimestamp(), lease.ttl);
+    return Max(left, database.serves_from - now);
 }
 
 void put_long_lease(const LongLease& record, StorePlace place) {
@@ -135,9 +144,9 @@ void put_long_lease(const LongLease& record, StorePlace place) {
                         errhint("Increase interlock.max_leases and restart the server.")));
 }
 
-void load_long_leases(Relation store, const Boot& boot) {
+void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
     change_long_leases(store, [&](LongLease* lease, StorePlace place) {
-        int64 left = time_left(*lease, boot);
+        int64 left = time_left(database, *lease, boot);
         lease->expires = monotonic_now() + left;
         lease->boot = boot;
         if (left <= 0)
@@ -156,7 +165,7 @@ void load(LeaseDatabase* database) {
         LeaseState before = {};
         change_state(store, [&](LeaseState* state) { before = *state; });
         take_over_state(database, before, boot);
-        load_long_leases(store, boot);
+        load_long_leases(*database, store, boot);
         make_durable(database, 0); // R10
         pg_write_barrier();
         database->loaded = true;
@@ -247,15 +256,14 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
         pg_atomic_write_u32(&database->serves, 1);
 }
 
-void lose_token(LeaseDatabase* database, const LeaseNode& node, int64 token) {
-    int64* floor = &database->floors[floor_of(node.hash)];
-    int partition = lease_key(node.database, node.key, node.length).partition;
+void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    int64* floor = &database->floors[floor_of(hash_of_key(key))];
     SpinLockAcquire(&database->lock);
     if (*floor < token) {
         *floor = token;
         database->lost++;
     }
-    database->lost_in[partition] = database->lost;
+    database->lost_in[key.partition] = database->lost;
     SpinLockRelease(&database->lock);
 }
 

@@ -57,7 +57,7 @@ inline LeaseMode mode_of_token(int64 token) {
 void make_durable(LeaseDatabase* database, int64 ttl);
 
 // The token of a key can no longer be reclaimed. With the partition's lock held.
-void lose_token(LeaseDatabase* database, const LeaseNode& node, int64 token);
+void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // R5: whether a token that is not in memory can be one of before the crash that is not lost.
 bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token);

@@ -95,7 +95,13 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
         leave_page(page);
         return false;
     }
-    write_record(page, i, lease);
+    auto there = read_record<LongLease>(page, i);
+    LongLease merged = lease;
+    if (there.token == lease.token && there.expires > lease.expires) { // of another renewal
+        merged.expires = there.expires;
+        merged.shown_expires = there.shown_expires;
+    }
+    write_record(page, i, merged);
     *place = {block, static_cast<OffsetNumber>(i)};
     *record = write_page(page);
     return true;

@@ -183,6 +183,8 @@ LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
 
 uint64 hash_of_key(const LeaseKey& key) { return hash_of(key.database, key.bytes, key.length); }
 
+LeaseKey key_of(const LeaseNode& node) { return lease_key(node.database, node.key, node.length); }
+
 LWLock* partition_lock(int partition) { return &locks[partition].lock; }
 
 Ref first_lease(int partition) { return lease_from(table->partitions[partition].first_root); }

@@ -92,6 +92,7 @@ struct LeaseKey {
 // The key, which is valid: has levels that are not empty, at most as many and as long as above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
 uint64 hash_of_key(const LeaseKey& key);
+LeaseKey key_of(const LeaseNode& node);
 
 LWLock* partition_lock(int partition);
 
