@@ -62,15 +62,14 @@ void abandon(int, Datum argument) {
 }
 
 Ref make_lease_for(const LeaseRequest& request) {
-    Ref ref = make_lease(request.holder, request.holder_length);
-    if (ref == 0)
-        return 0;
-    Lease* lease = lease_at(ref);
-    lease->mode = request.mode;
-    lease->ttl = request.ttl;
-    lease->role = GetUserId();
-    lease->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
-    return ref;
+    LeaseFacts facts = {};
+    facts.ttl = request.ttl;
+    facts.role = GetUserId();
+    facts.mode = request.mode;
+    Ref lease = make_lease(facts, request.holder, request.holder_length);
+    if (lease != 0 && request.bond != LeaseBond::kTtl)
+        lease_at(lease)->pid = MyProcPid;
+    return lease;
 }
 
 // A lease that was granted while this process was paused may be over before it was seen: then the

@@ -12,14 +12,9 @@ Lease* lease_at(Ref ref) { return at<Lease>(ref); }
 LongLease record_of(const Lease& lease, const LeaseKey& key) {
     LongLease record = {};
     record.key_length = static_cast<uint16>(key.length);
-    record.mode = lease.mode;
     record.holder_length = lease.holder_length;
-    record.token = lease.token;
-    record.expires = lease.expires;
+    record.lease = lease;
     record.shown_expires = shown_time(lease.expires);
-    record.ttl = lease.ttl;
-    record.since = lease.since;
-    record.role = lease.role;
     memcpy(record.key, key.bytes, key.length);
     memcpy(record.holder, lease.holder(), lease.holder_length);
     return record;
@@ -64,7 +59,7 @@ void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
         record = record_of(*lease_at(lease), key);
         place = lease_at(lease)->place;
     });
-    if (record.token == 0)
+    if (record.lease.token == 0)
         return;
     record.boot = this_boot();
     record_long_lease(database, record, &place);

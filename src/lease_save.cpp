@@ -26,14 +26,9 @@ struct SavedDatabase {
 
 struct SavedLease {
     Oid database;
-    Oid role;
-    int64 token;
-    int64 expires;
+    LeaseFacts lease;
     TimestampTz shown_expires;
-    int64 ttl;
-    TimestampTz since;
     StorePlace place;
-    LeaseMode mode;
     uint8 holder_length;
     uint16 key_length;
 };
@@ -73,14 +68,9 @@ void save_lease(Stream* stream, const Lease& lease) {
     Saved kind = Saved::kLease;
     SavedLease saved = {};
     saved.database = node.database;
-    saved.role = lease.role;
-    saved.token = lease.token;
-    saved.expires = lease.expires;
+    saved.lease = lease;
     saved.shown_expires = shown_time(lease.expires);
-    saved.ttl = lease.ttl;
-    saved.since = lease.since;
     saved.place = lease.place;
-    saved.mode = lease.mode;
     saved.holder_length = lease.holder_length;
     saved.key_length = node.length;
     put(stream, &kind, sizeof(kind));
@@ -193,28 +183,24 @@ void restore_database(Stream* stream) {
 }
 
 // Without room the lease is not lost: its database gets a grace.
-void put_restored(const SavedLease& saved, const char* bytes, bool same_boot) {
-    int64 left = same_boot ? saved.expires - monotonic_now()
-                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.ttl);
+void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, bool same_boot) {
+    int64 left = same_boot ? saved.lease.expires - monotonic_now()
+                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.ttl);
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
     if (left <= 0) {
-        lose_token(find_or_make_database(saved.database), key, saved.token);
+        lose_token(database, key, saved.lease.token);
         return;
     }
+    saved.lease.expires = monotonic_now() + left;
     Ref node = use_node(key);
-    Ref ref = node == 0 ? 0 : make_lease(bytes + saved.key_length, saved.holder_length);
-    if (ref != 0) {
-        auto* lease = at<Lease>(ref);
-        lease->role = saved.role;
-        lease->token = saved.token;
-        lease->expires = monotonic_now() + left;
-        lease->ttl = saved.ttl;
-        lease->since = saved.since;
-        lease->place = saved.place;
-        lease->mode = saved.mode;
-        put_lease(node, ref);
+    Ref lease = 0;
+    if (node != 0)
+        lease = make_lease(saved.lease, bytes + saved.key_length, saved.holder_length);
+    if (lease != 0) {
+        at<Lease>(lease)->place = saved.place;
+        put_lease(node, lease);
     } else {
-        find_or_make_database(saved.database)->saved = false;
+        database->saved = false;
     }
     if (node != 0)
         release_node(node);
@@ -223,9 +209,12 @@ void put_restored(const SavedLease& saved, const char* bytes, bool same_boot) {
 void restore_lease(Stream* stream, bool same_boot) {
     SavedLease saved;
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
-    if (get(stream, &saved, sizeof(saved)) &&
-        get(stream, bytes, saved.key_length + saved.holder_length))
-        put_restored(saved, bytes, same_boot);
+    if (!get(stream, &saved, sizeof(saved)) ||
+        !get(stream, bytes, saved.key_length + saved.holder_length))
+        return;
+    LeaseDatabase* database = find_or_make_database(saved.database);
+    if (database != nullptr)
+        put_restored(database, saved, bytes, same_boot);
 }
 
 void get_all(Stream* stream) {

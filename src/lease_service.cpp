@@ -107,11 +107,11 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
 
 // What is left of a long lease at the start of a run. After a reboot that is for the system's clock
 // to say, but not before the grace is over: the clock may be wrong, and the holder right.
-int64 time_left(const LeaseDatabase& database, const LongLease& lease, const Boot& boot) {
+int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
     int64 now = monotonic_now();
-    if (is_same_boot(lease.boot, boot))
-        return lease.expires - now;
-    int64 left = Min(lease.shown_expires - GetCurrentTimestamp(), lease.ttl);
+    if (is_same_boot(record.boot, boot))
+        return record.lease.expires - now;
+    int64 left = Min(record.shown_expires - GetCurrentTimestamp(), record.lease.ttl);
     return Max(left, database.serves_from - now);
 }
 
@@ -119,19 +119,11 @@ void put_long_lease(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
     Ref node = use_node(key);
-    Ref lease = node == 0 ? 0 : find_lease(node, record.token);
+    Ref lease = node == 0 ? 0 : find_lease(node, record.lease.token);
     if (node != 0 && lease == 0) {
-        lease = make_lease(record.holder, record.holder_length);
-        if (lease != 0) {
-            auto* made = at<Lease>(lease);
-            made->token = record.token;
-            made->ttl = record.ttl;
-            made->since = record.since;
-            made->role = record.role;
-            made->mode = record.mode;
-            made->expires = record.expires;
+        lease = make_lease(record.lease, record.holder, record.holder_length);
+        if (lease != 0)
             put_lease(node, lease);
-        }
     }
     if (lease != 0)
         at<Lease>(lease)->place = place;
@@ -145,14 +137,14 @@ void put_long_lease(const LongLease& record, StorePlace place) {
 }
 
 void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
-    change_long_leases(store, [&](LongLease* lease, StorePlace place) {
-        int64 left = time_left(database, *lease, boot);
-        lease->expires = monotonic_now() + left;
-        lease->boot = boot;
+    change_long_leases(store, [&](LongLease* record, StorePlace place) {
+        int64 left = time_left(database, *record, boot);
+        record->lease.expires = monotonic_now() + left;
+        record->boot = boot;
         if (left <= 0)
-            lease->token = 0;
+            record->lease.token = 0;
         else
-            put_long_lease(*lease, place);
+            put_long_lease(*record, place);
     });
 }
 

@@ -70,8 +70,8 @@ void need_block(Relation store, BlockNumber block) {
     UnlockRelationForExtension(store, ExclusiveLock);
 }
 
-bool is_free(const LongLease& lease) {
-    return lease.token == 0 || lease.expires <= monotonic_now();
+bool is_free(const LongLease& record) {
+    return record.lease.token == 0 || record.lease.expires <= monotonic_now();
 }
 
 // The record of that token, else a free one; 0: neither is on the page.
@@ -79,7 +79,7 @@ int record_for(const StorePage& page, int64 token) {
     int free = 0;
     for (int i = count_records(page); i >= FirstOffsetNumber; i--) {
         auto there = read_record<LongLease>(page, i);
-        if (there.token == token)
+        if (there.lease.token == token)
             return i;
         if (is_free(there))
             free = i;
@@ -90,15 +90,16 @@ int record_for(const StorePage& page, int64 token) {
 bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, StorePlace* place,
                      XLogRecPtr* record) {
     StorePage page = open_page(store, block);
-    int i = record_for(page, lease.token);
+    int i = record_for(page, lease.lease.token);
     if (i == 0) {
         leave_page(page);
         return false;
     }
     auto there = read_record<LongLease>(page, i);
     LongLease merged = lease;
-    if (there.token == lease.token && there.expires > lease.expires) { // of another renewal
-        merged.expires = there.expires;
+    if (there.lease.token == lease.lease.token &&
+        there.lease.expires > lease.lease.expires) { // of another renewal
+        merged.lease.expires = there.lease.expires;
         merged.shown_expires = there.shown_expires;
     }
     write_record(page, i, merged);
@@ -206,7 +207,7 @@ XLogRecPtr write_long_lease(Relation store, const LongLease& lease, StorePlace* 
 XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token) {
     StorePage page = open_page(store, place.block);
     if (place.offset > count_records(page) ||
-        read_record<LongLease>(page, place.offset).token != token) {
+        read_record<LongLease>(page, place.offset).lease.token != token) {
         leave_page(page);
         return InvalidXLogRecPtr;
     }

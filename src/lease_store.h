@@ -38,14 +38,9 @@ struct LeaseState {
 struct LongLease {
     uint32 magic;
     uint16 key_length;
-    LeaseMode mode;
     uint8 holder_length;
-    int64 token;   // 0: the record is free
-    int64 expires; // on the clock of `boot`
+    LeaseFacts lease; // expires on the clock of `boot`; token 0: the record is free
     TimestampTz shown_expires;
-    int64 ttl;
-    TimestampTz since;
-    Oid role;
     Boot boot;
     char key[kMaxLeaseKeyBytes];
     char holder[kMaxHolderBytes];
@@ -118,7 +113,7 @@ XLogRecPtr change_long_leases(Relation store, Body&& body) {
         StorePage page = open_page(store, block);
         for (int i = FirstOffsetNumber; i <= count_records(page); i++) {
             auto lease = read_record<LongLease>(page, i);
-            if (lease.token == 0)
+            if (lease.lease.token == 0)
                 continue;
             body(&lease, StorePlace{block, static_cast<OffsetNumber>(i)});
             write_record(page, i, lease);

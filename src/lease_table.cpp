@@ -228,13 +228,14 @@ Ref root_of(Ref node) {
     return node;
 }
 
-Ref make_lease(const char* holder, size_t holder_length) {
+Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length) {
     uint8 size_class;
     Ref ref = allocate_piece(sizeof(Lease) + holder_length, &size_class);
     if (ref == 0)
         return 0;
     auto* lease = at<Lease>(ref);
-    memset(lease, 0, sizeof(Lease));
+    *lease = {};
+    static_cast<LeaseFacts&>(*lease) = facts;
     lease->place = kNoPlace;
     lease->size_class = size_class;
     lease->holder_length = static_cast<uint8>(holder_length);

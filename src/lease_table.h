@@ -40,18 +40,22 @@ struct StorePlace {
 };
 constexpr StorePlace kNoPlace = {InvalidBlockNumber, InvalidOffsetNumber};
 
-struct Lease {
+// What is known of a lease wherever it is kept.
+struct LeaseFacts {
     int64 token;
     int64 expires;
     int64 ttl;
     TimestampTz since;
+    Oid role; // that acquired it
+    LeaseMode mode;
+};
+
+struct Lease : LeaseFacts {
     Ref node;
-    Ref next; // of the same key
-    Oid role;
+    Ref next;    // of the same key
     int32 pid;   // of the session it is bound to; 0: none
     uint32 pins; // open transactions that have asserted it
     StorePlace place;
-    LeaseMode mode;
     bool ended; // given back or lost: in the way only while it is pinned
     uint8 size_class;
     uint8 holder_length;
@@ -113,7 +117,7 @@ void release_node(Ref node);
 Ref root_of(Ref node);
 
 // A new lease that belongs to no key yet; 0: there is no room.
-Ref make_lease(const char* holder, size_t holder_length);
+Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length);
 void free_lease(Ref lease);
 
 // Hangs it at the key, or takes it away and frees it, and the key if nobody needs it any more.
