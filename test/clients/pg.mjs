@@ -70,5 +70,40 @@ await check('a row is locked, refused and saved', async () => {
     assert.equal(version, '4');
 });
 
+await check('a lease is taken, refused, renewed, asserted and released; its token travels as text', async () => {
+    const mine = await one('SELECT * FROM interlock.acquire_lease($1, $2, $3, $4)', `doc/${id}`, '1 minute', '0', 'anna');
+    assert.deepEqual([mine.outcome, typeof mine.token, mine.holder], ['acquired', 'string', 'anna']);
+    assert.ok(mine.expires_at > new Date());
+    const other = await one('SELECT * FROM interlock.acquire_lease($1, holder => $2)', `doc/${id}/body`, 'bert');
+    assert.deepEqual([other.outcome, other.token, other.holder], ['held', null, 'anna']);
+    const { renewed } = await one('SELECT interlock.renew_lease($1, $2, $3) AS renewed', `doc/${id}`, mine.token, '2 minutes');
+    assert.ok(renewed > mine.expires_at);
+    await one('SELECT interlock.assert_lease($1, $2)', `doc/${id}`, mine.token);
+    const release = 'SELECT interlock.release_lease($1, $2) AS released';
+    assert.equal((await one(release, `doc/${id}`, mine.token)).released, true);
+    assert.equal((await one(release, `doc/${id}`, mine.token)).released, false);
+    await assert.rejects(one('SELECT interlock.assert_lease($1, $2)', `doc/${id}`, mine.token), (error) => {
+        assert.equal(error.code, 'IL006');
+        // a token is larger than what a number of JavaScript is sure to hold
+        assert.ok(error.detail.includes(`"token": ${mine.token}`));
+        return true;
+    });
+});
+await check('several leases at once, as an array', async () => {
+    const keys = ['b', 'a', 'b'];
+    const { outcome, tokens } = await one('SELECT * FROM interlock.acquire_leases($1, $2)', keys, '1 minute');
+    assert.deepEqual([outcome, tokens.length, tokens[0] === tokens[2]], ['acquired', 3, true]);
+    const refused = await one('SELECT * FROM interlock.acquire_leases($1)', ['c', 'a']);
+    assert.deepEqual([refused.outcome, refused.tokens, refused.blocked_by], ['held', null, 'a']);
+    for (const i of [0, 1])
+        assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', keys[i], tokens[i])).released, true);
+});
+await check('a permit of a pool', async () => {
+    const take = () => one('SELECT * FROM interlock.acquire_permit($1, $2, $3)', 'pool', 1, '1 minute');
+    const mine = await take();
+    assert.deepEqual([mine.outcome, (await take()).outcome], ['acquired', 'held']);
+    assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', 'pool', mine.token)).released, true);
+});
+
 console.log(`1..${number}`);
 await client.end();

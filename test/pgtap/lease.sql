@@ -1,0 +1,147 @@
+-- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
+-- session can see.
+BEGIN;
+SELECT plan(129);
+SET LOCAL intervalstyle = 'postgres';
+SET LOCAL application_name = 'the application';
+
+-- Signatures
+SELECT is(pg_get_function_arguments(p::regprocedure) || ' -> ' || pg_get_function_result(p::regprocedure), signature, split_part(p, '(', 1))
+FROM (VALUES
+    ('interlock.acquire_lease(text,interval,interval,text,text,text)',
+     'key text, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, mode text DEFAULT ''exclusive''::text, '
+     'bind text DEFAULT ''ttl''::text, OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
+    ('interlock.acquire_permit(text,integer,interval,interval,text)',
+     'key text, capacity integer, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, '
+     'OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
+    ('interlock.acquire_leases(text[],interval,interval,text)',
+     'keys text[], ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, '
+     'OUT outcome text, OUT tokens bigint[], OUT expires_at timestamp with time zone, OUT blocked_by text, OUT holder text -> record'),
+    ('interlock.renew_lease(text,bigint,interval)', 'key text, token bigint, ttl interval DEFAULT NULL::interval -> timestamp with time zone'),
+    ('interlock.release_lease(text,bigint)', 'key text, token bigint -> boolean'),
+    ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
+    ('interlock.break_lease(text,text)', 'key text, reason text -> text')) f(p, signature);
+SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease}'::text[]) name
+    LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
+SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable}'::name[]);
+SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
+SELECT columns_are('interlock', 'lease_audit', '{id,broken_at,broken_by,key,holder,token,would_expire_at,reason}'::name[]);
+SELECT col_type_is('interlock', 'leases', c, t, 'leases.' || c) FROM (VALUES ('key'::name, 'text'), ('mode', 'text'), ('holder', 'text'), ('token', 'bigint'), ('since', 'timestamp with time zone'),
+    ('expires_at', 'timestamp with time zone'), ('ttl', 'interval'), ('pid', 'integer'), ('pins', 'integer'), ('durable', 'boolean')) c(c, t);
+SELECT col_type_is('interlock', 'lease_waiters', c, t, 'lease_waiters.' || c) FROM (VALUES ('key'::name, 'text'), ('mode', 'text'), ('holder', 'text'), ('pid', 'integer'),
+    ('waiting_since', 'timestamp with time zone'), ('place', 'integer')) c(c, t);
+
+-- All of it happens at once, whatever becomes of the query: nothing may be planned away or run in another process
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ 'lease|permit'
+    AND (provolatile <> 'v' OR proparallel <> 'u' OR proisstrict OR prosecdef)$$, 'volatile, not parallel, not strict, with the rights of the caller');
+SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ 'lease|permit' AND proname !~ 'require|trigger'
+    ORDER BY proname;
+SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment') FROM unnest('{interlock.leases,interlock.lease_waiters,interlock.lease_audit,interlock.lease_store}'::text[]) c;
+
+-- Settings
+SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || context, promise, name) FROM (VALUES
+    ('interlock.max_lease_ttl = 86400 s, superuser'), ('interlock.lease_durable_after = 60 s, sighup'), ('interlock.lease_recovery = safe, sighup'),
+    ('interlock.max_leases = 65536, postmaster')) s(promise) LEFT JOIN pg_settings ON name = split_part(promise, ' ', 1);
+
+-- Privileges
+CREATE ROLE lease_plain;
+SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_plain', '{EXECUTE}', f || ' is for everybody')
+FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text'), ('acquire_permit', 'text,integer,interval,interval,text'), ('acquire_leases', 'text[],interval,interval,text'),
+    ('renew_lease', 'text,bigint,interval'), ('release_lease', 'text,bigint'), ('assert_lease', 'text,bigint')) f(f, a);
+SELECT function_privs_are('interlock', 'break_lease', '{text,text}', 'lease_plain', '{}', 'break_lease is for nobody');
+SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters}'::name[]) t;
+SELECT table_privs_are('interlock', t, 'lease_plain', '{}', t || ' is for nobody') FROM unnest('{lease_audit,lease_store}'::name[]) t;
+
+-- acquire_lease
+CREATE TABLE got (key text, token bigint, expires_at timestamptz);
+GRANT ALL ON got TO lease_plain;
+CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM got WHERE key = k';
+SELECT results_eq($$WITH l AS (SELECT * FROM interlock.acquire_lease('a', '1 min')), i AS (INSERT INTO got SELECT 'a', token, expires_at FROM l)
+    SELECT outcome, token > 0, expires_at > clock_timestamp(), holder FROM l$$, $$VALUES ('acquired', true, true, 'the application')$$, 'acquired');
+SELECT results_eq($$SELECT outcome, token, expires_at > clock_timestamp(), holder FROM interlock.acquire_lease('a')$$,
+    $$VALUES ('held', NULL::bigint, true, 'the application')$$, 'held, with its holder and its end');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('a/b', mode => 'shared')$$, ARRAY['held'], 'a path excludes its descendants');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('a-b')$$, ARRAY['acquired'], 'and nothing beside it');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('s', mode => 'shared') UNION ALL SELECT outcome FROM interlock.acquire_lease('s', mode => 'shared')$$,
+    ARRAY['acquired', 'acquired'], 'shared leases exclude each other not');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('s')$$, ARRAY['held'], 'but an exclusive one');
+SELECT results_eq($$SELECT outcome, expires_at FROM interlock.acquire_lease('bound', bind => 'session')$$, $$VALUES ('acquired', 'infinity'::timestamptz)$$, 'bound to the session it never expires');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('a', wait => '10 ms')$$, ARRAY['held'], 'it waits for wait at most');
+SET LOCAL lock_timeout = '10 ms';
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('a', wait => NULL)$$, ARRAY['held'], 'or for lock_timeout');
+SET LOCAL lock_timeout = 0;
+PREPARE acquire AS SELECT outcome, holder FROM interlock.acquire_lease($1, $2, $3, $4, $5, $6);
+SELECT results_eq($$EXECUTE acquire('p', '1 min', '0', 'me', 'shared', 'ttl')$$, $$VALUES ('acquired', 'me')$$, 'parameters without a type');
+SELECT results_eq($$SELECT outcome, expires_at - clock_timestamp() BETWEEN '23 h' AND '1 day' FROM interlock.acquire_lease('long', '1 day')$$, $$VALUES ('acquired', true)$$, 'a day long');
+SELECT results_eq($$SELECT durable FROM interlock.leases WHERE key IN ('a', 'long') ORDER BY key$$, ARRAY[false, true], 'which is durable by itself');
+
+-- renew_lease, assert_lease, release_lease
+SELECT ok(interlock.renew_lease('a', token('a')) > (SELECT expires_at FROM got WHERE key = 'a'), 'renew_lease extends');
+SELECT ok(interlock.renew_lease('a', token('a'), '1 s') > clock_timestamp() + interval '30 s', 'and never shortens');
+SELECT is(interlock.renew_lease('a', token('a') + 1), NULL, 'null with another token');
+SELECT lives_ok($$SELECT interlock.assert_lease('a', token('a'))$$, 'assert_lease');
+SELECT results_eq($$SELECT pins FROM interlock.leases WHERE key = 'a'$$, ARRAY[1], 'pins the lease');
+SELECT throws_ok($$SELECT interlock.assert_lease('a', 1)$$, 'IL006');
+SELECT throws_ok($$SELECT interlock.assert_lease('nobody has it', 1)$$, 'IL006');
+SELECT is(interlock.release_lease('a', token('a') + 1), false, 'release_lease: not with another token');
+SELECT is(interlock.release_lease('a', token('a')), true, 'release_lease');
+SELECT is(interlock.release_lease('a', token('a')), false, 'once more is no error');
+SELECT is(interlock.renew_lease('a', token('a')), NULL, 'what was released is not renewed');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('a')$$, ARRAY['held'], 'nobody gets it before the transaction has ended that asserted it');
+
+-- tokens only grow
+INSERT INTO got SELECT 'k' || n, token FROM generate_series(1, 3) n, LATERAL interlock.acquire_lease('k' || n, '1 min');
+SELECT ok(token('a') < token('k1') AND token('k1') < token('k2') AND token('k2') < token('k3'), 'each token is larger than all before it');
+
+-- acquire_leases
+SELECT results_eq($$SELECT outcome, cardinality(tokens), tokens[1] = tokens[3], blocked_by, holder FROM interlock.acquire_leases('{m2,m1,m2}', holder => 'me')$$,
+    $$VALUES ('acquired', 3, true, NULL::text, NULL::text)$$, 'acquire_leases: a token for each key');
+SELECT results_eq($$SELECT outcome, tokens, blocked_by, holder FROM interlock.acquire_leases('{new,m1,m2}')$$, $$VALUES ('held', NULL::bigint[], 'm1', 'me')$$, 'none of them, and which one was in the way');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('new')$$, ARRAY['acquired'], 'the others are free');
+SELECT throws_ok($$SELECT interlock.acquire_leases('{x/y,x}')$$, '22023');
+
+-- acquire_permit
+SELECT results_eq($$SELECT outcome FROM generate_series(1, 3) n, LATERAL interlock.acquire_permit('pool', 2, holder => n::text)$$, ARRAY['acquired', 'acquired', 'held'], 'acquire_permit: so many and no more');
+
+-- break_lease
+SELECT is(interlock.break_lease('k1', 'to see it'), 'the application', 'break_lease says whom it was taken from');
+SELECT is(interlock.break_lease('k1', 'to see it'), NULL, 'null when nobody had it');
+SELECT results_eq($$SELECT key, holder, token, reason, broken_by FROM interlock.lease_audit$$, $$SELECT 'k1', 'the application', token('k1'), 'to see it', current_user::text COLLATE "default"$$, 'and is audited');
+SELECT is(interlock.renew_lease('k1', token('k1')), NULL, 'a broken lease is lost');
+SELECT throws_ok($$SELECT interlock.break_lease('k1', NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.break_lease('k1', '')$$, '22023');
+
+-- errors
+SELECT throws_ok(format('SELECT interlock.%s', call), code, NULL, call) FROM (VALUES
+    ('acquire_lease(NULL)', '22004'), ('acquire_lease('''')', '22023'), ('acquire_lease(''a//b'')', '22023'), ('acquire_lease(repeat(''x'', 1025))', '22023'), ('acquire_lease(repeat(''x/'', 64) || ''x'')', '22023'),
+    ('acquire_lease(''e'', NULL)', '22004'), ('acquire_lease(''e'', ''0'')', '22023'), ('acquire_lease(''e'', ''2 days'')', '22023'), ('acquire_lease(''e'', wait => ''-1 s'')', '22023'),
+    ('acquire_lease(''e'', holder => repeat(''x'', 256))', '22023'), ('acquire_lease(''e'', mode => ''update'')', '22023'), ('acquire_lease(''e'', bind => ''forever'')', '22023'),
+    ('acquire_permit(''e'', 0)', '22023'), ('acquire_permit(''e'', NULL)', '22004'), ('acquire_leases(NULL)', '22004'), ('acquire_leases(''{e,NULL}'')', '22004'),
+    ('renew_lease(''e'', NULL)', '22004'), ('renew_lease(''e'', 1, ''0'')', '22023'), ('release_lease(''e'', NULL)', '22004'), ('assert_lease(''e'', NULL)', '22004')) e(call, code);
+
+-- what a role without privileges can do, and see
+SET LOCAL ROLE lease_plain;
+SELECT lives_ok($$INSERT INTO got SELECT 'plain', token FROM interlock.acquire_lease('plain', '1 min')$$, 'everybody may take a lease');
+SELECT results_eq($$SELECT key, token = (SELECT token FROM got WHERE got.key = 'plain') FROM interlock.leases WHERE key IN ('plain', 'k2') ORDER BY key$$,
+    $$VALUES ('k2', NULL), ('plain', true)$$, 'and sees the tokens that are its own');
+SELECT throws_ok($$SELECT interlock.break_lease('k2', 'mine now')$$, '42501');
+SELECT throws_ok($$SET interlock.max_lease_ttl = '1 year'$$, '42501');
+SELECT is(interlock.release_lease('k2', token('k2')), true, 'a token is as good as the lease, whoever has it');
+RESET ROLE;
+GRANT pg_read_all_stats TO lease_plain;
+SET LOCAL ROLE lease_plain;
+SELECT is_empty($$SELECT key FROM interlock.leases WHERE token IS NULL$$, 'pg_read_all_stats sees all tokens');
+RESET ROLE;
+
+-- read-only transactions can take them; rollback gives none back
+SET LOCAL transaction_read_only = on;
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('read only', '1 min')$$, ARRAY['acquired'], 'in a read-only transaction');
+SELECT lives_ok($$SELECT interlock.assert_lease('read only', token) FROM interlock.leases WHERE key = 'read only'$$, 'an assertion, too');
+SAVEPOINT s;
+SELECT lives_ok($$SELECT interlock.acquire_lease('rolled back', '1 min')$$, 'a lease in a savepoint');
+ROLLBACK TO s;
+SELECT results_eq($$SELECT key FROM interlock.leases WHERE key = 'rolled back'$$, ARRAY['rolled back'], 'is kept when that is rolled back');
+DO $$ BEGIN PERFORM interlock.release_lease(key, token) FROM interlock.leases; END $$;
+
+SELECT * FROM finish();
+ROLLBACK;
