@@ -183,9 +183,9 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
 
 LeaseAnswer try_all(Many* many) {
     LeaseAnswer answer;
-    answer.outcome = LeaseOutcome::kAcquired;
     bool has_dropped = false;
     for (;;) {
+        answer.outcome = LeaseOutcome::kAcquired;
         Attempt attempt = try_together(many, &answer);
         if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
             return answer;

@@ -203,6 +203,12 @@ SELECT interlock.acquire_leases('{a/b,x,a}');
 SELECT interlock.acquire_leases('{a/b/c,a-b,a}', wait => '1 s');
 SELECT outcome FROM interlock.acquire_leases('{a-b,a,a.b/c,ab,aa/b}');
 SELECT release_all();
+-- one that has expired is not in the way, though its loss has to be durable first
+SELECT outcome FROM interlock.acquire_lease('lost', '1 ms');
+SELECT pg_sleep(0.02);
+SELECT outcome, cardinality(tokens), blocked_by FROM interlock.acquire_leases('{free,lost}', '1 min');
+SELECT key FROM lease;
+SELECT release_all();
 -- a shared lease is in the way too
 SELECT outcome FROM interlock.acquire_lease('m/n', mode => 'shared', holder => 'reader');
 SELECT outcome, blocked_by, holder FROM interlock.acquire_leases('{l,m,n}');
