@@ -115,6 +115,8 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
         had_record = has_record(*lease_at(lease));
         end_lease(database, lease, LeaseEnd::kGivenBack);
     });
+    if (was_held)
+        forget_bound_lease(token);
     if (had_record)
         clear_records(database, key.partition);
     return was_held;

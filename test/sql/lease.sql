@@ -444,6 +444,9 @@ SELECT outcome FROM interlock.acquire_lease('stays', '1 min', holder => 'first s
 SELECT outcome FROM interlock.acquire_lease('broken', bind => 'session', holder => 'first session');
 SELECT interlock.break_lease('broken', 'the session does not know');
 DELETE FROM interlock.lease_audit;
+-- many that were given back leave nothing behind in the session
+SELECT count(*) FROM generate_series(1, 2000) n, LATERAL interlock.acquire_lease('turn' || n, bind => 'session') l, LATERAL interlock.release_lease('turn' || n, l.token);
+SELECT sum(total_bytes) < 100000 AS small FROM pg_backend_memory_contexts WHERE name = 'pg_interlock bound leases';
 -- the end of the session ends its transaction, too
 BEGIN;
 SELECT interlock.assert_lease('bound', :bound), interlock.assert_lease('stays', (SELECT token FROM interlock.leases WHERE key = 'stays'));
