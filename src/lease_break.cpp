@@ -13,7 +13,7 @@ struct Broken {
     char holder[kMaxHolderBytes + 1];
 };
 
-Broken find_live(const LeaseKey& key);
+Broken find_live(const LeaseKey& key, int64 end);
 void audit_break(const LeaseKey& key, const Broken& broken, const char* reason);
 bool end_live(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
@@ -34,7 +34,8 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     LeaseDatabase* database = lease_database();
     StringInfoData holders;
     initStringInfo(&holders);
-    for (Broken broken; (broken = find_live(key)).token != 0;) {
+    auto end = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
+    for (Broken broken; (broken = find_live(key, end)).token != 0;) {
         audit_break(key, broken, reason); // in the transaction, while the rest is at once
         if (!end_live(database, key, broken.token))
             continue;
@@ -53,13 +54,14 @@ Datum break_lease(PG_FUNCTION_ARGS) {
 namespace {
 
 // The leases at the key one after the other: those that are shared, and permits, can be several.
-Broken find_live(const LeaseKey& key) {
+// Whoever waited for them and is granted one meanwhile has a token from `end` on, and keeps it.
+Broken find_live(const LeaseKey& key, int64 end) {
     Broken broken = {};
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     int64 now = monotonic_now();
     Ref node = find_node(key);
     Ref ref = node == 0 ? 0 : at<LeaseNode>(node)->leases;
-    while (ref != 0 && !is_live(*at<Lease>(ref), now))
+    while (ref != 0 && (at<Lease>(ref)->token >= end || !is_live(*at<Lease>(ref), now)))
         ref = at<Lease>(ref)->next;
     if (ref != 0) {
         const Lease& lease = *at<Lease>(ref);
