@@ -5,6 +5,7 @@
 # find their files relative to themselves; private clusters run from there.
 #
 #   need_packages NAME...      install what is missing
+#   unpack_package DIR NAME    unpack it and what it needs into a directory
 #   find_server                sets PG_CONFIG, PG_VERSION, PG_MAJOR
 #   make_workspace             sets WORK, removed at exit with all it runs
 #   build_extension            compiles into WORK/tree
@@ -78,6 +79,16 @@ need_packages() {
         die "could not install ${missing[*]}"
     }
     rm -f "${TMPDIR:-/tmp}/apt.$$.log"
+}
+
+# unpack_package DIR NAME: the package, and what it needs that is not
+# installed, as plain files: nothing is configured and no service started.
+unpack_package() {
+    local file fetch=(apt-get install --yes --no-install-recommends --download-only
+        -o "Dir::Cache::archives=$1" "$2")
+    mkdir -p "$1/partial"
+    "${fetch[@]}" || { apt-get update && "${fetch[@]}"; } || return
+    for file in "$1"/*.deb; do dpkg -x "$file" "$1" || return; done
 }
 
 # packages_for MAJOR: what building and testing against that server takes.

@@ -73,8 +73,7 @@ void clear_records(LeaseDatabase* database, int partition);
 // --- Claims (lease_acquire.cpp) ------------------------------------------------------------------
 
 // Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
-bool needs_work(const Judgement& judgement);
-void do_work(const LeaseClaim& claim, const Judgement& judgement, int64 ttl);
+void do_work(const LeaseClaim& claim, const Judgement& judgement);
 
 // A claim that uses its key and has a lease of its own, with the partition's lock held. False:
 // there is no room.

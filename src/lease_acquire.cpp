@@ -116,7 +116,7 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
             return refused_answer(judgement, waiter->claim);
         LWLockRelease(lock);
         if (needs_work(judgement))
-            do_work(waiter->claim, judgement, request.ttl);
+            do_work(waiter->claim, judgement);
         else
             sleep_until(wake_at, deadline);
         LWLockAcquire(lock, LW_EXCLUSIVE);
@@ -178,13 +178,9 @@ void raise_no_room() {
              errhint("You may need to increase interlock.max_leases.")));
 }
 
-bool needs_work(const Judgement& judgement) {
-    return judgement.verdict == Verdict::kNotDurable || judgement.verdict == Verdict::kStaleRecord;
-}
-
-void do_work(const LeaseClaim& claim, const Judgement& judgement, int64 ttl) {
+void do_work(const LeaseClaim& claim, const Judgement& judgement) {
     if (judgement.verdict == Verdict::kNotDurable)
-        make_durable(claim.database, ttl);
+        make_durable(claim.database, judgement.ttl);
     else
         clear_records(claim.database, claim.partition);
 }

@@ -104,6 +104,8 @@ Judgement judge_in_the_way(Ref ref, int64 now) {
 
 bool is_long(const Lease& lease) { return lease.pid != 0 || lease.ttl > longest_short_lease(); }
 
+int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
+
 bool is_covered(const LeaseClaim& claim, int64 now) {
     const Lease& lease = *lease_at(claim.lease);
     return knows_losses(claim.database, claim.partition) &&
@@ -144,7 +146,7 @@ Judgement judge(const LeaseClaim& claim, int64 now) {
     if (found != 0)
         return judge_in_the_way(found, now);
     if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
-        return {Verdict::kNotDurable, 0, now};
+        return {Verdict::kNotDurable, 0, now, wanted_time(*lease_at(claim.lease))};
     return {Verdict::kGranted, 0, 0};
 }
 

@@ -22,7 +22,13 @@ struct Judgement {
     Verdict verdict;
     Ref in_the_way; // a lease, if it is one
     int64 until;    // when to ask again at the latest
+    int64 ttl = 0;  // kNotDurable: of the lease that needs time
 };
+
+// Whether something is to be done before it can be granted, rather than waited for.
+inline bool needs_work(const Judgement& judgement) {
+    return judgement.verdict == Verdict::kNotDurable || judgement.verdict == Verdict::kStaleRecord;
+}
 
 // Grants the claim if nothing is in its way, and hangs its lease at its key. Expired leases that
 // are in the way are lost and dropped. With the partition's lock held exclusively; the claim uses

@@ -190,7 +190,7 @@ LeaseAnswer try_all(Many* many) {
         if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
             return answer;
         if (attempt == Attempt::kNeedsWork) {
-            do_work(this_waiter()->claim, many->judgement, 0);
+            do_work(this_waiter()->claim, many->judgement);
             continue;
         }
         if (has_dropped)

@@ -49,9 +49,10 @@ bool is_behind(const LeaseClaim& claim, uint32 look) {
 }
 
 // One that sleeps longer than that has to be told.
-void wake_by(LeaseWaiter* waiter, int64 moment, bool is_asking) {
+void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
     bool earlier = moment < waiter->wake_at;
-    waiter->wake_at = moment;
+    if (earlier || waiter->wake_at <= now)
+        waiter->wake_at = moment;
     if (earlier && !is_asking)
         SetLatch(waiter->latch);
 }
@@ -97,6 +98,7 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
         return answer;
     int64 now = monotonic_now();
     int64 earliest = kNeverExpires;
+    Judgement work = {Verdict::kInTheWay, 0, 0};
     uint32 look = next_look(waiter_number(root->first_waiter)->claim.partition);
     int next;
     for (int number = root->first_waiter; number != 0; number = next) {
@@ -107,6 +109,10 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
             judgement = judge(waiter->claim, now);
             if (judgement.verdict != Verdict::kGranted)
                 earliest = Min(earliest, judgement.until);
+            if (needs_work(judgement))
+                work = judgement;
+        } else if (needs_work(work) && waiter->wake_at <= now) {
+            judgement = work; // who should have done it by now is paused
         }
         if (waiter == asking)
             answer = judgement;
@@ -117,7 +123,7 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
             continue;
         }
         pass_over(waiter->claim, look);
-        wake_by(waiter, judgement.until, waiter == asking);
+        wake_by(waiter, judgement.until, now, waiter == asking);
     }
     return answer;
 }

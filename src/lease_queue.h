@@ -31,8 +31,8 @@ void join_queue(LeaseWaiter* waiter);
 void leave_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);
 
-// Grants what can be granted, and wakes whom it is granted to. Those who first need something
-// durable are woken to see to it.
+// Grants what can be granted, and wakes whom it is granted to. Who first needs something durable is
+// woken to see to it; if he is paused, whoever asks behind him is told to.
 Judgement serve_queue(Ref node, const LeaseWaiter* asking);
 
 // Only if there is a queue.
