@@ -558,7 +558,7 @@ CREATE FUNCTION interlock.break_lease(key text, reason text) RETURNS text
 REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.break_lease(text, text) IS
 'Takes the lease on exactly this key from whoever holds it, at once, and returns the holder, several separated by commas; null when nobody
-did. Audited in lease_audit and in the server log. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 55000.';
+did. Audited in lease_audit, and in the server log, which stays when the transaction is rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,

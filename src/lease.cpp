@@ -255,7 +255,7 @@ void register_leases() {
     if (!process_shared_preload_libraries_in_progress)
         return;
     DefineCustomIntVariable("interlock.max_leases", "How many leases there can be at once.",
-                            "Each takes 256 bytes of shared memory, more with a long key.",
+                            "Each takes about 260 bytes of shared memory, more with a long key.",
                             &max_leases, 65536, 64, 16 * 1024 * 1024, PGC_POSTMASTER, 0, nullptr,
                             nullptr, nullptr);
     add_shared_area({request_memory, attach_memory});

@@ -118,6 +118,7 @@ bool grant(const LeaseClaim& claim, int64 now) {
     if (lease->token == 0)
         return false;
     lease->since = GetCurrentTimestamp();
+    lease->span = lease->ttl;
     lease->expires = lease->pid != 0 ? kNeverExpires : now + lease->ttl;
     put_lease(claim.node, claim.lease);
     return true;

@@ -7,77 +7,138 @@ char* lease_memory = nullptr;
 
 namespace {
 
-// Keys and holders are short as a rule. A piece that is freed stays in its class.
-constexpr int kClasses = 4;
-constexpr Ref kUnits[kClasses] = {1, 2, 4, 10};
+// Keys and holders are short as a rule.
+constexpr int kSizes = 4;
+constexpr Ref kUnits[kSizes] = {1, 2, 4, 10};
 
 // A lease takes two units: one for its key, one for itself.
-constexpr size_t kUnitsPerLease = 2;
+constexpr Ref kUnitsPerLease = 2;
 
-// At the start of the region.
+// The first unit of a slab describes it; the first unit of the region is never given out, so that
+// no piece is 0.
+constexpr Ref kSlabUnits = 64;
+
+struct Slab {
+    Ref next; // among the free ones, or those of its size with a free piece
+    Ref previous;
+    Ref free;  // pieces that were given back, each starts with the next
+    Ref fresh; // from here on none was ever given out
+    uint16 used;
+    uint16 size;
+};
+static_assert(sizeof(Slab) <= kMemoryUnit);
+
 struct MemoryHeader {
     slock_t lock;
-    Ref end;  // units in the region
-    Ref used; // units that were ever handed out
-    Ref free[kClasses];
+    Ref free_slab;
+    Ref fresh_slab; // from here on none was ever used
+    Ref end;
+    Ref with_room[kSizes]; // slabs that have a free piece
 };
-static_assert(sizeof(MemoryHeader) <= kMemoryUnit);
 
-MemoryHeader* header() { return reinterpret_cast<MemoryHeader*>(lease_memory); }
+MemoryHeader* header = nullptr;
 
-// A free piece starts with the next one.
-Ref take_free(uint8 size_class) {
-    Ref ref = header()->free[size_class];
-    if (ref != 0)
-        header()->free[size_class] = *at<Ref>(ref);
+Slab* slab_at(Ref ref) { return at<Slab>(ref); }
+
+Ref slab_of(Ref piece) { return piece - piece % kSlabUnits; }
+
+bool has_room(Ref ref) {
+    const Slab& slab = *slab_at(ref);
+    return slab.free != 0 || slab.fresh + kUnits[slab.size] <= ref + kSlabUnits;
+}
+
+void link(Ref* list, Ref ref) {
+    slab_at(ref)->next = *list;
+    slab_at(ref)->previous = 0;
+    if (*list != 0)
+        slab_at(*list)->previous = ref;
+    *list = ref;
+}
+
+void unlink(Ref* list, Ref ref) {
+    Slab* slab = slab_at(ref);
+    if (slab->next != 0)
+        slab_at(slab->next)->previous = slab->previous;
+    *(slab->previous != 0 ? &slab_at(slab->previous)->next : list) = slab->next;
+}
+
+// A slab for pieces of that size; 0: there is none.
+Ref new_slab(uint16 size) {
+    Ref ref = header->free_slab;
+    if (ref != 0) {
+        unlink(&header->free_slab, ref);
+    } else {
+        if (header->end - header->fresh_slab < kSlabUnits)
+            return 0;
+        ref = header->fresh_slab;
+        header->fresh_slab += kSlabUnits;
+    }
+    *slab_at(ref) = {0, 0, 0, ref + 1, 0, size};
+    link(&header->with_room[size], ref);
     return ref;
 }
 
-Ref take_new(uint8 size_class) {
-    Ref ref = header()->used;
-    if (header()->end - ref < kUnits[size_class])
-        return 0;
-    header()->used += kUnits[size_class];
-    return ref;
+Ref take_piece(Ref ref) {
+    Slab* slab = slab_at(ref);
+    Ref piece = slab->free;
+    if (piece != 0) {
+        slab->free = *at<Ref>(piece);
+    } else {
+        piece = slab->fresh;
+        slab->fresh += kUnits[slab->size];
+    }
+    slab->used++;
+    if (!has_room(ref))
+        unlink(&header->with_room[slab->size], ref);
+    return piece;
 }
 
 } // namespace
 
+// As many slabs as one-unit pieces for all leases need, and one that keeps 0 free.
 size_t lease_memory_size() {
-    return (static_cast<size_t>(max_leases) * kUnitsPerLease + 1) * kMemoryUnit;
+    size_t pieces = static_cast<size_t>(max_leases) * kUnitsPerLease;
+    size_t slabs = pieces / (kSlabUnits - 1) + 2;
+    return slabs * kSlabUnits * kMemoryUnit;
 }
 
 void attach_lease_memory(void* memory, bool found) {
     lease_memory = static_cast<char*>(memory);
+    header = reinterpret_cast<MemoryHeader*>(lease_memory);
     if (found)
         return;
-    SpinLockInit(&header()->lock);
-    header()->end = static_cast<Ref>(lease_memory_size() / kMemoryUnit);
-    header()->used = 1;
-    for (Ref& free : header()->free)
-        free = 0;
+    *header = {};
+    SpinLockInit(&header->lock);
+    header->fresh_slab = kSlabUnits;
+    header->end = static_cast<Ref>(lease_memory_size() / kMemoryUnit);
 }
 
-Ref allocate_piece(size_t bytes, uint8* size_class) {
-    uint8 wanted = 0;
-    while (kUnits[wanted] * kMemoryUnit < bytes)
-        wanted++;
-    SpinLockAcquire(&header()->lock);
-    *size_class = wanted;
-    Ref ref = take_free(wanted);
-    if (ref == 0)
-        ref = take_new(wanted);
-    while (ref == 0 && *size_class + 1 < kClasses)
-        ref = take_free(++*size_class);
-    SpinLockRelease(&header()->lock);
-    return ref;
+Ref allocate_piece(size_t bytes) {
+    uint16 size = 0;
+    while (kUnits[size] * kMemoryUnit < bytes)
+        size++;
+    SpinLockAcquire(&header->lock);
+    Ref slab = header->with_room[size];
+    if (slab == 0)
+        slab = new_slab(size);
+    Ref piece = slab == 0 ? 0 : take_piece(slab);
+    SpinLockRelease(&header->lock);
+    return piece;
 }
 
-void free_piece(Ref ref, uint8 size_class) {
-    SpinLockAcquire(&header()->lock);
-    *at<Ref>(ref) = header()->free[size_class];
-    header()->free[size_class] = ref;
-    SpinLockRelease(&header()->lock);
+void free_piece(Ref piece) {
+    Ref ref = slab_of(piece);
+    Slab* slab = slab_at(ref);
+    SpinLockAcquire(&header->lock);
+    if (!has_room(ref))
+        link(&header->with_room[slab->size], ref);
+    *at<Ref>(piece) = slab->free;
+    slab->free = piece;
+    if (--slab->used == 0) {
+        unlink(&header->with_room[slab->size], ref);
+        link(&header->free_slab, ref);
+    }
+    SpinLockRelease(&header->lock);
 }
 
 } // namespace interlock

@@ -3,6 +3,9 @@
 //
 // It lies in the server's main segment and not in dynamic shared memory, because the postmaster
 // itself saves the leases when everybody else is gone (lease_save.cpp).
+//
+// Pieces of one size share a slab. A slab without pieces goes back and may get another size, so
+// that many short keys never use up the memory for long ones.
 #pragma once
 
 #include "server.h"
@@ -16,15 +19,13 @@ constexpr size_t kMemoryUnit = 128;
 extern int max_leases;
 
 size_t lease_memory_size();
-
-// Lays the region out in `memory`, which is zero and of that size.
 void attach_lease_memory(void* memory, bool found);
 
-// A piece of at least `bytes`, at most kLargestPiece; 0 when all is in use. The size class is to
-// be given back with it. Its contents are undefined.
+// A piece of at least `bytes`, at most kLargestPiece, with undefined contents; 0 when all memory is
+// in use.
 constexpr size_t kLargestPiece = 10 * kMemoryUnit;
-Ref allocate_piece(size_t bytes, uint8* size_class);
-void free_piece(Ref ref, uint8 size_class);
+Ref allocate_piece(size_t bytes);
+void free_piece(Ref ref);
 
 extern char* lease_memory;
 

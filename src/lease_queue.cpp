@@ -33,12 +33,13 @@ void pass_over(const LeaseClaim& claim, uint32 look) {
         note(&node_at(ref)->passed_below, &node_at(ref)->passed_exclusive[1], look, exclusive);
 }
 
-// Whether one that was passed over in this look excludes the claim. For the same key it always
-// does: what keeps it waiting keeps this one waiting too.
+// Whether one that was passed over in this look excludes the claim. For the same key a shared lease
+// that waits does not, but what keeps it waiting keeps another waiting too; a permit keeps others.
 bool is_behind(const LeaseClaim& claim, uint32 look) {
     const LeaseNode* node = node_at(claim.node);
     bool exclusive = is_exclusive(claim);
-    if (node->passed_over == look)
+    bool is_shared = at<Lease>(claim.lease)->mode == LeaseMode::kShared;
+    if (node->passed_over == look && (!is_shared || node->passed_exclusive[0]))
         return true;
     if (node->passed_below == look && (exclusive || node->passed_exclusive[1]))
         return true;

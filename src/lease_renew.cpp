@@ -12,7 +12,7 @@ Lease* lease_at(Ref ref) { return at<Lease>(ref); }
 
 enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
 
-// One that expired is renewed as long as nobody took it or waits for it.
+// One that expired is renewed as long as nobody took it or waits in its tree.
 Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     if (ref == 0)
         return Renewal::kUnknown;
@@ -27,6 +27,7 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     if (!has_record(*lease) && ttl <= longest_short_lease() && !covers(database, *expires))
         return Renewal::kNotDurable;
     lease->expires = *expires;
+    lease->span = *expires - now;
     lease->ttl = ttl;
     return Renewal::kDone;
 }
@@ -46,6 +47,7 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
     if (judgement.verdict != Verdict::kGranted)
         return Renewal::kLost;
     lease->token = token;
+    lease->span = lease->ttl;
     lease->since = GetCurrentTimestamp();
     lease->expires = *expires;
     put_lease(claim.node, claim.lease);
@@ -134,6 +136,7 @@ void time_lease(const LeaseKey& key, int64 token, int64 expires) {
         if (lease == 0)
             return;
         lease_at(lease)->expires = expires;
+        lease_at(lease)->span = expires - monotonic_now();
         lease_at(lease)->pid = 0;
     });
 }

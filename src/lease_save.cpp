@@ -185,7 +185,7 @@ void restore_database(Stream* stream) {
 // Without room the lease is not lost: its database gets a grace.
 void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, bool same_boot) {
     int64 left = same_boot ? saved.lease.expires - monotonic_now()
-                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.ttl);
+                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.span);
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
     if (left <= 0) {
         lose_token(database, key, saved.lease.token);

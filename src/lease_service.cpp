@@ -111,7 +111,7 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
     int64 now = monotonic_now();
     if (is_same_boot(record.boot, boot))
         return record.lease.expires - now;
-    int64 left = Min(record.shown_expires - GetCurrentTimestamp(), record.lease.ttl);
+    int64 left = Min(record.shown_expires - GetCurrentTimestamp(), record.lease.span);
     return Max(left, database.serves_from - now);
 }
 

@@ -100,6 +100,7 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
     if (there.lease.token == lease.lease.token &&
         there.lease.expires > lease.lease.expires) { // of another renewal
         merged.lease.expires = there.lease.expires;
+        merged.lease.span = Max(there.lease.span, lease.lease.span);
         merged.shown_expires = there.shown_expires;
     }
     write_record(page, i, merged);

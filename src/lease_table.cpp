@@ -104,8 +104,7 @@ void unhang_node(Ref ref) {
 }
 
 Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent) {
-    uint8 size_class;
-    Ref ref = allocate_piece(offsetof(LeaseNode, key) + length, &size_class);
+    Ref ref = allocate_piece(offsetof(LeaseNode, key) + length);
     if (ref == 0)
         return 0;
     LeaseNode* node = node_at(ref);
@@ -114,7 +113,6 @@ Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent) {
     node->database = key.database;
     node->parent = parent;
     node->length = static_cast<uint16>(length);
-    node->size_class = size_class;
     memcpy(node->key, key.bytes, length);
     hang_node(ref);
     chain_node(ref);
@@ -129,7 +127,7 @@ void drop_unused(Ref ref) {
         Ref parent = node->parent;
         unhang_node(ref);
         unchain_node(ref);
-        free_piece(ref, node->size_class);
+        free_piece(ref);
         ref = parent;
     }
 }
@@ -229,21 +227,19 @@ Ref root_of(Ref node) {
 }
 
 Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length) {
-    uint8 size_class;
-    Ref ref = allocate_piece(sizeof(Lease) + holder_length, &size_class);
+    Ref ref = allocate_piece(sizeof(Lease) + holder_length);
     if (ref == 0)
         return 0;
     auto* lease = at<Lease>(ref);
     *lease = {};
     static_cast<LeaseFacts&>(*lease) = facts;
     lease->place = kNoPlace;
-    lease->size_class = size_class;
     lease->holder_length = static_cast<uint8>(holder_length);
     memcpy(lease->holder(), holder, holder_length);
     return ref;
 }
 
-void free_lease(Ref lease) { free_piece(lease, at<Lease>(lease)->size_class); }
+void free_lease(Ref lease) { free_piece(lease); }
 
 void put_lease(Ref node, Ref lease) {
     at<Lease>(lease)->node = node;

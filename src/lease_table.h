@@ -45,6 +45,7 @@ struct LeaseFacts {
     int64 token;
     int64 expires;
     int64 ttl;
+    int64 span; // from when it was granted or last renewed to `expires`
     TimestampTz since;
     Oid role; // that acquired it
     LeaseMode mode;
@@ -57,7 +58,6 @@ struct Lease : LeaseFacts {
     uint32 pins; // open transactions that have asserted it
     StorePlace place;
     bool ended; // given back or lost: in the way only while it is pinned
-    uint8 size_class;
     uint8 holder_length;
 
     char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
@@ -82,7 +82,6 @@ struct LeaseNode {
     uint32 passed_below;      // or one for a descendant
     bool passed_exclusive[2]; // of these two: whether one of them was exclusive
     uint16 length;
-    uint8 size_class;
     char key[FLEXIBLE_ARRAY_MEMBER];
 };
 
