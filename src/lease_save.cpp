@@ -27,6 +27,7 @@ struct SavedDatabase {
 struct SavedLease {
     Oid database;
     LeaseFacts lease;
+    int64 left; // at the stop
     TimestampTz shown_expires;
     StorePlace place;
     uint8 holder_length;
@@ -69,6 +70,7 @@ void save_lease(Stream* stream, const Lease& lease) {
     SavedLease saved = {};
     saved.database = node.database;
     saved.lease = lease;
+    saved.left = lease.expires - monotonic_now();
     saved.shown_expires = shown_time(lease.expires);
     saved.place = lease.place;
     saved.holder_length = lease.holder_length;
@@ -182,10 +184,16 @@ void restore_database(Stream* stream) {
     memcpy(database->floors, saved.floors, sizeof(saved.floors));
 }
 
+// For the system's clock to say, but at least what a short lease had left: the clock may be wrong,
+// and the holder right.
+int64 left_after_reboot(const SavedLease& saved) {
+    int64 left = Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.span);
+    return Max(left, Min(saved.left, longest_short_lease()));
+}
+
 // Without room the lease is not lost: its database gets a grace.
 void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, bool same_boot) {
-    int64 left = same_boot ? saved.lease.expires - monotonic_now()
-                           : Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.span);
+    int64 left = same_boot ? saved.lease.expires - monotonic_now() : left_after_reboot(saved);
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
     if (left <= 0) {
         lose_token(database, key, saved.lease.token);

@@ -185,12 +185,12 @@ $_->quit for @waiters;
 $token{new} = acquire('new', "'9 s'");
 cmp_ok($token{new}, '>', $largest, 'R3: tokens go on');
 is(renew('idle', $token{idle}), 'f', 'R5: nobody reclaims after the grace');
+is(renew('keep', $token{keep}), 't', 'R5: but what was reclaimed goes on');
 ok(is_held('long', $token{long}), 'R9: the long one is held');
 is(renew('long', $token{long}) . release('long', $token{long}), 'tt', 'R9: renewed and released');
 
 # --- A crash, and another during its grace -----------------------------------------------------------
 
-# What was kept has to be taken anew once, as its time has run out in the wait above.
 $token{kept} = acquire('kept', "'9 s'");
 $token{old} = acquire('old', "'9 s'");
 my $file = $node->data_dir . '/pg_stat/pg_interlock.leases';

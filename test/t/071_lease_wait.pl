@@ -262,6 +262,19 @@ for my $how ('wait', 'lock_timeout', 'statement_timeout', 'cancel', 'terminate')
     }
 }
 
+# A client that is gone does not wait on, if the server looks for that
+{
+    $token = acquire('left', "'10 min'");
+    my $lost = waiter('left', "'10 min'", 'client gone', "SET client_connection_check_interval = '100 ms'");
+    my $after = waiter('left', "'10 min'", 'client gone: behind');
+    $lost->{psql}{run}->signal('KILL');
+    ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM interlock.lease_waiters WHERE pid = $lost->{pid}"),
+        'client gone: it is out of the line');
+    release('left', $token);
+    release('left', is_granted($after, 'client gone: the one behind is served'));
+    finish($lost, $after);
+}
+
 # When the first in the line gives up, those it kept waiting need not wait for a release
 for my $how ('cancel', 'terminate')
 {

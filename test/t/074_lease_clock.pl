@@ -1,0 +1,210 @@
+# The system's clock is set back and forth by an hour while leases are held, and the machine is started anew: no
+# lease dies of it, and none is granted twice.
+#
+# A library that is loaded before all others adds numbers of seconds, which the test changes, to the system's time
+# and to the time since the boot, and tells of another boot.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $directory = PostgreSQL::Test::Utils::tempdir();
+my $offset_file = "$directory/offsets";
+my $boot_file = "$directory/boot_id";
+my $library = "$directory/clock.so";
+append_to_file("$directory/clock.c", <<"END_OF_C");
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static const volatile long *offsets; /* of the system's time, and of that since the boot */
+
+__attribute__((constructor)) static void begin(void) {
+    int file = open("$offset_file", O_RDONLY);
+    void *found = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof(long), PROT_READ, MAP_SHARED, file, 0);
+    if (found != MAP_FAILED)
+        offsets = found;
+}
+
+static long seconds(int which) { return offsets ? offsets[which] : 0; }
+
+int gettimeofday(struct timeval *now, void *zone) {
+    static int (*original)(struct timeval *, void *);
+    if (!original)
+        original = dlsym(RTLD_NEXT, "gettimeofday");
+    int result = original(now, zone);
+    now->tv_sec += seconds(0);
+    return result;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*original)(clockid_t, struct timespec *);
+    if (!original)
+        original = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = original(clock, now);
+    if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
+        now->tv_sec += seconds(0);
+    else if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC)
+        now->tv_sec += seconds(1);
+    return result;
+}
+
+time_t time(time_t *result) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (result)
+        *result = now.tv_sec;
+    return now.tv_sec;
+}
+
+static int open_other(const char *name, const char *path, int flags, int mode) {
+    int (*original)(const char *, int, ...) = dlsym(RTLD_NEXT, name);
+    return original(strcmp(path, "/proc/sys/kernel/random/boot_id") == 0 ? "$boot_file" : path, flags, mode);
+}
+
+#define OPEN(name) \\
+    int name(const char *path, int flags, ...) { \\
+        va_list rest; \\
+        va_start(rest, flags); \\
+        int mode = va_arg(rest, int); \\
+        va_end(rest); \\
+        return open_other(#name, path, flags, mode); \\
+    }
+OPEN(open)
+OPEN(open64)
+END_OF_C
+
+# The file is mapped: it is written in place.
+sub write_offset
+{
+    my ($which, $seconds) = @_;
+    open(my $file, '+<:raw', $offset_file) or die;
+    sysseek($file, 8 * $which, 0) or die;
+    syswrite($file, pack('q', $seconds)) == 8 or die;
+    close($file);
+}
+
+sub set_clock { return write_offset(0, $_[0]); }
+
+my $boots = 0;
+
+sub reboot
+{
+    $boots++;
+    unlink($boot_file);
+    append_to_file($boot_file, sprintf("%08d-0000-0000-0000-000000000000\n", $boots));
+    write_offset(1, $boots % 2 * 1_000_000);
+}
+
+append_to_file($offset_file, "\0" x 16);
+reboot();
+if (!grep { -x "$_/cc" } split(/:/, $ENV{PATH}))
+{
+  SKIP: { skip 'no C compiler here', 1; }
+    done_testing();
+    exit;
+}
+
+system('cc', '-shared', '-fPIC', '-o', $library, "$directory/clock.c", '-ldl') == 0 or die;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', q(
+shared_preload_libraries = 'pg_interlock'
+restart_after_crash = on
+interlock.lease_durable_after = '6 s'
+interlock.sweeper = off
+));
+
+sub start
+{
+    local $ENV{LD_PRELOAD} = $library;
+    $node->start;
+}
+
+sub ask { return $node->safe_psql('postgres', $_[0]); }
+
+sub acquire
+{
+    my ($key, $arguments) = @_;
+    return ask("SELECT token FROM interlock.acquire_lease('$key'" . ($arguments ? ", $arguments" : '') . ')');
+}
+
+sub outcome { return ask("SELECT outcome FROM interlock.acquire_lease('$_[0]', '100 ms')"); }
+sub renew { return ask("SELECT interlock.renew_lease('$_[0]', $_[1], '$_[2]') IS NOT NULL"); }
+sub release { return ask("SELECT interlock.release_lease('$_[0]', $_[1])"); }
+sub is_held { return ($node->psql('postgres', "SELECT interlock.assert_lease('$_[0]', $_[1])"))[0] == 0; }
+sub hours { return ask('SELECT round(extract(epoch FROM clock_timestamp()) / 3600 - ' . time . ' / 3600.0)'); }
+
+# Whether what is shown of a lease agrees with the clock of now
+sub is_shown
+{
+    my ($key, $least, $most) = @_;
+    return ask("SELECT expires_at - clock_timestamp() BETWEEN '$least' AND '$most' FROM interlock.leases WHERE key = '$key'");
+}
+
+start();
+ask('CREATE EXTENSION pg_interlock');
+is(hours(), 0, 'the clock is right');
+
+# --- While the server runs ---------------------------------------------------------------------------
+
+for my $hour (1, -1)
+{
+    my $token = acquire('held', "'6 s'");
+    my $long = acquire('long', "'20 min'");
+    acquire("brief $hour", "'1 s'");
+    my $waiter = $node->background_psql('postgres', on_error_stop => 0);
+    $waiter->query_until(qr/asked/, "\\echo asked\nSELECT outcome FROM interlock.acquire_lease('brief $hour', '100 ms', wait => '1 min');\n");
+    set_clock($hour * 3600);
+    is(hours(), $hour, "the clock is set by $hour hours");
+    is(outcome('held') . outcome('long'), 'held' x 2, "$hour h: nothing is granted twice");
+    is(is_shown('held', '0', '9 s') . is_shown('long', '18 min', '21 min'), 'tt', "$hour h: what is shown goes by the new clock");
+    ok(is_held('held', $token) && is_held('long', $long), "$hour h: the holders assert");
+    is(renew('held', $token, '6 s') . renew('long', $long, '20 min'), 'tt', "$hour h: and renew");
+    like($waiter->query_safe('SELECT 1'), qr/^acquired\n1$/, "$hour h: what is over is over after its time: the waiter gets it");
+    is(release('held', $token) . release('long', $long), 'tt', "$hour h: releases");
+    $waiter->quit;
+    set_clock(0);
+}
+
+# --- While it is down --------------------------------------------------------------------------------
+
+my $largest = 0;
+for my $how ('fast', 'immediate')
+{
+    for my $hour (1, -1)
+    {
+        for my $reboots (0, 1)
+        {
+            my $name = "$how stop, $hour h" . ($reboots ? ', reboot' : '');
+            my $token = acquire('held', "'6 s', wait => '1 min'");
+            my $long = acquire('long', "'20 min'");
+            ok($token > $largest, "$name: tokens grow");
+            $node->stop($how);
+            set_clock($hour * 3600);
+            reboot() if $reboots;
+            start();
+            is(hours(), $hour, "$name: the clock is set");
+            is(outcome('held'), $how eq 'fast' ? 'held' : 'recovering', "$name: nothing is granted twice");
+            is(renew('held', $token, '6 s') . renew('long', $long, '20 min'), 'tt', "$name: the holders renew");
+            ok(is_held('held', $token) && is_held('long', $long), "$name: and assert");
+            is(is_shown('held', '0', '7 s') . is_shown('long', '18 min', '21 min'), 'tt', "$name: what is shown goes by the new clock");
+            is(release('held', $token) . release('long', $long), 'tt', "$name: releases");
+            $largest = acquire('next', "'100 ms', wait => '1 min'");
+            cmp_ok($largest, '>', $long, "$name: what is new is granted, in the end");
+            set_clock(0);
+        }
+    }
+}
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|terminated by signal/, 'nothing crashed');
+$node->stop;
+done_testing();
