@@ -538,7 +538,7 @@ CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NUL
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
 'Extends the lease to ttl from now (null: its ttl), never shortens it, and returns when it expires; null when it is lost. After a crash it
-reclaims the lease. Errors: 22004, 22023, 25006, 55000.';
+reclaims the lease (null: for 30 s). Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';

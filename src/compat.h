@@ -52,6 +52,15 @@ inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
 #endif
 }
 
+// Minor releases of 2025 have flags for it.
+inline bool has_synchronous_standbys() {
+#ifdef SYNC_STANDBY_DEFINED
+    return (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0;
+#else
+    return WalSndCtl->sync_standbys_defined;
+#endif
+}
+
 // 17 numbers processes by a variable of its own.
 inline int number_of_process() {
 #if PG_VERSION_NUM >= 170000

@@ -1,5 +1,7 @@
 #include "lease_store.h"
 
+#include "scope.h"
+
 namespace interlock {
 
 namespace {
@@ -107,6 +109,14 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
     *place = {block, static_cast<OffsetNumber>(i)};
     *record = write_page(page);
     return true;
+}
+
+// The wait for synchronous standbys ends with a warning when it is canceled.
+bool is_on_standbys(XLogRecPtr record) {
+    LWLockAcquire(SyncRepLock, LW_SHARED);
+    bool confirmed = !has_synchronous_standbys() || record <= WalSndCtl->lsn[SYNC_REP_WAIT_FLUSH];
+    LWLockRelease(SyncRepLock);
+    return confirmed;
 }
 
 } // namespace
@@ -222,9 +232,20 @@ void flush_store(XLogRecPtr record) {
     if (record == InvalidXLogRecPtr)
         return;
     XLogFlush(record);
-    HOLD_INTERRUPTS();
-    SyncRepWaitForLSN(record, true);
-    RESUME_INTERRUPTS();
+    if (max_wal_senders == 0 || SyncRepStandbyNames == nullptr || SyncRepStandbyNames[0] == '\0')
+        return;
+    with_settings([record] {
+        if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
+            (void)set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+        HOLD_INTERRUPTS();
+        SyncRepWaitForLSN(record, true);
+        RESUME_INTERRUPTS();
+    });
+    if (!is_on_standbys(record))
+        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
+                        errmsg("canceled while waiting for the synchronous standbys"),
+                        errdetail("Nothing may be relied on that a failover would lose.")));
 }
 
 } // namespace interlock

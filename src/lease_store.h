@@ -67,7 +67,9 @@ XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token);
 template <typename Body>
 XLogRecPtr change_long_leases(Relation store, Body&& body);
 
-// Returns when it survives a crash, and is on the synchronous standbys if the session wants that.
+// Returns when it survives a crash, and a failover to the synchronous standbys: others rely on it
+// too, so synchronous_commit of this session makes no difference. Raises 57014 when the wait for
+// them is canceled.
 void flush_store(XLogRecPtr record);
 
 // One page, locked, and the copy of it that is to be changed.

@@ -169,7 +169,8 @@ int64 monotonic_now() {
 }
 
 TimestampTz shown_time(int64 moment) {
-    return moment == kNeverExpires ? DT_NOEND : GetCurrentTimestamp() + (moment - monotonic_now());
+    TimestampTz shown = GetCurrentTimestamp(); // first: a pause before the other makes it too early
+    return moment == kNeverExpires ? DT_NOEND : shown + (moment - monotonic_now());
 }
 
 LeaseKey lease_key(Oid database, const char* bytes, size_t length) {

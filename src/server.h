@@ -77,6 +77,8 @@ extern "C" {
 #include <postmaster/bgworker.h>
 #include <postmaster/interrupt.h>
 #include <replication/syncrep.h>
+#include <replication/walsender.h>
+#include <replication/walsender_private.h>
 #include <storage/bufmgr.h>
 #include <storage/condition_variable.h>
 #include <storage/fd.h>
