@@ -25,7 +25,7 @@ void attach_lease_memory(void* memory, bool found);
 // in use.
 constexpr size_t kLargestPiece = 10 * kMemoryUnit;
 Ref allocate_piece(size_t bytes);
-void free_piece(Ref ref);
+void free_piece(Ref piece);
 
 extern char* lease_memory;
 
