@@ -493,6 +493,24 @@ ALTER TABLE interlock.lease_store ALTER COLUMN content SET STORAGE PLAIN;
 COMMENT ON TABLE interlock.lease_store IS
 'What has to be known of leases after a crash: written in place by the server, outside of transactions. Never change it by hand.';
 
+CREATE FUNCTION interlock.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lease_store_trigger() IS
+'Keeps everybody from changing lease_store: 55000. Rows that logical replication brings are passed over.';
+CREATE TRIGGER zzz_interlock_store BEFORE INSERT OR UPDATE OR DELETE ON interlock.lease_store
+    FOR EACH ROW EXECUTE FUNCTION interlock.lease_store_trigger();
+CREATE TRIGGER zzz_interlock_store_truncate BEFORE TRUNCATE ON interlock.lease_store
+    FOR EACH STATEMENT EXECUTE FUNCTION interlock.lease_store_trigger();
+ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store;
+ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store_truncate;
+COMMENT ON TRIGGER zzz_interlock_store ON interlock.lease_store IS 'See lease_store_trigger.';
+COMMENT ON TRIGGER zzz_interlock_store_truncate ON interlock.lease_store IS 'See lease_store_trigger.';
+
+CREATE FUNCTION interlock.note_lease_store() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.note_lease_store() FROM PUBLIC;
+COMMENT ON FUNCTION interlock.note_lease_store() IS
+'Tells the running server that lease_store is a new table, into which it has to write what it knows. Called when the extension is created.';
+SELECT interlock.note_lease_store();
+
 CREATE TABLE interlock.lease_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     broken_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
@@ -531,7 +549,7 @@ CREATE FUNCTION interlock.acquire_leases(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text) IS
 'Takes leases on all the keys or on none, exclusive; tokens are in the order of keys. held: blocked_by is the key that could not be
-had, holder who has it. Calls that wait take their keys in one order, so that two never deadlock. Errors: as acquire_lease; 22023 when
+had, holder who has it. Calls that wait take their keys in one order, so that two such calls never deadlock. Errors: as acquire_lease; 22023 when
 one key is below another.';
 
 CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz

@@ -70,6 +70,9 @@ void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
 // Clears the records of the partition's leases that are over, which ends them.
 void clear_records(LeaseDatabase* database, int partition);
 
+// Drops what is over, for room.
+void make_room(LeaseDatabase* database);
+
 // --- Claims (lease_acquire.cpp) ------------------------------------------------------------------
 
 // Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.

@@ -67,8 +67,10 @@ Ref make_lease_for(const LeaseRequest& request) {
     facts.role = GetUserId();
     facts.mode = request.mode;
     Ref lease = make_lease(facts, request.holder, request.holder_length);
-    if (lease != 0 && request.bond != LeaseBond::kTtl)
-        lease_at(lease)->pid = MyProcPid;
+    if (lease == 0)
+        return 0;
+    lease_at(lease)->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
+    lease_at(lease)->long_term = is_long_term(request);
     return lease;
 }
 
@@ -89,11 +91,14 @@ bool claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
     return true;
 }
 
-// Whether what is in the way is over, and kept by this transaction's own assertion.
+// Whether what is in the way is bound to this session, or is over and kept by this transaction's
+// own assertion.
 bool waits_for_itself(const Judgement& judgement) {
     if (judgement.in_the_way == 0)
         return false;
     const Lease& lease = *lease_at(judgement.in_the_way);
+    if (lease.pid == MyProcPid && !lease.ended && lease.mode != LeaseMode::kPermit)
+        return true;
     return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
 }
 
@@ -168,7 +173,7 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
         LWLockRelease(lock);
         if (!again)
             raise_no_room();
-        drop_expired_leases();
+        make_room(database);
     }
 }
 

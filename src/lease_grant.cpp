@@ -102,7 +102,7 @@ Judgement judge_in_the_way(Ref ref, int64 now) {
 
 // --- What has to be durable ----------------------------------------------------------------------
 
-bool is_long(const Lease& lease) { return lease.pid != 0 || lease.ttl > longest_short_lease(); }
+bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
 
 int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
 

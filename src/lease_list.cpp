@@ -48,11 +48,16 @@ void list_partition(int partition, Copies* copies, Collect&& collect, Show&& sho
         copies->room *= 2;
         copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
     }
+    MemoryContext rows =
+        AllocSetContextCreate(CurrentMemoryContext, "listed leases", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext saved = MemoryContextSwitchTo(rows);
     for (size_t at = 0; at < copies->used;) {
         const auto& listed = *reinterpret_cast<Listed*>(copies->bytes + at);
         show(listed);
         at += listed.size();
     }
+    MemoryContextSwitchTo(saved);
+    MemoryContextDelete(rows);
 }
 
 } // namespace

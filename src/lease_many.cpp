@@ -46,12 +46,16 @@ namespace {
 
 // --- Arguments -----------------------------------------------------------------------------------
 
+// Level by level, so that a key comes right before its descendants, and keys that exclude each
+// other are next to each other in every call: two calls never wait for each other.
 int compare_keys(const LeaseKey& left, const LeaseKey& right) {
-    int order = memcmp(left.bytes, right.bytes, Min(left.length, right.length));
-    return order != 0 ? order : (left.length > right.length) - (left.length < right.length);
+    auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte) + 1; };
+    for (size_t i = 0; i < Min(left.length, right.length); i++)
+        if (left.bytes[i] != right.bytes[i])
+            return rank(left.bytes[i]) - rank(right.bytes[i]);
+    return (left.length > right.length) - (left.length < right.length);
 }
 
-// Sorted so that a key comes right before its descendants.
 int order_of_paths(const void* left, const void* right, void* keys) {
     const auto& a = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(left)];
     const auto& b = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(right)];
@@ -70,19 +74,10 @@ bool is_ancestor(const LeaseKey& key, const LeaseKey& other) {
                     errhint("The lease of a path covers what is below it.")));
 }
 
-// Keys between a path and its descendants need not be below it ("a", "a-b", "a/b"): all that start
-// with its bytes are looked at.
 void check_overlaps(const Many& many) {
-    for (int i = 0; i < many.count; i++) {
-        const LeaseKey& key = many.requests[i].key;
-        for (int k = i + 1; k < many.count; k++) {
-            const LeaseKey& next = many.requests[k].key;
-            if (next.length < key.length || memcmp(key.bytes, next.bytes, key.length) != 0)
-                break;
-            if (is_ancestor(key, next))
-                raise_overlap(key, next);
-        }
-    }
+    for (int i = 1; i < many.count; i++)
+        if (is_ancestor(many.requests[i - 1].key, many.requests[i].key))
+            raise_overlap(many.requests[i - 1].key, many.requests[i].key);
 }
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database) {
@@ -195,7 +190,7 @@ LeaseAnswer try_all(Many* many) {
         }
         if (has_dropped)
             raise_no_room();
-        drop_expired_leases();
+        make_room(many->database);
         has_dropped = true;
     }
 }

@@ -58,6 +58,12 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
         SetLatch(waiter->latch);
 }
 
+void wake_all(Ref root) {
+    for (int number = node_at(root)->first_waiter; number != 0;
+         number = waiter_number(number)->next)
+        SetLatch(waiter_number(number)->latch);
+}
+
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 } // namespace
@@ -70,6 +76,7 @@ void join_queue(LeaseWaiter* waiter) {
     waiter->pid = MyProcPid;
     waiter->since = GetCurrentTimestamp();
     waiter->wake_at = kNeverExpires;
+    pg_write_barrier();
     waiter->queued = true;
     waiter->token = 0;
     waiter->next = 0;
@@ -150,10 +157,13 @@ void unpin_lease(LeaseDatabase* database, Ref ref) {
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     lease->pins--;
+    bool is_last = lease->pins == 1; // whose transaction may be waiting: for itself, now
     if (lease->ended)
         drop_if_over(database, ref, monotonic_now());
     if (is_awaited)
         serve_queue(root, nullptr);
+    if (is_awaited && is_last)
+        wake_all(root);
 }
 
 size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }

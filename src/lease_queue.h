@@ -61,7 +61,9 @@ template <typename Body>
 void for_each_waiter(int partition, Body&& body) {
     for (int i = 1; i <= waiter_count(); i++) {
         const LeaseWaiter* first = waiter_number(i);
-        if (!first->queued || first->claim.partition != partition || first->previous != 0)
+        bool queued = first->queued;
+        pg_read_barrier(); // its claim is no older
+        if (!queued || first->claim.partition != partition || first->previous != 0)
             continue;
         int place = 1;
         for (int number = i; number != 0; number = waiter_number(number)->next)

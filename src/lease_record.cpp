@@ -26,69 +26,109 @@ bool is_same_place(const StorePlace& left, const StorePlace& right) {
 
 // A lease that is over but for its record.
 struct Stale {
-    int64 token; // 0: there is none
-    StorePlace place;
     size_t key_length;
     char key[kMaxLeaseKeyBytes];
 };
 
-void find_stale(const LeaseDatabase* database, int partition, Stale* stale) {
-    stale->token = 0;
+struct StaleLeases {
+    Stale* leases;
+    RecordOf* records;
+    int count;
+};
+constexpr int kMostAtOnce = 64;
+
+void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale) {
+    stale->count = 0;
     LWLockAcquire(partition_lock(partition), LW_SHARED);
-    for (Ref ref = first_lease(partition); ref != 0 && stale->token == 0; ref = next_lease(ref)) {
+    for (Ref ref = first_lease(partition); ref != 0 && stale->count < kMostAtOnce;
+         ref = next_lease(ref)) {
         const Lease& lease = *lease_at(ref);
         const LeaseNode& node = *at<LeaseNode>(lease.node);
         if (!lease.ended || !has_record(lease) || node.database != database->database)
             continue;
-        stale->token = lease.token;
-        stale->place = lease.place;
-        stale->key_length = node.length;
-        memcpy(stale->key, node.key, node.length);
+        stale->records[stale->count] = {lease.place, lease.token};
+        Stale* copy = &stale->leases[stale->count++];
+        copy->key_length = node.length;
+        memcpy(copy->key, node.key, node.length);
     }
     LWLockRelease(partition_lock(partition));
 }
 
+// Takes over the place that was just written. Whether the lease is still there; `former` is where
+// another record of it is then.
+bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, StorePlace* former,
+                bool* is_current) {
+    bool is_there = false;
+    with_lease(key, record.lease.token, [&](Ref ref) {
+        is_there = ref != 0 && !lease_at(ref)->ended;
+        if (!is_there)
+            return; // released or broken meanwhile
+        Lease* lease = lease_at(ref);
+        if (has_record(*lease) && !is_same_place(lease->place, place))
+            *former = lease->place;
+        lease->place = place;
+        *is_current = lease->expires <= record.lease.expires;
+    });
+    return is_there;
+}
+
 } // namespace
 
+// The record is written until it says what memory says: another renewal may be at work too. Only
+// then may one at another place go.
 void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    LongLease record = {};
+    StorePlace former = kNoPlace;
     StorePlace place = kNoPlace;
-    with_lease(key, token, [&](Ref lease) {
-        if (lease == 0)
+    for (bool is_current = false; !is_current;) {
+        LongLease record = {};
+        with_lease(key, token, [&](Ref lease) {
+            if (lease == 0 || lease_at(lease)->ended)
+                return;
+            record = record_of(*lease_at(lease), key);
+            place = lease_at(lease)->place;
+        });
+        if (record.lease.token == 0)
             return;
-        record = record_of(*lease_at(lease), key);
-        place = lease_at(lease)->place;
-    });
-    if (record.lease.token == 0)
-        return;
-    record.boot = this_boot();
-    record_long_lease(database, record, &place);
-    bool is_ours = false;
-    with_lease(key, token, [&](Ref lease) {
-        if (lease == 0 || lease_at(lease)->ended)
-            return; // released or broken meanwhile
-        if (!has_record(*lease_at(lease)))
-            lease_at(lease)->place = place;
-        is_ours = is_same_place(lease_at(lease)->place, place);
-    });
-    if (!is_ours)
-        forget_long_lease(database, place, token);
+        record.boot = this_boot();
+        record_long_lease(database, record, &place);
+        if (!take_place(key, record, place, &former, &is_current)) {
+            RecordOf written = {place, token};
+            forget_long_leases(database, &written, 1);
+            return;
+        }
+    }
+    RecordOf other = {former, token};
+    if (former.block != InvalidBlockNumber && !is_same_place(former, place))
+        forget_long_leases(database, &other, 1);
 }
 
 void clear_records(LeaseDatabase* database, int partition) {
-    Stale stale;
-    for (find_stale(database, partition, &stale); stale.token != 0;
+    StaleLeases stale = {static_cast<Stale*>(palloc(sizeof(Stale) * kMostAtOnce)),
+                         static_cast<RecordOf*>(palloc(sizeof(RecordOf) * kMostAtOnce)), 0};
+    for (find_stale(database, partition, &stale); stale.count > 0;
          find_stale(database, partition, &stale)) {
         CHECK_FOR_INTERRUPTS();
-        forget_long_lease(database, stale.place, stale.token);
-        LeaseKey key = lease_key(database->database, stale.key, stale.key_length);
-        with_lease(key, stale.token, [&](Ref lease) {
-            if (lease == 0 || !lease_at(lease)->ended)
-                return;
-            lease_at(lease)->place = kNoPlace;
-            end_lease(database, lease, LeaseEnd::kGivenBack);
-        });
+        forget_long_leases(database, stale.records, stale.count);
+        for (int i = 0; i < stale.count; i++) {
+            const Stale& over = stale.leases[i];
+            LeaseKey key = lease_key(database->database, over.key, over.key_length);
+            with_lease(key, stale.records[i].token, [&](Ref lease) {
+                if (lease == 0 || !lease_at(lease)->ended)
+                    return;
+                lease_at(lease)->place = kNoPlace;
+                end_lease(database, lease, LeaseEnd::kGivenBack);
+            });
+        }
     }
+    pfree(stale.leases);
+    pfree(stale.records);
+}
+
+void make_room(LeaseDatabase* database) {
+    forget_dropped_databases();
+    drop_expired_leases();
+    for (int i = 0; i < kLeasePartitions; i++)
+        clear_records(database, i);
 }
 
 } // namespace interlock

@@ -111,10 +111,10 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
     bool was_held = false;
     bool had_record = false;
     with_lease(key, token, [&](Ref lease) {
+        had_record = lease != 0 && has_record(*lease_at(lease));
         if (lease == 0 || lease_at(lease)->ended)
             return;
         was_held = is_live(*lease_at(lease), monotonic_now());
-        had_record = has_record(*lease_at(lease));
         end_lease(database, lease, LeaseEnd::kGivenBack);
     });
     if (was_held)
@@ -138,6 +138,8 @@ void time_lease(const LeaseKey& key, int64 token, int64 expires) {
         lease_at(lease)->expires = expires;
         lease_at(lease)->span = expires - monotonic_now();
         lease_at(lease)->pid = 0;
+        if (has_queue(lease_at(lease)->node)) // it knows of no end yet
+            serve_queue(lease_at(lease)->node, nullptr);
     });
 }
 

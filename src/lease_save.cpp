@@ -57,7 +57,7 @@ void save_database(Stream* stream, LeaseDatabase* database) {
     Saved kind = Saved::kDatabase;
     SavedDatabase saved = {};
     saved.database = database->database;
-    saved.run = database->run;
+    saved.run = database->loaded ? database->run : database->saved_run;
     saved.next_token = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
     memcpy(saved.floors, database->floors, sizeof(saved.floors));
     put(stream, &kind, sizeof(kind));
@@ -102,7 +102,7 @@ void put_all(Stream* stream) {
         for_each_lease(i, [now](Ref ref) { drop_if_over(database_of(*at<Lease>(ref)), ref, now); });
     LeaseDatabase* database;
     for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
-        if (is_saved(*database))
+        if (OidIsValid(database->database) && is_saved(*database))
             save_database(stream, database);
     for (int i = 0; i < kLeasePartitions; i++)
         for_each_lease(i, [stream](Ref ref) {
@@ -179,7 +179,7 @@ void restore_database(Stream* stream) {
     if (database == nullptr)
         return;
     database->saved = true;
-    database->run = saved.run;
+    database->saved_run = saved.run;
     pg_atomic_write_u64(&database->next_token, static_cast<uint64>(saved.next_token));
     memcpy(database->floors, saved.floors, sizeof(saved.floors));
 }
@@ -217,7 +217,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
 void restore_lease(Stream* stream, bool same_boot) {
     SavedLease saved;
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
-    if (!get(stream, &saved, sizeof(saved)) ||
+    if (!get(stream, &saved, sizeof(saved)) || saved.key_length > kMaxLeaseKeyBytes ||
         !get(stream, bytes, saved.key_length + saved.holder_length))
         return;
     LeaseDatabase* database = find_or_make_database(saved.database);

@@ -2,6 +2,10 @@
 
 #include "scope.h"
 
+extern "C" {
+PG_FUNCTION_INFO_V1(note_lease_store);
+}
+
 namespace interlock {
 
 int max_lease_ttl = 86400;
@@ -47,6 +51,27 @@ void raise(pg_atomic_uint64* value, int64 to) {
 
 int64 read(pg_atomic_uint64* value) { return static_cast<int64>(pg_atomic_read_u64(value)); }
 
+// Whether what is in memory is in the store as it is now.
+bool is_store_known(LeaseDatabase* database) {
+    return read(&database->store_known) == read(&database->store_changes);
+}
+
+// A store that is new has no records: the horizon stands for those of long leases.
+int64 last_expiry(const LeaseDatabase& database) {
+    int64 last = 0;
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_SHARED);
+        for_each_lease(i, [&](Ref ref) {
+            const Lease& lease = *at<Lease>(ref);
+            if (at<LeaseNode>(lease.node)->database == database.database &&
+                lease.expires != kNeverExpires)
+                last = Max(last, lease.expires);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+    return last;
+}
+
 int floor_of(uint64 hash) { return static_cast<int>((hash >> 16) % kFloors); }
 
 // --- The first use of a run ----------------------------------------------------------------------
@@ -83,9 +108,11 @@ int64 first_token(const LeaseState& state) {
     return first;
 }
 
-// With a clean stop, all is as it was. Otherwise what was saved is of another time.
+// With a clean stop, all is as it was. Otherwise what was saved is of another time. The page may
+// have been written for this run already, by somebody who was canceled before he could use it.
 void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
-    bool clean = database->saved && database->run == state.run && state.token_high > 0 &&
+    bool is_saved_one = state.run == database->saved_run || state.run == database->run;
+    bool clean = database->saved && is_saved_one && state.token_high > 0 &&
                  state.timeline == GetWALInsertionTimeLine();
     if (database->saved && !clean)
         drop_leases_of(database->database);
@@ -101,7 +128,7 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
                         static_cast<uint64>(clean ? horizon : database->serves_from));
     for (int i = 0; i < kFloors; i++)
         database->floors[i] = Max(clean ? database->floors[i] : 0, state.floors[i]);
-    while (database->run == state.run || database->run == 0)
+    while (database->run == 0 || database->run == database->saved_run)
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }
 
@@ -148,6 +175,18 @@ void load_long_leases(const LeaseDatabase& database, Relation store, const Boot&
     });
 }
 
+void initialize_database(LeaseDatabase* database, Oid oid) {
+    memset(database, 0, sizeof(LeaseDatabase));
+    SpinLockInit(&database->lock);
+    pg_atomic_init_u32(&database->serves, 0);
+    pg_atomic_init_u32(&database->free_block, 1);
+    for (pg_atomic_uint64* counter :
+         {&database->next_token, &database->token_end, &database->horizon, &database->lost_durable,
+          &database->store_changes, &database->store_known})
+        pg_atomic_init_u64(counter, 0);
+    database->database = oid;
+}
+
 // One backend loads, the others wait for it at the store.
 void load(LeaseDatabase* database) {
     Relation store = open_store();
@@ -166,12 +205,31 @@ void load(LeaseDatabase* database) {
     close_store(store);
 }
 
+// The store that is used from now on may be another: that of a new extension, or, when its creation
+// is rolled back, the one of before.
+void note_store_change() {
+    LeaseDatabase* database = find_or_make_database(MyDatabaseId);
+    if (database != nullptr)
+        pg_atomic_fetch_add_u64(&database->store_changes, 1);
+}
+
+bool created_store = false; // in this transaction
+
+void note_end_of_creation(XactEvent event, void*) {
+    if (!created_store || (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT))
+        return;
+    created_store = false;
+    note_store_change();
+}
+
 } // namespace
 
 LeaseDatabase* lease_database() {
     static LeaseDatabase* mine = nullptr;
-    if (mine != nullptr && mine->loaded)
+    if (mine != nullptr && mine->loaded) {
+        pg_read_barrier();
         return mine;
+    }
     if (service == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("there are no leases: pg_interlock is not preloaded"),
@@ -182,24 +240,27 @@ LeaseDatabase* lease_database() {
                         errmsg("leases cannot be used during recovery"),
                         errhint("Use the primary server.")));
     mine = find_or_make_database(MyDatabaseId);
+    if (mine == nullptr) {
+        forget_dropped_databases();
+        mine = find_or_make_database(MyDatabaseId);
+    }
     if (mine == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("leases are used in too many databases"),
-                        errhint("At most %d databases of a server can use leases before it is "
-                                "restarted.",
-                                kMaxLeaseDatabases)));
+        ereport(ERROR,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("leases are used in too many databases"),
+                 errhint("At most %d databases of a server can use leases.", kMaxLeaseDatabases)));
     if (!mine->loaded)
         load(mine);
     return mine;
 }
 
-bool covers(const LeaseDatabase* database, int64 expires) {
-    auto* horizon = const_cast<pg_atomic_uint64*>(&database->horizon);
-    return expires <= read(horizon);
+bool covers(LeaseDatabase* database, int64 expires) {
+    return is_store_known(database) && expires <= read(&database->horizon);
 }
 
 bool knows_losses(LeaseDatabase* database, int partition) {
-    return database->lost_in[partition] <= pg_atomic_read_u64(&database->lost_durable);
+    return is_store_known(database) &&
+           database->lost_in[partition] <= pg_atomic_read_u64(&database->lost_durable);
 }
 
 int64 next_token(LeaseDatabase* database, LeaseMode mode) {
@@ -215,17 +276,21 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     Boot boot = this_boot();
     uint64 lost;
     LeaseState written;
+    int64 store_changes = read(&database->store_changes);
+    int64 longest = is_store_known(database) ? 0 : last_expiry(*database);
     bool begins =
         pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() >= database->serves_from;
     XLogRecPtr record = change_state(store, [&](LeaseState* state) {
         int64 next = read(&database->next_token);
+        bool begins_anew = state->token_high == 0 && database->loaded;
         state->token_high = Max(state->token_high, read(&database->token_end));
         if (state->token_high - next < kTokenBlock / 2)
             state->token_high = Max(state->token_high, next) + kTokenBlock;
         int64 horizon = state->run == database->run ? state->horizon : 0;
-        state->horizon = Max(Max(horizon, read(&database->horizon)), wanted_horizon(ttl));
+        horizon = Max(Max(horizon, read(&database->horizon)), longest);
+        state->horizon = Max(horizon, wanted_horizon(ttl));
         state->span = Max(state->horizon - monotonic_now(), longest_span());
-        if (begins && state->epoch_run != database->run) { // R6
+        if (begins_anew || (begins && state->epoch_run != database->run)) { // R6
             state->epoch = next;
             state->epoch_run = database->run;
         }
@@ -244,6 +309,7 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     raise(&database->token_end, written.token_high);
     raise(&database->horizon, written.horizon);
     raise(&database->lost_durable, static_cast<int64>(lost));
+    raise(&database->store_known, store_changes);
     if (begins)
         pg_atomic_write_u32(&database->serves, 1);
 }
@@ -278,35 +344,49 @@ void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePla
     pg_atomic_write_u32(&database->free_block, place->block);
 }
 
-void forget_long_lease(LeaseDatabase* database, StorePlace place, int64 token) {
-    if (place.block == InvalidBlockNumber)
-        return;
+void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int count) {
+    XLogRecPtr last = InvalidXLogRecPtr;
     Relation store = open_store();
-    flush_store(clear_long_lease(store, place, token));
+    for (int i = 0; i < count; i++)
+        last = Max(last, clear_long_lease(store, records[i].place, records[i].token));
+    flush_store(last);
     close_store(store);
-    pg_atomic_write_u32(&database->free_block, place.block);
+    pg_atomic_write_u32(&database->free_block, records[0].place.block);
 }
 
 LeaseDatabase* find_or_make_database(Oid oid) {
     LeaseDatabase* found = nullptr;
+    LeaseDatabase* free = nullptr;
     SpinLockAcquire(&service->lock);
-    for (int i = 0; i < service->count && found == nullptr; i++)
-        if (service->databases[i].database == oid)
-            found = &service->databases[i];
-    if (found == nullptr && service->count < kMaxLeaseDatabases) {
-        found = &service->databases[service->count++];
-        memset(found, 0, sizeof(LeaseDatabase));
-        found->database = oid;
-        SpinLockInit(&found->lock);
-        pg_atomic_init_u64(&found->lost_durable, 0);
-        pg_atomic_init_u32(&found->serves, 0);
-        pg_atomic_init_u32(&found->free_block, 1);
-        pg_atomic_init_u64(&found->next_token, 0);
-        pg_atomic_init_u64(&found->token_end, 0);
-        pg_atomic_init_u64(&found->horizon, 0);
+    for (int i = 0; i < service->count && found == nullptr; i++) {
+        LeaseDatabase* entry = &service->databases[i];
+        if (entry->database == oid)
+            found = entry;
+        else if (!OidIsValid(entry->database))
+            free = entry;
+    }
+    if (found == nullptr && free == nullptr && service->count < kMaxLeaseDatabases)
+        free = &service->databases[service->count++];
+    if (found == nullptr && free != nullptr) {
+        found = free;
+        initialize_database(found, oid);
     }
     SpinLockRelease(&service->lock);
     return found;
+}
+
+void forget_dropped_databases() {
+    LeaseDatabase* database;
+    for (int i = 0; (database = lease_database_number(i)) != nullptr; i++) {
+        Oid oid = database->database;
+        if (!OidIsValid(oid) || SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(oid)))
+            continue;
+        drop_leases_of(oid);
+        SpinLockAcquire(&service->lock);
+        if (database->database == oid)
+            database->database = InvalidOid;
+        SpinLockRelease(&service->lock);
+    }
 }
 
 LeaseDatabase* lease_database_number(int i) {
@@ -345,3 +425,20 @@ void define_lease_settings() {
 }
 
 } // namespace interlock
+
+extern "C" {
+
+// Called by the script that creates the store.
+Datum note_lease_store(PG_FUNCTION_ARGS) {
+    using namespace interlock;
+    static bool registered = false;
+    if (service != nullptr) {
+        if (!registered)
+            RegisterXactCallback(note_end_of_creation, nullptr);
+        registered = true;
+        created_store = true;
+        note_store_change();
+    }
+    PG_RETURN_VOID();
+}
+}

@@ -17,7 +17,8 @@ inline int64 longest_short_lease() { return lease_durable_after * USECS_PER_SEC;
 struct LeaseDatabase {
     Oid database;
     bool loaded; // what is in the store is known
-    bool saved;  // leases of before a clean stop are in memory
+    bool saved;  // leases of before a clean stop are in memory, of this run:
+    uint64 saved_run;
     uint64 run;
     int64 serves_from;       // R2: no new lease before it
     pg_atomic_uint32 serves; // R6: the epoch is durable
@@ -26,7 +27,9 @@ struct LeaseDatabase {
     pg_atomic_uint64 horizon;   // R1
     int64 reclaim_from;         // R5: tokens from here to below the other can be reclaimed
     int64 reclaim_to;
-    pg_atomic_uint32 free_block; // where to look first for a free record
+    pg_atomic_uint32 free_block;    // where to look first for a free record
+    pg_atomic_uint64 store_changes; // the store is another than before, or may be
+    pg_atomic_uint64 store_known;   // so many of them are written into it
 
     slock_t lock; // of the floors
     int64 floors[kFloors];
@@ -39,8 +42,8 @@ struct LeaseDatabase {
 // This database's, ready to be used. Raises 55000 without preload, 25006 on a standby.
 LeaseDatabase* lease_database();
 
-// What a grant or a renewal until `expires` still needs: nothing, or make_durable first.
-bool covers(const LeaseDatabase* database, int64 expires);
+// R1: whether a grant or a renewal until `expires` can be answered; else make_durable first.
+bool covers(LeaseDatabase* database, int64 expires);
 
 // R4: whether all that was lost in the partition, whose lock is held, is durable.
 bool knows_losses(LeaseDatabase* database, int partition);
@@ -62,13 +65,20 @@ void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 // R5: whether a token that is not in memory can be one of before the crash that is not lost.
 bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// The records of long leases. Each is durable when the function returns.
+// The records of long leases, durable when the function returns.
 void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place);
-void forget_long_lease(LeaseDatabase* database, StorePlace place, int64 token);
+struct RecordOf {
+    StorePlace place;
+    int64 token;
+};
+void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int count);
 
 // The entry of any database, for what was saved at a stop; null: there is no room.
 LeaseDatabase* find_or_make_database(Oid oid);
 LeaseDatabase* lease_database_number(int i); // null: there are no more
+
+// Drops what is left of databases that are no more.
+void forget_dropped_databases();
 
 // Notes when no other server grants leases any more: at the start, or at the promotion.
 void begin_lease_service();

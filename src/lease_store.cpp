@@ -2,6 +2,10 @@
 
 #include "scope.h"
 
+extern "C" {
+PG_FUNCTION_INFO_V1(lease_store_trigger);
+}
+
 namespace interlock {
 
 namespace {
@@ -19,6 +23,8 @@ HeapTuple empty_row(Relation store, uint32 magic, ItemPointerData self) {
     Datum value = PointerGetDatum(content);
     bool null = false;
     HeapTuple tuple = heap_form_tuple(RelationGetDescr(store), &value, &null);
+    tuple->t_data->t_infomask &= ~HEAP_XACT_MASK; // it was formed as a datum
+    tuple->t_data->t_infomask2 &= ~HEAP2_XACT_MASK;
     HeapTupleHeaderSetXmin(tuple->t_data, FrozenTransactionId);
     HeapTupleHeaderSetXminFrozen(tuple->t_data);
     HeapTupleHeaderSetCmin(tuple->t_data, FirstCommandId);
@@ -219,8 +225,9 @@ XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token) {
     StorePage page = open_page(store, place.block);
     if (place.offset > count_records(page) ||
         read_record<LongLease>(page, place.offset).lease.token != token) {
+        XLogRecPtr last = PageGetLSN(BufferGetPage(page.buffer)); // who cleared it may not be done
         leave_page(page);
-        return InvalidXLogRecPtr;
+        return last;
     }
     LongLease nothing = {};
     nothing.magic = kLongLeaseMagic;
@@ -249,3 +256,19 @@ void flush_store(XLogRecPtr record) {
 }
 
 } // namespace interlock
+
+extern "C" {
+
+// Rows of another server are passed over, which logical replication would bring.
+Datum lease_store_trigger(PG_FUNCTION_ARGS) {
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("lease_store_trigger must be called as a trigger")));
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
+        SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA)
+        return PointerGetDatum(nullptr);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("table interlock.lease_store is written by the server alone")));
+}
+}

@@ -57,7 +57,8 @@ struct Lease : LeaseFacts {
     int32 pid;   // of the session it is bound to; 0: none
     uint32 pins; // open transactions that have asserted it
     StorePlace place;
-    bool ended; // given back or lost: in the way only while it is pinned
+    bool long_term; // R9: its record stands for it, and not the horizon
+    bool ended;     // given back or lost: in the way only while it is pinned
     uint8 holder_length;
 
     char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
