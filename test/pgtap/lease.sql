@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(129);
+SELECT plan(130);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
