@@ -219,8 +219,6 @@ const char* lease_outcome_name(LeaseOutcome outcome) {
 
 namespace {
 
-constexpr const char* kTranche = "pg_interlock leases";
-
 struct Area {
     const char* name;
     size_t (*size)();
@@ -237,7 +235,7 @@ constexpr Area kAreas[] = {
 void request_memory() {
     for (const Area& area : kAreas)
         RequestAddinShmemSpace(MAXALIGN(area.size()) + kMemoryUnit);
-    RequestNamedLWLockTranche(kTranche, kLeasePartitions);
+    RequestNamedLWLockTranche(kLeaseTranche, kLeasePartitions);
 }
 
 void attach_memory() {

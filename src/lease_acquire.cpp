@@ -6,8 +6,6 @@ namespace interlock {
 
 namespace {
 
-Lease* lease_at(Ref ref) { return at<Lease>(ref); }
-
 bool is_long_term(const LeaseRequest& request) {
     return request.bond == LeaseBond::kTtl && request.ttl > longest_short_lease();
 }

@@ -60,11 +60,11 @@ Broken find_live(const LeaseKey& key, int64 end) {
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     int64 now = monotonic_now();
     Ref node = find_node(key);
-    Ref ref = node == 0 ? 0 : at<LeaseNode>(node)->leases;
-    while (ref != 0 && (at<Lease>(ref)->token >= end || !is_live(*at<Lease>(ref), now)))
-        ref = at<Lease>(ref)->next;
+    Ref ref = node == 0 ? 0 : node_at(node)->leases;
+    while (ref != 0 && (lease_at(ref)->token >= end || !is_live(*lease_at(ref), now)))
+        ref = lease_at(ref)->next;
     if (ref != 0) {
-        const Lease& lease = *at<Lease>(ref);
+        const Lease& lease = *lease_at(ref);
         broken.token = lease.token;
         broken.expires = lease.expires;
         memcpy(broken.holder, lease.holder(), lease.holder_length);
@@ -91,7 +91,7 @@ void audit_break(const LeaseKey& key, const Broken& broken, const char* reason) 
 bool end_live(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
     Ref lease = find_lease(find_node(key), token);
-    bool live = lease != 0 && !at<Lease>(lease)->ended;
+    bool live = lease != 0 && !lease_at(lease)->ended;
     if (live)
         end_lease(database, lease, LeaseEnd::kLost);
     LWLockRelease(partition_lock(key.partition));

@@ -4,9 +4,6 @@ namespace interlock {
 
 namespace {
 
-LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
-Lease* lease_at(Ref ref) { return at<Lease>(ref); }
-
 LeaseKind kind_of_claim(const LeaseClaim& claim) { return kind_of(lease_at(claim.lease)->mode); }
 
 bool excludes(LeaseKind wanted, LeaseKind held) {

@@ -79,9 +79,9 @@ Datum list_leases(PG_FUNCTION_ARGS) {
         auto collect = [i](auto&& add) {
             int64 now = monotonic_now();
             for_each_lease(i, [&](Ref ref) {
-                const Lease& lease = *at<Lease>(ref);
+                const Lease& lease = *lease_at(ref);
                 bool shown = is_live(lease, now) || lease.pins > 0;
-                if (shown && at<LeaseNode>(lease.node)->database == MyDatabaseId)
+                if (shown && node_at(lease.node)->database == MyDatabaseId)
                     add(Listed{}, ref, lease.node);
             });
         };
@@ -124,14 +124,14 @@ Copies new_copies() {
 
 // False: there is no room for it.
 bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
-    listed.lease = *at<Lease>(lease);
-    listed.key_length = at<LeaseNode>(node)->length;
+    listed.lease = *lease_at(lease);
+    listed.key_length = node_at(node)->length;
     if (copies->room - copies->used < listed.size())
         return false;
     char* to = copies->bytes + copies->used;
     memcpy(to, &listed, sizeof(Listed));
-    memcpy(to + sizeof(Listed), at<LeaseNode>(node)->key, listed.key_length);
-    memcpy(to + sizeof(Listed) + listed.key_length, at<Lease>(lease)->holder(),
+    memcpy(to + sizeof(Listed), node_at(node)->key, listed.key_length);
+    memcpy(to + sizeof(Listed) + listed.key_length, lease_at(lease)->holder(),
            listed.lease.holder_length);
     copies->used += listed.size();
     return true;

@@ -27,8 +27,6 @@ struct BoundLease {
 HTAB* bound_leases = nullptr;
 constexpr int64 kSpare = 0;
 
-Lease* lease_at(Ref ref) { return at<Lease>(ref); }
-
 void unpin_all(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && pin_count > 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -100,7 +98,7 @@ bool has_pinned_token(int64 token) {
 bool has_pinned(const char* key, size_t length) {
     for (int i = pin_count - 1; i >= 0; i--) {
         const Lease& lease = *lease_at(pins[i].lease);
-        const LeaseNode& node = *at<LeaseNode>(lease.node);
+        const LeaseNode& node = *node_at(lease.node);
         if (lease.mode == LeaseMode::kExclusive && !lease.ended && node.length <= length &&
             memcmp(node.key, key, node.length) == 0 &&
             (node.length == length || key[node.length] == '/'))

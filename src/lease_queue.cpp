@@ -9,12 +9,10 @@ constexpr int64 kLater = 10000;
 
 LeaseWaiter* waiters = nullptr;
 
-LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
-
 int number_of(const LeaseWaiter* waiter) { return static_cast<int>(waiter - waiters) + 1; }
 
 bool is_exclusive(const LeaseClaim& claim) {
-    return kind_of(at<Lease>(claim.lease)->mode) == kExclusiveKind;
+    return kind_of(lease_at(claim.lease)->mode) == kExclusiveKind;
 }
 
 // --- Who is in front -----------------------------------------------------------------------------
@@ -38,7 +36,7 @@ void pass_over(const LeaseClaim& claim, uint32 look) {
 bool is_behind(const LeaseClaim& claim, uint32 look) {
     const LeaseNode* node = node_at(claim.node);
     bool exclusive = is_exclusive(claim);
-    bool is_shared = at<Lease>(claim.lease)->mode == LeaseMode::kShared;
+    bool is_shared = lease_at(claim.lease)->mode == LeaseMode::kShared;
     if (node->passed_over == look && (!is_shared || node->passed_exclusive[0]))
         return true;
     if (node->passed_below == look && (exclusive || node->passed_exclusive[1]))
@@ -126,7 +124,7 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
             answer = judgement;
         if (judgement.verdict == Verdict::kGranted) {
             leave_queue(waiter);
-            waiter->token = at<Lease>(waiter->claim.lease)->token;
+            waiter->token = lease_at(waiter->claim.lease)->token;
             SetLatch(waiter->latch);
             continue;
         }
@@ -141,7 +139,7 @@ const LeaseWaiter* first_in_queue(Ref node) {
 }
 
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
-    auto* lease = at<Lease>(ref);
+    auto* lease = lease_at(ref);
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     if (how == LeaseEnd::kLost)
@@ -153,7 +151,7 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
 }
 
 void unpin_lease(LeaseDatabase* database, Ref ref) {
-    auto* lease = at<Lease>(ref);
+    auto* lease = lease_at(ref);
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     lease->pins--;

@@ -7,8 +7,6 @@ namespace interlock {
 
 namespace {
 
-Lease* lease_at(Ref ref) { return at<Lease>(ref); }
-
 LongLease record_of(const Lease& lease, const LeaseKey& key) {
     LongLease record = {};
     record.key_length = static_cast<uint16>(key.length);
@@ -43,7 +41,7 @@ void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale
     for (Ref ref = first_lease(partition); ref != 0 && stale->count < kMostAtOnce;
          ref = next_lease(ref)) {
         const Lease& lease = *lease_at(ref);
-        const LeaseNode& node = *at<LeaseNode>(lease.node);
+        const LeaseNode& node = *node_at(lease.node);
         if (!lease.ended || !has_record(lease) || node.database != database->database)
             continue;
         stale->records[stale->count] = {lease.place, lease.token};

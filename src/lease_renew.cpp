@@ -8,8 +8,6 @@ namespace {
 
 constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
 
-Lease* lease_at(Ref ref) { return at<Lease>(ref); }
-
 enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
 
 // One that expired is renewed as long as nobody took it or waits in its tree.

@@ -65,7 +65,7 @@ void save_database(Stream* stream, LeaseDatabase* database) {
 }
 
 void save_lease(Stream* stream, const Lease& lease) {
-    const LeaseNode& node = *at<LeaseNode>(lease.node);
+    const LeaseNode& node = *node_at(lease.node);
     Saved kind = Saved::kLease;
     SavedLease saved = {};
     saved.database = node.database;
@@ -82,7 +82,7 @@ void save_lease(Stream* stream, const Lease& lease) {
 }
 
 LeaseDatabase* database_of(const Lease& lease) {
-    return find_or_make_database(at<LeaseNode>(lease.node)->database);
+    return find_or_make_database(node_at(lease.node)->database);
 }
 
 // In the grace, and until the new epoch has begun, what is in memory is not all there is: then the
@@ -99,14 +99,14 @@ void put_all(Stream* stream) {
     put(stream, &header, sizeof(header));
     int64 now = monotonic_now();
     for (int i = 0; i < kLeasePartitions; i++)
-        for_each_lease(i, [now](Ref ref) { drop_if_over(database_of(*at<Lease>(ref)), ref, now); });
+        for_each_lease(i, [now](Ref ref) { drop_if_over(database_of(*lease_at(ref)), ref, now); });
     LeaseDatabase* database;
     for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
         if (OidIsValid(database->database) && is_saved(*database))
             save_database(stream, database);
     for (int i = 0; i < kLeasePartitions; i++)
         for_each_lease(i, [stream](Ref ref) {
-            const Lease& lease = *at<Lease>(ref);
+            const Lease& lease = *lease_at(ref);
             if (!lease.ended && is_saved(*database_of(lease)))
                 save_lease(stream, lease);
         });
@@ -205,7 +205,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
     if (node != 0)
         lease = make_lease(saved.lease, bytes + saved.key_length, saved.holder_length);
     if (lease != 0) {
-        at<Lease>(lease)->place = saved.place;
+        lease_at(lease)->place = saved.place;
         put_lease(node, lease);
     } else {
         database->saved = false;

@@ -1,6 +1,6 @@
 #include "lease_service.h"
 
-#include "scope.h"
+#include "lease_load.h"
 
 extern "C" {
 PG_FUNCTION_INFO_V1(note_lease_store);
@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64 kTokenStep = INT64CONST(1) << kTokenModeBits;
 constexpr int64 kTokenBlock = kTokenStep << 20;
-constexpr int kTimelineShift = 40;
 constexpr int kMaxLeaseDatabases = 512;
 
 enum Recovery { kSafe, kImmediate };
@@ -35,8 +34,6 @@ LeaseService* service = nullptr;
 // How much further than needed the horizon is moved.
 int64 reserve() { return longest_short_lease() / 4; }
 
-int64 longest_span() { return longest_short_lease() + reserve(); }
-
 // The horizon that a lease of `ttl` from now on needs; the records of long ones are their own.
 int64 wanted_horizon(int64 ttl) {
     return ttl > 0 && ttl <= longest_short_lease() ? monotonic_now() + ttl + reserve() : 0;
@@ -49,11 +46,9 @@ void raise(pg_atomic_uint64* value, int64 to) {
         ;
 }
 
-int64 read(pg_atomic_uint64* value) { return static_cast<int64>(pg_atomic_read_u64(value)); }
-
 // Whether what is in memory is in the store as it is now.
 bool is_store_known(LeaseDatabase* database) {
-    return read(&database->store_known) == read(&database->store_changes);
+    return read_counter(&database->store_known) == read_counter(&database->store_changes);
 }
 
 // A store that is new has no records: the horizon stands for those of long leases.
@@ -62,8 +57,8 @@ int64 last_expiry(const LeaseDatabase& database) {
     for (int i = 0; i < kLeasePartitions; i++) {
         LWLockAcquire(partition_lock(i), LW_SHARED);
         for_each_lease(i, [&](Ref ref) {
-            const Lease& lease = *at<Lease>(ref);
-            if (at<LeaseNode>(lease.node)->database == database.database &&
+            const Lease& lease = *lease_at(ref);
+            if (node_at(lease.node)->database == database.database &&
                 lease.expires != kNeverExpires)
                 last = Max(last, lease.expires);
         });
@@ -73,107 +68,6 @@ int64 last_expiry(const LeaseDatabase& database) {
 }
 
 int floor_of(uint64 hash) { return static_cast<int>((hash >> 16) % kFloors); }
-
-// --- The first use of a run ----------------------------------------------------------------------
-
-void drop_leases_of(Oid database) {
-    for (int i = 0; i < kLeasePartitions; i++) {
-        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
-        for_each_lease(i, [database](Ref lease) {
-            if (at<LeaseNode>(at<Lease>(lease)->node)->database == database)
-                drop_lease(lease);
-        });
-        LWLockRelease(partition_lock(i));
-    }
-}
-
-// R2, R11: when the last short lease of before has expired for certain.
-int64 end_of_grace(const LeaseState& state, const Boot& boot) {
-    if (lease_recovery == kImmediate || state.token_high == 0)
-        return 0;
-    if (is_same_boot(state.boot, boot) && state.timeline == GetWALInsertionTimeLine())
-        return state.horizon;
-    int64 began = service->began != 0 ? service->began : monotonic_now();
-    return began + Max(state.span, longest_span());
-}
-
-// R11: what another timeline gave out after it was last heard of is below the next step of the
-// timeline's bits, and so is what came before pg_upgrade, which counts timelines anew.
-int64 first_token(const LeaseState& state) {
-    constexpr int64 kTimelineStep = INT64CONST(1) << kTimelineShift;
-    TimeLineID timeline = GetWALInsertionTimeLine();
-    int64 first = Max(state.token_high, timeline * kTimelineStep);
-    if (state.token_high > 0 && state.timeline != timeline)
-        first = Max(first, (state.token_high / kTimelineStep + 1) * kTimelineStep);
-    return first;
-}
-
-// With a clean stop, all is as it was. Otherwise what was saved is of another time. The page may
-// have been written for this run already, by somebody who was canceled before he could use it.
-void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
-    bool is_saved_one = state.run == database->saved_run || state.run == database->run;
-    bool clean = database->saved && is_saved_one && state.token_high > 0 &&
-                 state.timeline == GetWALInsertionTimeLine();
-    if (database->saved && !clean)
-        drop_leases_of(database->database);
-    if (!clean || read(&database->next_token) == 0)
-        pg_atomic_write_u64(&database->next_token, static_cast<uint64>(first_token(state)));
-    pg_atomic_write_u64(&database->token_end, clean ? state.token_high : 0);
-    database->serves_from = clean ? 0 : end_of_grace(state, boot);
-    pg_atomic_write_u32(&database->serves, clean || state.token_high == 0 ? 1 : 0);
-    database->reclaim_from = clean ? 0 : state.epoch;
-    database->reclaim_to = clean ? 0 : state.token_high;
-    int64 horizon = is_same_boot(state.boot, boot) ? state.horizon : monotonic_now() + state.span;
-    pg_atomic_write_u64(&database->horizon,
-                        static_cast<uint64>(clean ? horizon : database->serves_from));
-    for (int i = 0; i < kFloors; i++)
-        database->floors[i] = Max(clean ? database->floors[i] : 0, state.floors[i]);
-    while (database->run == 0 || database->run == database->saved_run)
-        database->run = pg_prng_uint64(&pg_global_prng_state);
-}
-
-// What is left of a long lease at the start of a run. After a reboot that is for the system's clock
-// to say, but not before the grace is over: the clock may be wrong, and the holder right.
-int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
-    int64 now = monotonic_now();
-    if (is_same_boot(record.boot, boot))
-        return record.lease.expires - now;
-    int64 left = Min(record.shown_expires - GetCurrentTimestamp(), record.lease.span);
-    return Max(left, database.serves_from - now);
-}
-
-void put_long_lease(const LongLease& record, StorePlace place) {
-    LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
-    LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref node = use_node(key);
-    Ref lease = node == 0 ? 0 : find_lease(node, record.lease.token);
-    if (node != 0 && lease == 0) {
-        lease = make_lease(record.lease, record.holder, record.holder_length);
-        if (lease != 0)
-            put_lease(node, lease);
-    }
-    if (lease != 0)
-        at<Lease>(lease)->place = place;
-    if (node != 0)
-        release_node(node);
-    LWLockRelease(partition_lock(key.partition));
-    if (lease == 0)
-        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("there is no room for the leases of before the restart"),
-                        errhint("Increase interlock.max_leases and restart the server.")));
-}
-
-void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
-    change_long_leases(store, [&](LongLease* record, StorePlace place) {
-        int64 left = time_left(database, *record, boot);
-        record->lease.expires = monotonic_now() + left;
-        record->boot = boot;
-        if (left <= 0)
-            record->lease.token = 0;
-        else
-            put_long_lease(*record, place);
-    });
-}
 
 void initialize_database(LeaseDatabase* database, Oid oid) {
     memset(database, 0, sizeof(LeaseDatabase));
@@ -185,24 +79,6 @@ void initialize_database(LeaseDatabase* database, Oid oid) {
           &database->store_changes, &database->store_known})
         pg_atomic_init_u64(counter, 0);
     database->database = oid;
-}
-
-// One backend loads, the others wait for it at the store.
-void load(LeaseDatabase* database) {
-    Relation store = open_store();
-    LockRelation(store, ShareUpdateExclusiveLock);
-    if (!database->loaded) {
-        Boot boot = this_boot();
-        LeaseState before = {};
-        change_state(store, [&](LeaseState* state) { before = *state; });
-        take_over_state(database, before, boot);
-        load_long_leases(*database, store, boot);
-        make_durable(database, 0); // R10
-        pg_write_barrier();
-        database->loaded = true;
-    }
-    UnlockRelation(store, ShareUpdateExclusiveLock);
-    close_store(store);
 }
 
 // The store that is used from now on may be another: that of a new extension, or, when its creation
@@ -223,6 +99,23 @@ void note_end_of_creation(XactEvent event, void*) {
 }
 
 } // namespace
+
+int64 longest_span() { return longest_short_lease() + reserve(); }
+
+bool has_grace() { return lease_recovery == kSafe; }
+
+int64 service_began() { return service->began != 0 ? service->began : monotonic_now(); }
+
+void drop_leases_of(Oid database) {
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        for_each_lease(i, [database](Ref lease) {
+            if (node_at(lease_at(lease)->node)->database == database)
+                drop_lease(lease);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+}
 
 LeaseDatabase* lease_database() {
     static LeaseDatabase* mine = nullptr;
@@ -250,12 +143,12 @@ LeaseDatabase* lease_database() {
                  errmsg("leases are used in too many databases"),
                  errhint("At most %d databases of a server can use leases.", kMaxLeaseDatabases)));
     if (!mine->loaded)
-        load(mine);
+        load_leases(mine);
     return mine;
 }
 
 bool covers(LeaseDatabase* database, int64 expires) {
-    return is_store_known(database) && expires <= read(&database->horizon);
+    return is_store_known(database) && expires <= read_counter(&database->horizon);
 }
 
 bool knows_losses(LeaseDatabase* database, int partition) {
@@ -276,18 +169,18 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     Boot boot = this_boot();
     uint64 lost;
     LeaseState written;
-    int64 store_changes = read(&database->store_changes);
+    int64 store_changes = read_counter(&database->store_changes);
     int64 longest = is_store_known(database) ? 0 : last_expiry(*database);
     bool begins =
         pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() >= database->serves_from;
     XLogRecPtr record = change_state(store, [&](LeaseState* state) {
-        int64 next = read(&database->next_token);
+        int64 next = read_counter(&database->next_token);
         bool begins_anew = state->token_high == 0 && database->loaded;
-        state->token_high = Max(state->token_high, read(&database->token_end));
+        state->token_high = Max(state->token_high, read_counter(&database->token_end));
         if (state->token_high - next < kTokenBlock / 2)
             state->token_high = Max(state->token_high, next) + kTokenBlock;
         int64 horizon = state->run == database->run ? state->horizon : 0;
-        horizon = Max(Max(horizon, read(&database->horizon)), longest);
+        horizon = Max(Max(horizon, read_counter(&database->horizon)), longest);
         state->horizon = Max(horizon, wanted_horizon(ttl));
         state->span = Max(state->horizon - monotonic_now(), longest_span());
         if (begins_anew || (begins && state->epoch_run != database->run)) { // R6

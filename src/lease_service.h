@@ -39,6 +39,10 @@ struct LeaseDatabase {
     uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
 };
 
+inline int64 read_counter(pg_atomic_uint64* counter) {
+    return static_cast<int64>(pg_atomic_read_u64(counter));
+}
+
 // This database's, ready to be used. Raises 55000 without preload, 25006 on a standby.
 LeaseDatabase* lease_database();
 
@@ -80,8 +84,17 @@ LeaseDatabase* lease_database_number(int i); // null: there are no more
 // Drops what is left of databases that are no more.
 void forget_dropped_databases();
 
+void drop_leases_of(Oid database);
+
+// How far ahead of the clock a horizon can be.
+int64 longest_span();
+
+// As interlock.lease_recovery says.
+bool has_grace();
+
 // Notes when no other server grants leases any more: at the start, or at the promotion.
 void begin_lease_service();
+int64 service_began();
 
 size_t lease_service_size();
 void attach_lease_service(void* memory, bool found);

@@ -20,8 +20,6 @@ struct LeaseTable {
     Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
 };
 
-constexpr const char* kTranche = "pg_interlock leases";
-
 LeaseTable* table = nullptr;
 LWLockPadded* locks = nullptr;
 
@@ -40,8 +38,6 @@ int partition_of(const LeaseNode& node) {
         root++;
     return static_cast<int>(hash_of(node.database, node.key, root) >> 32) & (kLeasePartitions - 1);
 }
-
-LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
 
 // --- Keys ----------------------------------------------------------------------------------------
 
@@ -189,8 +185,8 @@ LWLock* partition_lock(int partition) { return &locks[partition].lock; }
 Ref first_lease(int partition) { return lease_from(table->partitions[partition].first_root); }
 
 Ref next_lease(Ref lease) {
-    Ref next = at<Lease>(lease)->next;
-    return next != 0 ? next : lease_from(next_node(at<Lease>(lease)->node));
+    Ref next = lease_at(lease)->next;
+    return next != 0 ? next : lease_from(next_node(lease_at(lease)->node));
 }
 
 uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
@@ -231,7 +227,7 @@ Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length
     Ref ref = allocate_piece(sizeof(Lease) + holder_length);
     if (ref == 0)
         return 0;
-    auto* lease = at<Lease>(ref);
+    auto* lease = lease_at(ref);
     *lease = {};
     static_cast<LeaseFacts&>(*lease) = facts;
     lease->place = kNoPlace;
@@ -243,27 +239,27 @@ Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length
 void free_lease(Ref lease) { free_piece(lease); }
 
 void put_lease(Ref node, Ref lease) {
-    at<Lease>(lease)->node = node;
-    at<Lease>(lease)->next = node_at(node)->leases;
+    lease_at(lease)->node = node;
+    lease_at(lease)->next = node_at(node)->leases;
     node_at(node)->leases = lease;
-    count_lease(node, kind_of(at<Lease>(lease)->mode), 1);
+    count_lease(node, kind_of(lease_at(lease)->mode), 1);
 }
 
 void drop_lease(Ref lease) {
-    Ref node = at<Lease>(lease)->node;
+    Ref node = lease_at(lease)->node;
     Ref* link = &node_at(node)->leases;
     while (*link != lease)
-        link = &at<Lease>(*link)->next;
-    *link = at<Lease>(lease)->next;
-    count_lease(node, kind_of(at<Lease>(lease)->mode), -1);
+        link = &lease_at(*link)->next;
+    *link = lease_at(lease)->next;
+    count_lease(node, kind_of(lease_at(lease)->mode), -1);
     free_lease(lease);
     drop_unused(node);
 }
 
 Ref find_lease(Ref node, int64 token) {
     Ref lease = node == 0 ? 0 : node_at(node)->leases;
-    while (lease != 0 && at<Lease>(lease)->token != token)
-        lease = at<Lease>(lease)->next;
+    while (lease != 0 && lease_at(lease)->token != token)
+        lease = lease_at(lease)->next;
     return lease;
 }
 
@@ -273,7 +269,7 @@ size_t lease_table_size() {
 
 void attach_lease_table(void* memory, bool found) {
     table = static_cast<LeaseTable*>(memory);
-    locks = GetNamedLWLockTranche(kTranche);
+    locks = GetNamedLWLockTranche(kLeaseTranche);
     if (found)
         return;
     memset(table, 0, offsetof(LeaseTable, buckets));

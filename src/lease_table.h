@@ -86,6 +86,9 @@ struct LeaseNode {
     char key[FLEXIBLE_ARRAY_MEMBER];
 };
 
+inline Lease* lease_at(Ref ref) { return at<Lease>(ref); }
+inline LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
+
 struct LeaseKey {
     Oid database;
     const char* bytes;
@@ -98,6 +101,7 @@ LeaseKey lease_key(Oid database, const char* bytes, size_t length);
 uint64 hash_of_key(const LeaseKey& key);
 LeaseKey key_of(const LeaseNode& node);
 
+constexpr const char* kLeaseTranche = "pg_interlock leases";
 LWLock* partition_lock(int partition);
 
 // All leases of a partition, one after the other; 0: there are no more.
