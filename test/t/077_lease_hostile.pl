@@ -137,6 +137,20 @@ for my $keys (@keys, '{a/b/c,b,a.}', '{a/b-,b/c,a-}')
 ok($_->{run}->finish, "calls with $_->{keys}: never for long in one another's way") for @runs;
 is(ask('waiting', 'SELECT count(*) FROM interlock.leases'), 0, 'nothing is left of them');
 
+# A call that is canceled gives back what it has, to those who wait for it
+$token = acquire('waiting', 'd', "'19 s'");
+$many = session('waiting', 'many');
+begin($many, "SELECT outcome FROM interlock.acquire_leases('{c,d}', '1 s', null)");
+is_waiting('waiting', 'many');
+$behind = session('waiting', 'behind');
+begin($behind, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('c', '1 s', null)");
+is_waiting('waiting', 'behind');
+ask('waiting', q(SELECT pg_cancel_backend(pid) FROM interlock.lease_waiters WHERE holder = 'many'));
+is(answer($behind), 'acquired', 'who waits behind is granted when the call is canceled');
+is(answer($many), '57014', 'which is told');
+release('waiting', 'd', $token);
+eval { $_->quit } for $many, $behind;
+
 # A transaction cannot wait for its own assertion
 for my $mine ('p', 'p/below')
 {
@@ -190,8 +204,15 @@ is(ask('many', "SELECT count(*) FROM generate_series(1, $long) i, interlock.acqu
     $long, 'many long leases');
 $token = acquire('many', 'short', "'20 s'");
 restart_with('fast');
-my @told = map { ask('many', "SET statement_timeout = '$_ ms'", "SELECT outcome FROM interlock.acquire_lease('first $_', '1 s')") } 1, 2, 3, 5, 10;
-is(scalar(grep { !/^(57014|acquired)$/ } @told), 0, "first uses: @told");
+sub first_uses
+{
+    my @told = map { ask('many', "SET statement_timeout = '$_ ms'", "SELECT outcome FROM interlock.acquire_lease('first $_', '1 s')") } @_;
+    is(scalar(grep { !/^(57014|acquired)$/ } @told), 0, "first uses: @told");
+    return;
+}
+first_uses(1, 2, 3);
+restart_with('fast');
+first_uses(1, 2, 3, 5, 10);
 is(outcome('many', 'next'), 'acquired', 'then it is used: no grace');
 is(outcome('many', 'short'), 'held', 'the short lease is there');
 is(renew('many', 'short', $token, '20 s'), 't', 'its holder renews');
