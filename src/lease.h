@@ -105,6 +105,8 @@ bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
 // Whether the current transaction has pinned the lease with that token.
 bool has_pinned_token(int64 token);
 
+bool has_pins();
+
 // Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
 bool has_pinned(const char* key, size_t length);
 

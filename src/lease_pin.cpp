@@ -95,6 +95,8 @@ bool has_pinned_token(int64 token) {
     return false;
 }
 
+bool has_pins() { return pin_count > 0; }
+
 bool has_pinned(const char* key, size_t length) {
     for (int i = pin_count - 1; i >= 0; i--) {
         const Lease& lease = *lease_at(pins[i].lease);

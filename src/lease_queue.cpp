@@ -1,4 +1,4 @@
-#include "lease_queue.h"
+#include "lease.h"
 
 namespace interlock {
 
@@ -56,10 +56,10 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
         SetLatch(waiter->latch);
 }
 
-void wake_all(Ref root) {
-    for (int number = node_at(root)->first_waiter; number != 0;
-         number = waiter_number(number)->next)
-        SetLatch(waiter_number(number)->latch);
+// It may be one of the waiter's own transaction.
+bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 now) {
+    return waiter.has_pins && judgement.in_the_way != 0 &&
+           !is_live(*at<Lease>(judgement.in_the_way), now);
 }
 
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
@@ -72,6 +72,7 @@ void join_queue(LeaseWaiter* waiter) {
     LeaseNode* root = node_at(root_of(waiter->claim.node));
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
+    waiter->has_pins = has_pins();
     waiter->since = GetCurrentTimestamp();
     waiter->wake_at = kNeverExpires;
     pg_write_barrier();
@@ -130,6 +131,8 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
         }
         pass_over(waiter->claim, look);
         wake_by(waiter, judgement.until, now, waiter == asking);
+        if (asking == nullptr && waits_for_pin(*waiter, judgement, now))
+            SetLatch(waiter->latch); // to find out whether it waits for itself
     }
     return answer;
 }
@@ -155,13 +158,10 @@ void unpin_lease(LeaseDatabase* database, Ref ref) {
     Ref root = root_of(lease->node);
     bool is_awaited = node_at(root)->first_waiter != 0;
     lease->pins--;
-    bool is_last = lease->pins == 1; // whose transaction may be waiting: for itself, now
     if (lease->ended)
         drop_if_over(database, ref, monotonic_now());
     if (is_awaited)
         serve_queue(root, nullptr);
-    if (is_awaited && is_last)
-        wake_all(root);
 }
 
 size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }

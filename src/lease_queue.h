@@ -17,8 +17,9 @@ struct LeaseWaiter {
     TimestampTz since;
     int64 wake_at; // when to look again at the latest
     bool queued;
-    int64 token; // 0: it is not granted yet
-    int next;    // numbers of waiters; 0: none
+    bool has_pins; // of its own transaction
+    int64 token;   // 0: it is not granted yet
+    int next;      // numbers of waiters; 0: none
     int previous;
 };
 

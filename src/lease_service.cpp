@@ -119,6 +119,10 @@ void drop_leases_of(Oid database) {
 
 LeaseDatabase* lease_database() {
     static LeaseDatabase* mine = nullptr;
+    if (created_store) // its rollback would take along what was written for others to rely on
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("leases cannot be used in the transaction that creates their "
+                               "extension")));
     if (mine != nullptr && mine->loaded) {
         pg_read_barrier();
         return mine;
@@ -199,6 +203,8 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     });
     flush_store(record);
     close_store(store);
+    if (created_store) // nobody relies on it before it is committed
+        return;
     raise(&database->token_end, written.token_high);
     raise(&database->horizon, written.horizon);
     raise(&database->lost_durable, static_cast<int64>(lost));
@@ -331,6 +337,9 @@ Datum note_lease_store(PG_FUNCTION_ARGS) {
         registered = true;
         created_store = true;
         note_store_change();
+        LeaseDatabase* database = find_or_make_database(MyDatabaseId);
+        if (database != nullptr && database->loaded)
+            make_durable(database, 0);
     }
     PG_RETURN_VOID();
 }

@@ -169,6 +169,39 @@ for my $mine ('p', 'p/below')
     eval { $_->quit } for $me, $other;
 }
 
+# However it comes that only its own is left: by a release, by a break, by time
+for my $how ('release', 'break', 'expiry')
+{
+    my $me = session('waiting', 'me');
+    $token = acquire('waiting', "own $how", $how eq 'expiry' ? "'2 s'" : "'19 s'");
+    $me->query_safe("BEGIN; SELECT interlock.assert_lease('own $how', $token)");
+    begin($me, "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('own $how', '1 s', '20 s')");
+    is_waiting('waiting', 'me');
+    release('waiting', 'own release', $token) if $how eq 'release';
+    ask('waiting', q(SELECT interlock.break_lease('own break', 'test'))) if $how eq 'break';
+    is(answer($me), 'held', "own $how: held, and no wait");
+    eval { $me->quit };
+}
+
+# Its own and that of another are below the key; which is found first makes no difference
+for my $mine (0, 1)
+{
+    my @both = map { session('waiting', $_) } 'me', 'other';
+    my @below = ("both$mine/" . $mine, "both$mine/" . (1 - $mine));
+    my @tokens = map { acquire('waiting', "both$mine/$_", "'19 s'") } 0, 1;
+    for my $i (0, 1)
+    {
+        my $of = $i == 0 ? $mine : 1 - $mine;
+        $both[$i]->query_safe("BEGIN; SELECT interlock.assert_lease('$below[$i]', $tokens[$of])");
+        release('waiting', $below[$i], $tokens[$of]);
+    }
+    begin($both[0], "SET statement_timeout = '10 s'; SELECT outcome FROM interlock.acquire_lease('both$mine', '1 s', '20 s')");
+    pause(0.5);
+    $both[1]->query_safe('COMMIT');
+    is(answer($both[0]), 'held', "both $mine: held when the other one is gone");
+    eval { $_->quit } for @both;
+}
+
 # --- Releases that do not come to their end ----------------------------------------------------------
 
 for my $how ('release', 'break', 'drop')
@@ -274,22 +307,30 @@ is(renew('reused', 'a', $before{reused}, '1 h'), 't', 'reused: renewed, as nobod
 
 # --- Extensions that come and go ---------------------------------------------------------------------------
 
+# In the transaction that creates their extension there are no leases: a rollback would take along what they rely on.
+# What is held outlives the table: in the new one, before anybody has used it, or in the one of before.
 my %ways = (
-    undone => ['BEGIN; CREATE EXTENSION pg_interlock', 'ROLLBACK', 'CREATE EXTENSION pg_interlock'],
-    dropped => ['CREATE EXTENSION pg_interlock', '', 'DROP EXTENSION pg_interlock; CREATE EXTENSION pg_interlock'],
-    redone => ['CREATE EXTENSION pg_interlock; BEGIN; DROP EXTENSION pg_interlock CASCADE; CREATE EXTENSION pg_interlock', 'ROLLBACK', ''],
+    undone => ['CREATE EXTENSION pg_interlock', 'ROLLBACK; CREATE EXTENSION pg_interlock'],
+    dropped => ['DROP EXTENSION pg_interlock; CREATE EXTENSION pg_interlock', 'COMMIT'],
+    unused => ['DROP EXTENSION pg_interlock; CREATE EXTENSION pg_interlock', 'COMMIT'],
+    redone => ['DROP EXTENSION pg_interlock CASCADE; CREATE EXTENSION pg_interlock', 'ROLLBACK'],
 );
 change('interlock.lease_durable_after', '8s');
-$node->safe_psql('postgres', "CREATE DATABASE $_") for sort keys %ways;
 for my $way (sort keys %ways)
 {
-    my ($first, $end, $again) = @{ $ways{$way} };
+    my ($change, $end) = @{ $ways{$way} };
+    $way eq 'undone' ? $node->safe_psql('postgres', "CREATE DATABASE $way") : create($way);
     my $session = session($way, $way);
-    $session->query_safe($first);
-    my $early = $session->query_safe(q(SELECT max(token) FROM generate_series(1, 50) i, interlock.acquire_lease('early ' || i, '8 s')));
-    $session->query_safe($_) for grep { $_ } $end, $again;
-    $before{$way} = $session->query_safe(q(SELECT token FROM interlock.acquire_lease('k', '8 s')));
-    cmp_ok($before{$way}, '>', $early, "$way: tokens go on");
+    ($before{$way}, $before{"long $way"}) = map { acquire($way, $_->[0], "'$_->[1]'") } ['k', '8 s'], ['long', '1 h'] if $way ne 'undone';
+    $session->query_safe("BEGIN; $change");
+    if ($way ne 'unused')
+    {
+        begin($session, q(SAVEPOINT s; SELECT outcome FROM interlock.acquire_lease('early')));
+        is(answer($session), '55000', "$way: no leases in the transaction that creates the extension");
+        $session->query_safe('ROLLBACK TO s');
+    }
+    $session->query_safe($_) for split /; /, $end;
+    $before{$way} = acquire($way, 'k', "'8 s'") if $way eq 'undone';
     eval { $session->quit };
 }
 $before{subscriber} = acquire('subscriber', 'short', "'8 s'");
@@ -302,15 +343,22 @@ for my $way (sort keys(%ways), 'subscriber')
 {
     my $key = $way eq 'subscriber' ? 'short' : 'k';
     is(outcome($way, 'new') . ' ' . outcome($way, $key), 'recovering recovering', "$way: a grace after a crash");
-    is(renew($way, $key, $before{$way}, '8 s'), 't', "$way: the holder reclaims");
+    # what was acquired before the table was made is older than its epoch
+    is(renew($way, $key, $before{$way}, '8 s'), $way =~ /dropped|unused/ ? 'f' : 't', "$way: whether the holder reclaims");
 }
+for my $way ('dropped', 'redone', 'unused')
+{
+    isnt(outcome($way, 'long'), 'acquired', "$way: nobody else has the long lease");
+}
+is(renew('redone', 'long', $before{'long redone'}, '1 h'), 't', 'redone: but its holder');
 isnt(outcome('lowered', 'k'), 'acquired', 'lowered: nobody else has it after a crash');
 is(renew('lowered', 'k', $before{lowered}, '8 s'), 't', 'lowered: but its holder');
 is(outcome('reused', 'new', "'1 s', '20 s'"), 'acquired', 'reused: the grace is over');
 is(outcome('reused', 'a'), 'held', 'reused: held after a crash');
 is(renew('reused', 'a', $before{reused}, '1 h'), 't', 'reused: by its holder');
 is(outcome('reused', 'b'), 'held', 'reused: as the other one');
-for my $way (sort keys(%ways), 'subscriber')
+# The horizon of the table that was made anew stands for its long leases, too
+for my $way ('redone', 'undone', 'subscriber')
 {
     cmp_ok(acquire($way, 'new', "'1 s', '30 s'"), '>', $before{$way}, "$way: tokens go on after the grace");
 }
