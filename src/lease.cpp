@@ -191,13 +191,12 @@ const char* default_holder() {
 }
 
 const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
-    const char* holder = default_holder();
-    if (!arguments.is_null(n)) {
-        const text* given = DatumGetTextPP(arguments.value(n));
-        holder = text_to_cstring(given);
-        if (holder[0] == '\0' || strlen(holder) > kMaxHolderBytes)
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
+    const char* holder = arguments.string_or_null(n);
+    if (holder == nullptr) {
+        holder = default_holder();
+    } else if (holder[0] == '\0' || strlen(holder) > kMaxHolderBytes) {
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
     }
     *length = strlen(holder);
     return holder;

@@ -50,8 +50,8 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
 // Gives a lease of a call its time.
 void time_lease(const LeaseKey& key, int64 token, int64 expires);
 
-// Ends a lease whose holder was never told of it, without a look at its record.
-void take_back_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+// Ends the lease, but for its record. Whether it was there.
+bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);
 
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token.
 template <typename Body>

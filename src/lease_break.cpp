@@ -15,7 +15,6 @@ struct Broken {
 
 Broken find_live(const LeaseKey& key, int64 end);
 void audit_break(const LeaseKey& key, const Broken& broken, const char* reason);
-bool end_live(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 } // namespace
 
@@ -37,7 +36,7 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     auto end = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
     for (Broken broken; (broken = find_live(key, end)).token != 0;) {
         audit_break(key, broken, reason); // in the transaction, while the rest is at once
-        if (!end_live(database, key, broken.token))
+        if (!end_lease_of(database, key, broken.token, LeaseEnd::kLost))
             continue;
         ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s",
                              pnstrdup(key.bytes, key.length), broken.holder, reason)));
@@ -86,16 +85,6 @@ void audit_break(const LeaseKey& key, const Broken& broken, const char* reason) 
           "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
           "would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
           6, types, values);
-}
-
-bool end_live(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref lease = find_lease(find_node(key), token);
-    bool live = lease != 0 && !lease_at(lease)->ended;
-    if (live)
-        end_lease(database, lease, LeaseEnd::kLost);
-    LWLockRelease(partition_lock(key.partition));
-    return live;
 }
 
 } // namespace

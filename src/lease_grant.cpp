@@ -166,8 +166,8 @@ void drop_expired_leases() {
         LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
         int64 now = monotonic_now();
         for_each_lease(i, [now](Ref lease) {
-            Oid database = node_at(lease_at(lease)->node)->database;
-            drop_if_over(find_or_make_database(database), lease, now);
+            if (!is_live(*lease_at(lease), now))
+                drop_if_over(database_of(*lease_at(lease)), lease, now);
         });
         LWLockRelease(partition_lock(i));
     }

@@ -177,7 +177,7 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         ttl_of(lease),
                         Int32GetDatum(lease.pid),
                         Int32GetDatum(static_cast<int32>(lease.pins)),
-                        BoolGetDatum(lease.place.block != InvalidBlockNumber)};
+                        BoolGetDatum(has_record(lease))};
     bool nulls[10] = {};
     nulls[3] = !may_see_token(listed);
     nulls[6] = lease.pid != 0;

@@ -61,17 +61,7 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
 void put_long_lease(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref node = use_node(key);
-    Ref lease = node == 0 ? 0 : find_lease(node, record.lease.token);
-    if (node != 0 && lease == 0) {
-        lease = make_lease(record.lease, record.holder, record.holder_length);
-        if (lease != 0)
-            put_lease(node, lease);
-    }
-    if (lease != 0)
-        lease_at(lease)->place = place;
-    if (node != 0)
-        release_node(node);
+    Ref lease = put_former_lease(key, record.lease, record.holder, record.holder_length, place);
     LWLockRelease(partition_lock(key.partition));
     if (lease == 0)
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),

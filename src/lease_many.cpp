@@ -123,7 +123,8 @@ void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
     for (int i = 0; i < many->count; i++) {
         if (many->tokens[i] != 0)
-            take_back_lease(many->database, many->requests[i].key, many->tokens[i]);
+            end_lease_of(many->database, many->requests[i].key, many->tokens[i],
+                         LeaseEnd::kGivenBack);
         many->tokens[i] = 0;
     }
 }

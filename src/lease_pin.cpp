@@ -55,15 +55,12 @@ void need_room() {
 }
 
 void end_bound_leases(int, Datum) {
+    LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, bound_leases);
     while (auto* bound = static_cast<BoundLease*>(hash_seq_search(&scan))) {
         LeaseKey key = lease_key(MyDatabaseId, bound->key, bound->length);
-        LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-        Ref lease = find_lease(find_node(key), bound->token);
-        if (lease != 0 && !lease_at(lease)->ended)
-            end_lease(find_or_make_database(MyDatabaseId), lease, LeaseEnd::kLost);
-        LWLockRelease(partition_lock(key.partition));
+        end_lease_of(database, key, bound->token, LeaseEnd::kLost);
     }
 }
 

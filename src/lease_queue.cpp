@@ -59,7 +59,16 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
 // It may be one of the waiter's own transaction.
 bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 now) {
     return waiter.has_pins && judgement.in_the_way != 0 &&
-           !is_live(*at<Lease>(judgement.in_the_way), now);
+           !is_live(*lease_at(judgement.in_the_way), now);
+}
+
+void drop_ended_and_serve(LeaseDatabase* database, Ref ref) {
+    Ref root = root_of(lease_at(ref)->node);
+    bool is_awaited = has_queue(root);
+    if (lease_at(ref)->ended)
+        drop_if_over(database, ref, monotonic_now());
+    if (is_awaited) // and so the root is still there
+        serve_queue(root, nullptr);
 }
 
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
@@ -142,26 +151,16 @@ const LeaseWaiter* first_in_queue(Ref node) {
 }
 
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
-    auto* lease = lease_at(ref);
-    Ref root = root_of(lease->node);
-    bool is_awaited = node_at(root)->first_waiter != 0;
+    Lease* lease = lease_at(ref);
     if (how == LeaseEnd::kLost)
         lose_token(database, key_of(*node_at(lease->node)), lease->token);
     lease->ended = true;
-    drop_if_over(database, ref, monotonic_now());
-    if (is_awaited) // and so the root is still there
-        serve_queue(root, nullptr);
+    drop_ended_and_serve(database, ref);
 }
 
 void unpin_lease(LeaseDatabase* database, Ref ref) {
-    auto* lease = lease_at(ref);
-    Ref root = root_of(lease->node);
-    bool is_awaited = node_at(root)->first_waiter != 0;
-    lease->pins--;
-    if (lease->ended)
-        drop_if_over(database, ref, monotonic_now());
-    if (is_awaited)
-        serve_queue(root, nullptr);
+    lease_at(ref)->pins--;
+    drop_ended_and_serve(database, ref);
 }
 
 size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }

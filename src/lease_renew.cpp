@@ -122,11 +122,14 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
     return was_held;
 }
 
-void take_back_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    with_lease(key, token, [database](Ref lease) {
-        if (lease != 0 && !lease_at(lease)->ended)
-            end_lease(database, lease, LeaseEnd::kGivenBack);
+bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how) {
+    bool is_there = false;
+    with_lease(key, token, [&](Ref lease) {
+        is_there = lease != 0 && !lease_at(lease)->ended;
+        if (is_there)
+            end_lease(database, lease, how);
     });
+    return is_there;
 }
 
 void time_lease(const LeaseKey& key, int64 token, int64 expires) {

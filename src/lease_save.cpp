@@ -81,10 +81,6 @@ void save_lease(Stream* stream, const Lease& lease) {
     put(stream, lease.holder(), lease.holder_length);
 }
 
-LeaseDatabase* database_of(const Lease& lease) {
-    return find_or_make_database(node_at(lease.node)->database);
-}
-
 // In the grace, and until the new epoch has begun, what is in memory is not all there is: then the
 // next start has a grace too. What was restored and never used is passed on.
 bool is_saved(const LeaseDatabase& database) {
@@ -200,18 +196,9 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
         return;
     }
     saved.lease.expires = monotonic_now() + left;
-    Ref node = use_node(key);
-    Ref lease = 0;
-    if (node != 0)
-        lease = make_lease(saved.lease, bytes + saved.key_length, saved.holder_length);
-    if (lease != 0) {
-        lease_at(lease)->place = saved.place;
-        put_lease(node, lease);
-    } else {
+    if (put_former_lease(key, saved.lease, bytes + saved.key_length, saved.holder_length,
+                         saved.place) == 0)
         database->saved = false;
-    }
-    if (node != 0)
-        release_node(node);
 }
 
 void restore_lease(Stream* stream, bool same_boot) {

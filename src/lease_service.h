@@ -79,6 +79,9 @@ void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int co
 
 // The entry of any database, for what was saved at a stop; null: there is no room.
 LeaseDatabase* find_or_make_database(Oid oid);
+inline LeaseDatabase* database_of(const Lease& lease) {
+    return find_or_make_database(node_at(lease.node)->database);
+}
 LeaseDatabase* lease_database_number(int i); // null: there are no more
 
 // Drops what is left of databases that are no more.

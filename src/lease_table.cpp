@@ -263,6 +263,23 @@ Ref find_lease(Ref node, int64 token) {
     return lease;
 }
 
+Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
+                     size_t holder_length, StorePlace place) {
+    Ref node = use_node(key);
+    if (node == 0)
+        return 0;
+    Ref lease = find_lease(node, facts.token);
+    if (lease == 0) {
+        lease = make_lease(facts, holder, holder_length);
+        if (lease != 0)
+            put_lease(node, lease);
+    }
+    if (lease != 0)
+        lease_at(lease)->place = place;
+    release_node(node);
+    return lease;
+}
+
 size_t lease_table_size() {
     return offsetof(LeaseTable, buckets) + sizeof(Bucket) * bucket_count();
 }

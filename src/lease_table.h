@@ -124,6 +124,10 @@ Ref root_of(Ref node);
 Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length);
 void free_lease(Ref lease);
 
+// A lease of before a start, at its key: found by its token, or made anew. 0: there is no room.
+Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
+                     size_t holder_length, StorePlace place);
+
 // Hangs it at the key, or takes it away and frees it, and the key if nobody needs it any more.
 void put_lease(Ref node, Ref lease);
 void drop_lease(Ref lease);
