@@ -821,3 +821,108 @@ REVOKE EXECUTE ON FUNCTION interlock.idempotency_sweep(integer) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.idempotency_sweep(integer) IS
 'Deletes one batch of expired keys, oldest first, and returns how many; the sweeper does it by itself. Nobody but superusers may
 until it is granted.';
+
+-- Writers
+
+CREATE TABLE interlock.writer_grant (
+    writer text COLLATE "C" NOT NULL,
+    role_name text COLLATE "C" NOT NULL,
+    may_force boolean NOT NULL,
+    granted_by text NOT NULL,
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    PRIMARY KEY (writer, role_name));
+COMMENT ON TABLE interlock.writer_grant IS
+'Which roles may write as which writer, by name, so that it survives dump and restore; "public" is everybody. grant_writer and
+revoke_writer keep it. A role that is renamed or dropped loses nothing here: revoke_writer does that.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.writer_grant', '');
+
+CREATE FUNCTION interlock.grant_writer(writer text, role name, may_force boolean = false) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.grant_writer(text, name, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.grant_writer(text, name, boolean) IS
+'Lets members of a role (''public'': everybody) call set_writer for the writer; with may_force also to write what other writers
+own. Calling it again changes may_force. Nobody but superusers may until it is granted.
+Errors: 42704 no such role, 22023 empty writer or one longer than 256 bytes.';
+
+CREATE FUNCTION interlock.revoke_writer(writer text, role name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.revoke_writer(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.revoke_writer(text, name) IS
+'Takes back what grant_writer gave, from the next set_writer on. Errors: 42704 it was not granted.';
+
+CREATE FUNCTION interlock.set_writer(writer text, force boolean = false) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.set_writer(text, boolean) IS
+'Says who writes for the rest of the transaction, or until the rollback of a savepoint before it; null: nobody again. With force
+the writer also writes columns that others own, and each such row is logged in forced_writes.
+Called in a SECURITY DEFINER function it counts inside that function only; after SET ROLE it no longer counts.
+Errors: 42501 not granted to a role of the current user (grant_writer), 22023 empty writer or one longer than 256 bytes.';
+
+CREATE FUNCTION interlock.current_writer() RETURNS text
+    LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'sql_current_writer';
+COMMENT ON FUNCTION interlock.current_writer() IS
+'Who the transaction writes as here: what set_writer was given, or null.';
+
+-- The write log
+
+CREATE TABLE interlock.write_log (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    written_at timestamptz NOT NULL,
+    decision text NOT NULL,
+    table_name text NOT NULL,
+    operation text NOT NULL,
+    key jsonb,
+    columns text[],
+    row_count bigint NOT NULL,
+    owner text,
+    writer text,
+    written_by text NOT NULL,
+    reason text,
+    stored jsonb,
+    given jsonb);
+COMMENT ON TABLE interlock.write_log IS
+'A line for each statement that wrote otherwise than it said (decision skipped, merged or forced), or without being recorded
+(suppressed): when, by whom, which table and columns, how many rows, the key of a single one. Lines of the present transaction
+are written when their savepoint or transaction ends; the views over it show them before.';
+COMMENT ON SEQUENCE interlock.write_log_id_seq IS 'Numbers the rows of write_log.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.write_log', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.write_log_id_seq', '');
+
+CREATE FUNCTION interlock.list_unwritten_lines() RETURNS SETOF interlock.write_log
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_unwritten_lines() IS
+'Lines of this transaction that are not in write_log yet; their id is null.';
+
+CREATE VIEW interlock.all_writes AS
+    SELECT w.id, w.written_at, w.decision, c.oid::pg_catalog.regclass AS rel, w.table_name, w.operation, w.key, w.columns,
+           w.row_count, w.owner, w.writer, w.written_by, w.reason, w.stored, w.given
+      FROM (SELECT * FROM interlock.write_log UNION ALL SELECT * FROM interlock.list_unwritten_lines()) w
+      LEFT JOIN pg_catalog.pg_class c
+        ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(w.table_name)::pg_catalog.oid
+     WHERE pg_catalog.pg_has_role(COALESCE(c.relowner, 10::pg_catalog.oid), 'USAGE');
+COMMENT ON VIEW interlock.all_writes IS
+'The lines of write_log that the reader may see: those about tables of his own roles; superusers see all.';
+
+CREATE VIEW interlock.operation_log AS
+    SELECT id, written_at, rel, table_name, operation, key, columns, row_count, writer, written_by, reason
+      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
+GRANT SELECT ON interlock.operation_log TO PUBLIC;
+COMMENT ON VIEW interlock.operation_log IS
+'What was written while history was suppressed, a line for each statement and table: who, which columns, how many rows, why. Owners
+of a table see its lines.';
+
+CREATE VIEW interlock.skipped_writes AS
+    SELECT id, written_at, decision, rel, table_name, key, columns, row_count, owner, writer, written_by, stored, given
+      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
+GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
+COMMENT ON VIEW interlock.skipped_writes IS
+'What a writer gave and was not stored as given: columns kept as they were (skipped) or combined with what another writer had
+stored (merged). A line for each statement; stored and given are those of its first row. Owners of a table see its lines.';
+
+CREATE VIEW interlock.forced_writes AS
+    SELECT id, written_at, rel, table_name, key, columns, owner, writer, written_by, stored, given
+      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'forced';
+GRANT SELECT ON interlock.forced_writes TO PUBLIC;
+COMMENT ON VIEW interlock.forced_writes IS
+'Columns that a writer with force wrote over their owner: a line for each row and owner, with what was stored before. Owners of a table
+see its lines.';

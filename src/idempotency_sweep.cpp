@@ -3,6 +3,7 @@
 #include "idempotency_sweep.h"
 #include "arguments.h"
 #include "idempotency_table.h"
+#include "own_table.h"
 #include "restricted.h"
 #include "subtransaction.h"
 
@@ -25,15 +26,6 @@ Datum idempotency_sweep(PG_FUNCTION_ARGS) {
 namespace {
 
 constexpr TimestampTz kPostponed = USECS_PER_HOUR;
-
-Oid owner_of_table(Oid relid) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
 
 Oid owner_of_function(Oid function) {
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));

@@ -1,6 +1,7 @@
 #include "idempotency_table.h"
 
 #include "idempotency_sweep.h"
+#include "own_table.h"
 #include "sweeper_state.h"
 
 namespace interlock {
@@ -8,13 +9,6 @@ namespace interlock {
 namespace {
 
 constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536};
-
-Oid table_named(const char* name) {
-    Oid table = get_relname_relid(name, get_namespace_oid("interlock", false));
-    if (!OidIsValid(table))
-        elog(ERROR, "table interlock.%s does not exist", name);
-    return table;
-}
 
 int64 microseconds(Datum interval) {
     const Interval* span = DatumGetIntervalP(interval);
@@ -66,7 +60,7 @@ void read_columns(IdempotencyRow* row) {
 
 } // namespace
 
-Oid idempotency_table() { return table_named("idempotency"); }
+Oid idempotency_table() { return own_table("idempotency"); }
 
 TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
     return end + scope.ttl + scope.ttl / 8;
@@ -75,7 +69,7 @@ TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
 IdempotencyScope read_scope(Datum name) {
     IdempotencyScope scope = kDefaults;
     with_spi([&] {
-        PlanShape shape = {table_named("idempotency_scope"), PlanKind::kIdempotencyScope};
+        PlanShape shape = {own_table("idempotency_scope"), PlanKind::kIdempotencyScope};
         SPIPlanPtr plan = plan_of(shape, [](Statement* statement) {
             statement->add(
                 "SELECT model OPERATOR(pg_catalog.=) 'job', replay_failures, ttl, "

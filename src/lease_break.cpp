@@ -1,7 +1,7 @@
 // break_lease: taking a lease from its holder by hand.
 
-#include "audit.h"
 #include "lease_argument.h"
+#include "own_table.h"
 
 using namespace interlock;
 

@@ -1,9 +1,9 @@
 // The verbs on one row's marker: lock, touch, save, unlock, force, look.
 
 #include "arguments.h"
-#include "audit.h"
 #include "error.h"
 #include "marker.h"
+#include "own_table.h"
 #include "plan.h"
 #include "result_row.h"
 #include "row.h"

@@ -8,6 +8,7 @@
 #include "relation.h"
 #include "sweeper.h"
 #include "sweeper_state.h"
+#include "writer.h"
 
 extern "C" {
 
@@ -18,6 +19,7 @@ void _PG_init(void) {
     define_marker_settings();
     define_sweeper_settings();
     define_key_lock_settings();
+    define_writer_settings();
     register_leases();
     if (process_shared_preload_libraries_in_progress) {
         request_sweeper_memory();

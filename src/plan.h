@@ -41,6 +41,8 @@ enum class PlanKind : uint32 {
     kIdempotencyExpired,
     kIdempotencyPostpone,
     kIdempotencyFirst,
+    kWriterGrants,
+    kWriteLog,
 };
 
 // What a kept plan is found by: everything its text depends on.

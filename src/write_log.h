@@ -21,33 +21,40 @@ struct WriteStatement {
     CommandId command;
 };
 
-// A line under construction.
+// A line under construction, in memory of its own.
 struct WriteLine {
+    MemoryContext memory;
     WriteStatement statement;
     SubTransactionId subtransaction;
+    TimestampTz started;
+    char* table;
+    char* written_by;
+    char* writer;
     int64 count;
-    Oid leaf;           // whose columns `seen` has
-    Bitmapset* seen;    // what has been added of them
-    ArrayBuildState* columns;
-    Datum key;    // jsonb, of the only row; 0: several, or unknown
+    ArrayBuildState* columns; // names
+    Oid leaf;                 // the table or partition whose columns `seen` are,
+    Bitmapset* seen;          // added already
+    // What the caller fills, 0 or null where there is nothing to tell. Values are jsonb.
+    Datum key;    // of the first row; told if it is the only one
     char* owner;  // of the columns
-    char* reason;
-    Datum stored; // jsonb, samples of the first row: what stayed or was there before,
+    char* reason; // why
+    Datum stored; // of the first row: what stayed, or was there before,
     Datum given;  // and what the writer gave
-    MemoryContext memory;
 };
 
-// Counts `rows` rows into the line of the statement. The caller fills a new line (is_new), each
-// pointer in its memory.
+// Counts `rows` rows into the line of the statement. Good until the next call. The caller fills a
+// new one.
 WriteLine* count_writes(const WriteStatement& statement, int64 rows, bool* is_new);
 
 // Adds the names of columns of the relation to the line.
 void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns);
 
-// Writes the line now.
+// Writes the line now; it is gone then.
 void write_line(WriteLine* line);
 
-// For a row trigger: the command that wrote or deleted the row, and an estimate before the write.
+// The command that wrote or deleted the row an AFTER trigger is called for. For a BEFORE trigger
+// the present one, which is the same for all rows of a statement unless a trigger writes in
+// between.
 CommandId writing_command(const TriggerData* trigger);
 
 } // namespace interlock

@@ -1,0 +1,24 @@
+// Tables of the extension, and writing them for callers who have no privilege on them.
+#pragma once
+
+#include "scope.h"
+
+namespace interlock {
+
+// The table of that name in the schema interlock.
+Oid own_table(const char* name);
+
+// InvalidOid when there is no such table any more.
+Oid owner_of_table(Oid relid);
+
+// Runs body() with the rights of the table's owner. For statements of our own, in which nothing of
+// the caller is evaluated.
+template <typename Body>
+void as_owner_of(Oid table, Body&& body) {
+    as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE, body);
+}
+
+// Runs an INSERT into the table as its owner.
+void audit(const char* table, const char* insert, int count, Oid* types, Datum* values);
+
+} // namespace interlock
