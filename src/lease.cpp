@@ -142,11 +142,12 @@ namespace interlock {
 LeaseKey lease_key_argument(const text* key) {
     const char* bytes = VARDATA_ANY(key);
     size_t length = VARSIZE_ANY_EXHDR(key);
-    int levels = 1;
-    bool has_empty_level = length > 0 && (bytes[0] == '/' || bytes[length - 1] == '/');
-    for (size_t i = 1; i < length; i++) {
-        levels += bytes[i] == '/' ? 1 : 0;
-        has_empty_level = has_empty_level || (bytes[i] == '/' && bytes[i - 1] == '/');
+    int levels = 0;
+    bool has_empty_level = false;
+    for (size_t start = 0, end = 0; end < length; start = end + 1) {
+        end = end_of_level(bytes, length, start);
+        has_empty_level = has_empty_level || end == start;
+        levels++;
     }
     if (length == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
