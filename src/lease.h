@@ -94,7 +94,7 @@ LeaseAnswer granted_answer(const LeaseClaim& claim);
 LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
 
 // Who has a lease that says nothing of it: the application's name, else the process.
-const char* default_holder();
+const char* default_holder(size_t* length);
 
 // --- What a transaction or a session holds (lease_pin.cpp) ---------------------------------------
 
