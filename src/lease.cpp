@@ -79,7 +79,8 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     int64 token = DatumGetInt64(arguments.required(1, "token"));
-    if (!pin_lease(lease_database(), key, token))
+    lease_database();
+    if (!pin_lease(key, token))
         raise_not_held(key, token);
     PG_RETURN_VOID();
 }

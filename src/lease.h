@@ -100,7 +100,7 @@ const char* default_holder(size_t* length);
 
 // Keeps the lease from being followed by another until the transaction has ended. False: it is not
 // held.
-bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+bool pin_lease(const LeaseKey& key, int64 token);
 
 // Whether the current transaction has pinned the lease with that token.
 bool has_pinned_token(int64 token);
