@@ -10,7 +10,8 @@ struct Bucket {
     Ref first;
 };
 
-struct Partition {
+// On a cache line of its own: it is written with every key that comes or goes.
+struct alignas(PG_CACHE_LINE_SIZE) Partition {
     Ref first_root;
     uint32 looks;
 };
