@@ -24,6 +24,8 @@ void attach_memory() {
 }
 
 void wake_waiters(XactEvent event, void*) {
+    if (ended == 0) // nearly always, and every transaction comes here
+        return;
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     uint64 to_wake = ended;

@@ -79,7 +79,8 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     int64 token = DatumGetInt64(arguments.required(1, "token"));
-    if (!pin_lease(lease_database(), key, token))
+    lease_database();
+    if (!pin_lease(key, token))
         raise_not_held(key, token);
     PG_RETURN_VOID();
 }
@@ -87,15 +88,16 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
 
 namespace {
 
+bool is_word(const text* value, const char* word) {
+    return VARSIZE_ANY_EXHDR(value) == strlen(word) &&
+           memcmp(VARDATA_ANY(value), word, strlen(word)) == 0;
+}
+
 LeaseMode mode_argument(const Arguments& arguments, int n) {
     const text* mode = DatumGetTextPP(arguments.required(n, "mode"));
-    auto is = [mode](const char* name) {
-        return VARSIZE_ANY_EXHDR(mode) == strlen(name) &&
-               memcmp(VARDATA_ANY(mode), name, strlen(name)) == 0;
-    };
-    if (is("exclusive"))
+    if (is_word(mode, "exclusive"))
         return LeaseMode::kExclusive;
-    if (is("shared"))
+    if (is_word(mode, "shared"))
         return LeaseMode::kShared;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("unknown mode \"%s\"", text_to_cstring(mode)),
@@ -103,14 +105,14 @@ LeaseMode mode_argument(const Arguments& arguments, int n) {
 }
 
 LeaseBond bond_argument(const Arguments& arguments, int n) {
-    char* bind = arguments.string(n, "bind");
-    if (strcmp(bind, "ttl") == 0)
+    const text* bind = DatumGetTextPP(arguments.required(n, "bind"));
+    if (is_word(bind, "ttl"))
         return LeaseBond::kTtl;
-    if (strcmp(bind, "session") == 0)
+    if (is_word(bind, "session"))
         return LeaseBond::kSession;
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("a lease cannot be bound to \"%s\"", bind), errhint("Give ttl or session.")));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("a lease cannot be bound to \"%s\"", text_to_cstring(bind)),
+                    errhint("Give ttl or session.")));
 }
 
 // outcome, token, expires_at, holder
@@ -142,11 +144,12 @@ namespace interlock {
 LeaseKey lease_key_argument(const text* key) {
     const char* bytes = VARDATA_ANY(key);
     size_t length = VARSIZE_ANY_EXHDR(key);
-    int levels = 1;
-    bool has_empty_level = length > 0 && (bytes[0] == '/' || bytes[length - 1] == '/');
-    for (size_t i = 1; i < length; i++) {
-        levels += bytes[i] == '/' ? 1 : 0;
-        has_empty_level = has_empty_level || (bytes[i] == '/' && bytes[i - 1] == '/');
+    int levels = 0;
+    bool has_empty_level = false;
+    for (size_t start = 0, end = 0; end < length; start = end + 1) {
+        end = end_of_level(bytes, length, start);
+        has_empty_level = has_empty_level || end == start;
+        levels++;
     }
     if (length == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
@@ -182,24 +185,23 @@ Deadline wait_argument(const Arguments& arguments, int n) {
     return Deadline::after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"), "wait");
 }
 
-const char* default_holder() {
-    if (application_name != nullptr && application_name[0] != '\0')
-        return pnstrdup(application_name,
-                        pg_mbcliplen(application_name, static_cast<int>(strlen(application_name)),
-                                     kMaxHolderBytes));
-    return psprintf("process %d", MyProcPid);
+const char* default_holder(size_t* length) {
+    const char* holder = application_name;
+    if (holder == nullptr || holder[0] == '\0')
+        holder = psprintf("process %d", MyProcPid);
+    *length = strnlen(holder, kMaxHolderBytes); // all ASCII: to be cut anywhere
+    return holder;
 }
 
 const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
-    const char* holder = arguments.string_or_null(n);
-    if (holder == nullptr) {
-        holder = default_holder();
-    } else if (holder[0] == '\0' || strlen(holder) > kMaxHolderBytes) {
+    if (arguments.is_null(n))
+        return default_holder(length);
+    const text* holder = DatumGetTextPP(arguments.value(n));
+    *length = VARSIZE_ANY_EXHDR(holder);
+    if (*length == 0 || *length > kMaxHolderBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
-    }
-    *length = strlen(holder);
-    return holder;
+    return VARDATA_ANY(holder);
 }
 
 const char* lease_outcome_name(LeaseOutcome outcome) {

@@ -94,13 +94,13 @@ LeaseAnswer granted_answer(const LeaseClaim& claim);
 LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
 
 // Who has a lease that says nothing of it: the application's name, else the process.
-const char* default_holder();
+const char* default_holder(size_t* length);
 
 // --- What a transaction or a session holds (lease_pin.cpp) ---------------------------------------
 
 // Keeps the lease from being followed by another until the transaction has ended. False: it is not
 // held.
-bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+bool pin_lease(const LeaseKey& key, int64 token);
 
 // Whether the current transaction has pinned the lease with that token.
 bool has_pinned_token(int64 token);

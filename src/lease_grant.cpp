@@ -130,7 +130,11 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     if (!lease->ended)
         lose_token(database, key_of(*node_at(lease->node)), lease->token);
     lease->ended = true;
-    if (has_record(*lease))
+    return drop_ended(ref);
+}
+
+bool drop_ended(Ref ref) {
+    if (lease_at(ref)->pins > 0 || has_record(*lease_at(ref)))
         return false;
     drop_lease(ref);
     return true;

@@ -45,6 +45,7 @@ inline bool is_live(const Lease& lease, int64 now) { return !lease.ended && leas
 // Drops a lease that is over, unless it is pinned. One that expired is lost: its holder may not
 // know, and must not reclaim it after a crash. One with a record stays until that is cleared.
 bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now);
+bool drop_ended(Ref ref); // one that is known to be over
 
 // Drops expired leases everywhere, for room. With no lock held.
 void drop_expired_leases();

@@ -28,18 +28,21 @@ struct Copies {
 
 Copies new_copies();
 bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node);
+
+using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
 void put_lease_row(ReturnSetInfo* output, const Listed& listed);
 void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
 
-// Runs collect(add) under the partition's lock, again with more room if there was too little, and
-// then show(listed) for all that was added.
-template <typename Collect, typename Show>
-void list_partition(int partition, Copies* copies, Collect&& collect, Show&& show) {
+// Runs collect(partition, add) under the partition's lock, again with more room if there was too
+// little, and puts a row for each that was added.
+template <typename Collect>
+void list_partition(int partition, Copies* copies, Collect&& collect, ReturnSetInfo* output,
+                    PutRow put_row) {
     for (bool all = false; !all;) {
         all = true;
         copies->used = 0;
         LWLockAcquire(partition_lock(partition), LW_SHARED);
-        collect([&](const Listed& listed, Ref lease, Ref node) {
+        collect(partition, [&](const Listed& listed, Ref lease, Ref node) {
             all = all && add_copy(copies, listed, lease, node);
         });
         LWLockRelease(partition_lock(partition));
@@ -53,11 +56,27 @@ void list_partition(int partition, Copies* copies, Collect&& collect, Show&& sho
     MemoryContext saved = MemoryContextSwitchTo(rows);
     for (size_t at = 0; at < copies->used;) {
         const auto& listed = *reinterpret_cast<Listed*>(copies->bytes + at);
-        show(listed);
+        put_row(output, listed);
         at += listed.size();
     }
     MemoryContextSwitchTo(saved);
     MemoryContextDelete(rows);
+}
+
+// The same for all partitions. A standby has no leases.
+template <typename Collect>
+Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (RecoveryInProgress())
+        return 0;
+    lease_database();
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Copies copies = new_copies();
+    for (int i = 0; i < kLeasePartitions; i++) {
+        CHECK_FOR_INTERRUPTS();
+        list_partition(i, &copies, collect, output, put_row);
+    }
+    return 0;
 }
 
 } // namespace
@@ -67,51 +86,30 @@ PG_FUNCTION_INFO_V1(list_leases);
 PG_FUNCTION_INFO_V1(list_lease_waiters);
 
 Datum list_leases(PG_FUNCTION_ARGS) {
-    InitMaterializedSRF(fcinfo, 0);
-    if (RecoveryInProgress())
-        return 0;
-    lease_database();
-    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    Copies copies = new_copies();
-    auto show = [output](const Listed& listed) { put_lease_row(output, listed); };
-    for (int i = 0; i < kLeasePartitions; i++) {
-        CHECK_FOR_INTERRUPTS();
-        auto collect = [i](auto&& add) {
-            int64 now = monotonic_now();
-            for_each_lease(i, [&](Ref ref) {
-                const Lease& lease = *lease_at(ref);
-                bool shown = is_live(lease, now) || lease.pins > 0;
-                if (shown && node_at(lease.node)->database == MyDatabaseId)
-                    add(Listed{}, ref, lease.node);
-            });
-        };
-        list_partition(i, &copies, collect, show);
-    }
-    return 0;
+    auto collect = [](int partition, auto&& add) {
+        int64 now = monotonic_now();
+        for_each_lease(partition, [&](Ref ref) {
+            const Lease& lease = *lease_at(ref);
+            bool shown = is_live(lease, now) || lease.pins > 0;
+            if (shown && node_at(lease.node)->database == MyDatabaseId)
+                add(Listed{}, ref, lease.node);
+        });
+    };
+    return list_all(fcinfo, collect, put_lease_row);
 }
 
 Datum list_lease_waiters(PG_FUNCTION_ARGS) {
-    InitMaterializedSRF(fcinfo, 0);
-    if (RecoveryInProgress())
-        return 0;
-    lease_database();
-    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    Copies copies = new_copies();
-    auto show = [output](const Listed& listed) { put_waiter_row(output, listed); };
-    for (int i = 0; i < kLeasePartitions; i++) {
-        auto collect = [i](auto&& add) {
-            for_each_waiter(i, [&](const LeaseWaiter& waiter, int place) {
-                Listed listed = {};
-                listed.pid = waiter.pid;
-                listed.since = waiter.since;
-                listed.place = place;
-                if (waiter.claim.database->database == MyDatabaseId)
-                    add(listed, waiter.claim.lease, waiter.claim.node);
-            });
-        };
-        list_partition(i, &copies, collect, show);
-    }
-    return 0;
+    auto collect = [](int partition, auto&& add) {
+        for_each_waiter(partition, [&](const LeaseWaiter& waiter, int place) {
+            Listed listed = {};
+            listed.pid = waiter.pid;
+            listed.since = waiter.since;
+            listed.place = place;
+            if (waiter.claim.database->database == MyDatabaseId)
+                add(listed, waiter.claim.lease, waiter.claim.node);
+        });
+    };
+    return list_all(fcinfo, collect, put_waiter_row);
 }
 }
 

@@ -8,7 +8,6 @@ namespace {
 
 // While it is pinned, the lease stays where it is.
 struct Pin {
-    LeaseDatabase* database;
     Ref lease;
     int partition;
     int64 token;
@@ -36,7 +35,7 @@ void unpin_all(XactEvent event, void*) {
     // The transaction is committed and seen, or rolled back.
     for (int i = 0; i < pin_count; i++) {
         LWLockAcquire(partition_lock(pins[i].partition), LW_EXCLUSIVE);
-        unpin_lease(pins[i].database, pins[i].lease);
+        unpin_lease(pins[i].lease);
         LWLockRelease(partition_lock(pins[i].partition));
     }
     pins = nullptr;
@@ -66,7 +65,7 @@ void end_bound_leases(int, Datum) {
 
 } // namespace
 
-bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+bool pin_lease(const LeaseKey& key, int64 token) {
     static bool registered = false;
     if (!registered)
         RegisterXactCallback(unpin_all, nullptr);
@@ -79,7 +78,7 @@ bool pin_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
                 (was_pinned || is_live(*lease_at(lease), monotonic_now()));
     if (held && !was_pinned) {
         lease_at(lease)->pins++;
-        pins[pin_count++] = {database, lease, key.partition, token};
+        pins[pin_count++] = {lease, key.partition, token};
     }
     LWLockRelease(partition_lock(key.partition));
     return held;

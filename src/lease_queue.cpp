@@ -62,11 +62,11 @@ bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 
            !is_live(*lease_at(judgement.in_the_way), now);
 }
 
-void drop_ended_and_serve(LeaseDatabase* database, Ref ref) {
+void drop_if_ended_and_serve(Ref ref) {
     Ref root = root_of(lease_at(ref)->node);
     bool is_awaited = has_queue(root);
     if (lease_at(ref)->ended)
-        drop_if_over(database, ref, monotonic_now());
+        drop_ended(ref);
     if (is_awaited) // and so the root is still there
         serve_queue(root, nullptr);
 }
@@ -155,12 +155,12 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     if (how == LeaseEnd::kLost)
         lose_token(database, key_of(*node_at(lease->node)), lease->token);
     lease->ended = true;
-    drop_ended_and_serve(database, ref);
+    drop_if_ended_and_serve(ref);
 }
 
-void unpin_lease(LeaseDatabase* database, Ref ref) {
+void unpin_lease(Ref ref) {
     lease_at(ref)->pins--;
-    drop_ended_and_serve(database, ref);
+    drop_if_ended_and_serve(ref);
 }
 
 size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }

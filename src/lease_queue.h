@@ -46,7 +46,7 @@ enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
 // Ends what an open transaction has pinned no longer.
-void unpin_lease(LeaseDatabase* database, Ref ref);
+void unpin_lease(Ref ref);
 
 // Runs body(const LeaseWaiter&, place) for each waiter of a partition, of each queue in its order.
 template <typename Body>

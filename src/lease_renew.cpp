@@ -57,9 +57,13 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
                 int64* expires) {
     if (!can_reclaim(database, key, token))
         return Renewal::kLost;
-    const char* holder = default_holder();
-    LeaseRequest request = {key,    mode_of_token(token), PG_INT32_MAX, ttl, LeaseBond::kTtl,
-                            holder, strlen(holder)};
+    LeaseRequest request = {};
+    request.key = key;
+    request.mode = mode_of_token(token);
+    request.capacity = PG_INT32_MAX;
+    request.ttl = ttl;
+    request.bond = LeaseBond::kTtl;
+    request.holder = default_holder(&request.holder_length);
     LeaseClaim claim;
     lock_and_claim(database, request, &claim);
     Renewal done = find_lease(claim.node, token) != 0

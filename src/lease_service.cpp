@@ -194,7 +194,6 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
         state->run = database->run;
         state->timeline = GetWALInsertionTimeLine();
         state->boot = boot;
-        state->written = GetCurrentTimestamp();
         SpinLockAcquire(&database->lock);
         memcpy(state->floors, database->floors, sizeof(state->floors));
         lost = database->lost;

@@ -20,9 +20,8 @@ struct LeaseDatabase {
     bool saved;  // leases of before a clean stop are in memory, of this run:
     uint64 saved_run;
     uint64 run;
-    int64 serves_from;       // R2: no new lease before it
-    pg_atomic_uint32 serves; // R6: the epoch is durable
-    pg_atomic_uint64 next_token;
+    int64 serves_from;          // R2: no new lease before it
+    pg_atomic_uint32 serves;    // R6: the epoch is durable
     pg_atomic_uint64 token_end; // R3: below it tokens are reserved
     pg_atomic_uint64 horizon;   // R1
     int64 reclaim_from;         // R5: tokens from here to below the other can be reclaimed
@@ -37,6 +36,9 @@ struct LeaseDatabase {
     pg_atomic_uint64 lost_durable; // R4: so many of them are
 
     uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
+
+    // On a cache line of its own: it is written with every grant, and the rest is read.
+    alignas(PG_CACHE_LINE_SIZE) pg_atomic_uint64 next_token;
 };
 
 inline int64 read_counter(pg_atomic_uint64* counter) {

@@ -30,7 +30,6 @@ struct LeaseState {
     uint64 epoch_run; // the run that has begun it
     int64 horizon;    // on the clock of `boot`: no short lease expires after it
     int64 span;       // how far the horizon can be ahead of the clock
-    TimestampTz written;
     Boot boot;
     int64 floors[kFloors];
 };

@@ -10,7 +10,8 @@ struct Bucket {
     Ref first;
 };
 
-struct Partition {
+// On a cache line of its own: it is written with every key that comes or goes.
+struct alignas(PG_CACHE_LINE_SIZE) Partition {
     Ref first_root;
     uint32 looks;
 };
@@ -32,11 +33,12 @@ uint64 hash_of(Oid database, const char* bytes, size_t length) {
                                static_cast<int>(length), database);
 }
 
-int partition_of(const LeaseNode& node) {
-    size_t root = 0;
-    while (root < node.length && node.key[root] != '/')
-        root++;
-    return static_cast<int>(hash_of(node.database, node.key, root) >> 32) & (kLeasePartitions - 1);
+uint64 hash_of_prefix(const LeaseKey& key, size_t length) {
+    return length == key.root ? key.root_hash : hash_of(key.database, key.bytes, length);
+}
+
+int partition_of(uint64 root_hash) {
+    return static_cast<int>(root_hash >> 32) & (kLeasePartitions - 1);
 }
 
 // --- Keys ----------------------------------------------------------------------------------------
@@ -76,7 +78,7 @@ void unchain_node(Ref ref) {
 
 Ref* first_sibling(const LeaseNode& node) {
     return node.parent != 0 ? &node_at(node.parent)->first_child
-                            : &table->partitions[partition_of(node)].first_root;
+                            : &table->partitions[partition_of(node.hash)].first_root;
 }
 
 void hang_node(Ref ref) {
@@ -170,13 +172,12 @@ TimestampTz shown_time(int64 moment) {
 }
 
 LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
-    const void* slash = memchr(bytes, '/', length);
-    size_t root = slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
+    size_t root = end_of_level(bytes, length, 0);
     uint64 hash = hash_of(database, bytes, root);
-    return {database, bytes, length, static_cast<int>(hash >> 32) & (kLeasePartitions - 1)};
+    return {database, bytes, length, root, hash, partition_of(hash)};
 }
 
-uint64 hash_of_key(const LeaseKey& key) { return hash_of(key.database, key.bytes, key.length); }
+uint64 hash_of_key(const LeaseKey& key) { return hash_of_prefix(key, key.length); }
 
 LeaseKey key_of(const LeaseNode& node) { return lease_key(node.database, node.key, node.length); }
 
@@ -195,10 +196,9 @@ Ref find_node(const LeaseKey& key) { return find_prefix(key, key.length, hash_of
 
 Ref use_node(const LeaseKey& key) {
     Ref parent = 0;
-    for (size_t end = 1; end <= key.length; end++) {
-        if (end < key.length && key.bytes[end] != '/')
-            continue;
-        uint64 hash = hash_of(key.database, key.bytes, end);
+    for (size_t end = 0; end < key.length;) {
+        end = end_of_level(key.bytes, key.length, end + 1);
+        uint64 hash = hash_of_prefix(key, end);
         Ref node = find_prefix(key, end, hash);
         if (node == 0)
             node = make_node(key, end, hash, parent);

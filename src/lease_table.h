@@ -93,8 +93,16 @@ struct LeaseKey {
     Oid database;
     const char* bytes;
     size_t length;
+    size_t root; // length of the first level
+    uint64 root_hash;
     int partition;
 };
+
+// Where the level ends that has the byte at `from`, or begins there.
+inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
+    const void* slash = memchr(bytes + from, '/', length - from);
+    return slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
+}
 
 // The key, which is valid: has levels that are not empty, at most as many and as long as above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
