@@ -245,6 +245,8 @@ void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns) {
     if (bms_is_subset(columns, line->seen))
         return;
     in_context(line->memory, [&] {
+        if (line->columns == nullptr) // not in a context of its own: it is read more than once
+            line->columns = initArrayResult(TEXTOID, line->memory, false);
         for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
             const char* name = NameStr(TupleDescAttr(RelationGetDescr(rel), column - 1)->attname);
             if (!has_column(line, name))
@@ -255,8 +257,14 @@ void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns) {
     });
 }
 
+// At the end of a transaction or savepoint there is no statement whose snapshot could serve.
 void write_line(WriteLine* line) {
+    bool has_snapshot = ActiveSnapshotSet();
+    if (!has_snapshot)
+        PushActiveSnapshot(GetTransactionSnapshot());
     insert_line(line);
+    if (!has_snapshot)
+        PopActiveSnapshot();
     forget_line(line);
 }
 
