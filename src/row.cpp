@@ -227,6 +227,18 @@ void raise_suppressed(Relation rel) {
          errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
 }
 
+// A value out of line that an update does not touch is the same pointer: it need not be fetched.
+bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
+    if (attribute->attlen == -1) {
+        const char* left_value = DatumGetPointer(left);
+        const char* right_value = DatumGetPointer(right);
+        if (VARATT_IS_EXTERNAL_ONDISK(left_value) && VARATT_IS_EXTERNAL_ONDISK(right_value) &&
+            memcmp(left_value, right_value, TOAST_POINTER_SIZE) == 0)
+            return true;
+    }
+    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
+}
+
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
     Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
     bool left_null, right_null;
@@ -234,7 +246,7 @@ bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber a
     Datum right_value = heap_getattr(right, attnum, columns, &right_null);
     if (left_null || right_null)
         return left_null == right_null;
-    return datum_image_eq(left_value, right_value, attribute->attbyval, attribute->attlen);
+    return same_image(attribute, left_value, right_value);
 }
 
 Bitmapset* readable_columns(Relation rel) {

@@ -74,6 +74,9 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
 // trigger or rule (09000), keeps the caller from writing it.
 [[noreturn]] void raise_suppressed(Relation rel);
 
+// Whether two values of a column that are not null have the same bytes.
+bool same_image(Form_pg_attribute attribute, Datum left, Datum right);
+
 // Whether a column has the same bytes in both rows.
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 
