@@ -7,6 +7,13 @@
 
 namespace interlock {
 
+// An argument of type name[].
+struct NameList {
+    Datum* values;
+    int count;
+    const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
+};
+
 class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
@@ -34,6 +41,19 @@ public:
     Jsonb* jsonb(int n, const char* arg) const { return DatumGetJsonbP(required(n, arg)); }
     Jsonb* jsonb_or_null(int n) const { return is_null(n) ? nullptr : DatumGetJsonbP(value(n)); }
     Interval* interval(int n, const char* arg) const { return DatumGetIntervalP(required(n, arg)); }
+
+    // Raises 22004 for nulls in it, too.
+    NameList names(int n, const char* arg) const {
+        NameList list;
+        bool* nulls;
+        deconstruct_array(DatumGetArrayTypeP(required(n, arg)), NAMEOID, NAMEDATALEN, false,
+                          TYPALIGN_CHAR, &list.values, &nulls, &list.count);
+        for (int i = 0; i < list.count; i++)
+            if (nulls[i])
+                ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                                errmsg("argument \"%s\" must not contain nulls", arg)));
+        return list;
+    }
 
     // The actual type of an argument declared "any".
     Oid type(int n) const { return get_fn_expr_argtype(fcinfo_->flinfo, n); }

@@ -128,24 +128,16 @@ void check_template(Relation rel, const char* key) {
 const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return "";
-    Datum* columns;
-    bool* nulls;
-    int count;
-    deconstruct_array(DatumGetArrayTypeP(arguments.value(n)), NAMEOID, NAMEDATALEN, false,
-                      TYPALIGN_CHAR, &columns, &nulls, &count);
-    if (count == 0)
+    NameList columns = arguments.names(n, "columns");
+    if (columns.count == 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("argument \"columns\" must not be empty"),
                         errhint("Leave it out if every update needs the lease.")));
     StringInfoData text;
     initStringInfo(&text);
-    for (int i = 0; i < count; i++) {
-        if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("argument \"columns\" must not contain nulls")));
-        const char* name = NameStr(*DatumGetName(columns[i]));
-        check_stored(rel, TupleDescAttr(RelationGetDescr(rel), column_number(rel, name) - 1));
-        appendStringInfo(&text, ", %s", quote_literal_cstr(name));
+    for (int i = 0; i < columns.count; i++) {
+        check_stored(rel, TupleDescAttr(RelationGetDescr(rel), column_number(rel, columns[i]) - 1));
+        appendStringInfo(&text, ", %s", quote_literal_cstr(columns[i]));
     }
     return text.data;
 }
@@ -191,11 +183,7 @@ const char* trigger_name(Relation rel, const Trigger* existing, const char* key)
                                       static_cast<int>(strlen(key)), 0);
     char* name = psprintf("%s%08x%08x", kTriggerPrefix, static_cast<uint32>(hash >> 32),
                           static_cast<uint32>(hash));
-    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), name, true)))
-        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
-                        errmsg("trigger \"%s\" of table \"%s\" is not about lease \"%s\"", name,
-                               RelationGetRelationName(rel), key),
-                        errhint("Rename it, or drop it if nothing needs it.")));
+    refuse_taken_trigger(rel, name, psprintf("lease \"%s\"", key));
     return name;
 }
 

@@ -102,21 +102,6 @@ int64 duration_argument(const Interval* interval, const char* name) {
     return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
 }
 
-namespace {
-
-Oid root_of_trigger(Oid relid, const Trigger* trigger) {
-    Oid root = relid;
-    if (!trigger->tgisclone)
-        return root;
-    ListCell* cell;
-    foreach (cell, get_partition_ancestors(relid))
-        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), trigger->tgname, true)))
-            root = lfirst_oid(cell);
-    return root;
-}
-
-} // namespace
-
 Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     constexpr int kFirstColumn = 2;
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));

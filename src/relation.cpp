@@ -364,6 +364,25 @@ bool trigger_calls(const Trigger* trigger, const char* function_name) {
            get_func_namespace(trigger->tgfoid) == get_namespace_oid("interlock", true);
 }
 
+Oid root_of_trigger(Oid relid, const Trigger* trigger) {
+    Oid root = relid;
+    if (!trigger->tgisclone)
+        return root;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(relid))
+        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), trigger->tgname, true)))
+            root = lfirst_oid(cell);
+    return root;
+}
+
+void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject) {
+    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), trigger, true)))
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                        errmsg("trigger \"%s\" of table \"%s\" is not about %s", trigger,
+                               RelationGetRelationName(rel), subject),
+                        errhint("Rename it, or drop it if nothing needs it.")));
+}
+
 void refuse_partition(Relation rel, bool is_clone) {
     if (is_clone)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -90,6 +90,13 @@ bool trigger_fires(char enabled);
 // Whether the trigger calls interlock.<name>.
 bool trigger_calls(const Trigger* trigger, const char* function_name);
 
+// The table the trigger was created for: this one, or one that this is a partition of.
+Oid root_of_trigger(Oid relid, const Trigger* trigger);
+
+// Raises 42710 when the name we would give a trigger is that of another one. CREATE OR REPLACE
+// would replace it.
+void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject);
+
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 

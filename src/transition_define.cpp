@@ -252,11 +252,7 @@ const char* trigger_name(Relation rel, const TriggerKind& kind, const char* colu
     if (existing != nullptr)
         return quote_identifier(existing->tgname);
     char* name = new_trigger_name(kind, column);
-    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), name, true)))
-        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
-                        errmsg("trigger \"%s\" of table \"%s\" is not about column \"%s\"", name,
-                               RelationGetRelationName(rel), column),
-                        errhint("Rename it, or drop it if nothing needs it.")));
+    refuse_taken_trigger(rel, name, psprintf("column \"%s\"", column));
     return quote_identifier(name);
 }
 

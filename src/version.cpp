@@ -16,8 +16,7 @@ constexpr const char* kTriggerName = "zzz_interlock_version";
 // What enable_versioning is asked for.
 struct Request {
     const char* column;
-    Datum* ignored;
-    int ignored_count;
+    NameList ignored;
 };
 
 Request read_request(const Arguments& arguments);
@@ -85,14 +84,7 @@ namespace {
 Request read_request(const Arguments& arguments) {
     Request request = {};
     request.column = arguments.name(1, "version_column");
-    ArrayType* array = DatumGetArrayTypeP(arguments.required(2, "ignore_columns"));
-    bool* nulls;
-    deconstruct_array(array, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR, &request.ignored, &nulls,
-                      &request.ignored_count);
-    for (int i = 0; i < request.ignored_count; i++)
-        if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("argument \"ignore_columns\" must not contain nulls")));
+    request.ignored = arguments.names(2, "ignore_columns");
     return request;
 }
 
@@ -109,8 +101,8 @@ void check_same_column(Relation rel, const RelationFacts* facts, const Request& 
 }
 
 void check_ignored_columns(Relation rel, const Request& request) {
-    for (int i = 0; i < request.ignored_count; i++) {
-        const char* name = NameStr(*DatumGetName(request.ignored[i]));
+    for (int i = 0; i < request.ignored.count; i++) {
+        const char* name = request.ignored[i];
         column_number(rel, name);
         if (strcmp(name, request.column) == 0)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -178,9 +170,8 @@ void create_version_trigger(const char* table, const Request& request) {
                      "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE OR DELETE ON %s FOR EACH ROW "
                      "EXECUTE FUNCTION interlock.version_trigger(%s",
                      kTriggerName, table, quote_literal_cstr(request.column));
-    for (int i = 0; i < request.ignored_count; i++)
-        appendStringInfo(&text, ", %s",
-                         quote_literal_cstr(NameStr(*DatumGetName(request.ignored[i]))));
+    for (int i = 0; i < request.ignored.count; i++)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');
     run_command(text.data);
 }
