@@ -237,6 +237,7 @@ BEGIN ATOMIC
       JOIN pg_catalog.pg_trigger later
         ON later.tgrelid OPERATOR(pg_catalog.=) v.tgrelid
        AND later.tgname OPERATOR(pg_catalog.>) v.tgname
+       AND later.tgfoid OPERATOR(pg_catalog.<>) pg_catalog.to_regprocedure('interlock.ownership_trigger()')::pg_catalog.oid
        AND NOT later.tgisinternal
        AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 19 OPERATOR(pg_catalog.=) 19 -- row, before, update
     UNION ALL
@@ -926,3 +927,75 @@ GRANT SELECT ON interlock.forced_writes TO PUBLIC;
 COMMENT ON VIEW interlock.forced_writes IS
 'Columns that a writer with force wrote over their owner: a line for each row and owner, with what was stored before. Owners of a table
 see its lines.';
+
+-- Field ownership
+
+CREATE FUNCTION interlock.ownership_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.ownership_trigger() IS
+'Holds every update to the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
+arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group) and value (writer, number).
+Errors: IL007 a column belongs to another writer, 55000 a rule''s column is gone or another BEFORE trigger fires later.';
+
+CREATE FUNCTION interlock.own_columns(
+    rel regclass, writer text, columns name[], on_violation text = 'reject') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.own_columns(regclass, text, name[], text) IS
+'From now on only the writer (set_writer) may change these columns by UPDATE, whatever statement, function, trigger or cascade does it. An
+update that leaves a column as it is stored claims nothing. on_violation: reject (IL007), or skip: the stored value stays, and
+skipped_writes tells. For the owner of the table; waits for transactions that write to it. Again for the same writer: changes on_violation.
+Warns when the writer has been granted to nobody. Errors: 42501 not the owner, 42703 no such column, 428C9 generated column,
+22023 version or marker column, no column, one named twice, empty or long writer, unknown on_violation, 55000 another writer''s or
+shared, a partition, a BEFORE trigger that fires later; 22004, 42809 no table.';
+
+CREATE FUNCTION interlock.share_columns(rel regclass, columns name[], strategy text = 'retry') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text) IS
+'Says what try_versioned_update with on_conflict => ''merge'' does where both sides changed a column: retry leaves the conflict,
+skip keeps what is stored, merge combines: numbers add up both changes, arrays without duplicates are sets, jsonb objects combine
+member by member; what cannot be combined stays a conflict. skipped_writes tells what was skipped and merged. For the owner of the table;
+again: changes the strategy. Errors: as own_columns; 22023 unknown strategy, 55000 owned by a writer. Of a merge: 22003 a sum out of range.';
+
+CREATE FUNCTION interlock.release_columns(rel regclass, columns name[]) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.release_columns(regclass, name[]) IS
+'Columns are neither owned nor shared any more. Takes names of columns that were dropped or renamed as well: of those nothing is kept.
+For the owner of the table; takes an ACCESS EXCLUSIVE lock. Errors: 42501 not the owner, 42703 no such column, 55000 neither owned nor
+shared, a partition; 22004, 22023.';
+
+CREATE FUNCTION interlock.hand_over_columns(rel regclass, columns name[], to_writer text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.hand_over_columns(regclass, name[], text) IS
+'Gives owned columns to another writer, all or none, at one moment: it waits for transactions that write to the table, and those that
+come later find the new owner. For the owner of the table. Errors: as own_columns; 55000 not owned.';
+
+CREATE FUNCTION interlock.group_columns(rel regclass, columns name[]) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.group_columns(regclass, name[]) IS
+'Columns that belong together (price, quantity, total): in a merge a change of one conflicts with another side''s change of any, whatever
+their strategies. A group may be named again with more columns. For the owner of the table.
+Errors: as own_columns; 22023 fewer than two columns, 55000 one is in a group with others.';
+
+CREATE FUNCTION interlock.ungroup_columns(rel regclass, columns name[]) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.ungroup_columns(regclass, name[]) IS
+'Takes columns out of their groups; a group of one column ends. For the owner of the table; takes an ACCESS EXCLUSIVE lock.
+Errors: as release_columns; 55000 in no group.';
+
+CREATE FUNCTION interlock.list_column_rules(
+    OUT rel regclass, OUT column_name name, OUT writer text, OUT on_violation text, OUT strategy text, OUT group_number integer)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_column_rules() IS 'The rules of the view column_ownership.';
+
+CREATE VIEW interlock.column_ownership AS
+    SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced
+      FROM interlock.list_column_rules() r
+      LEFT JOIN (SELECT w.rel, c.column_name, pg_catalog.count(*) AS forced
+                   FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) c (column_name)
+                  GROUP BY 1, 2) f
+        ON f.rel OPERATOR(pg_catalog.=) r.rel AND f.column_name OPERATOR(pg_catalog.=) r.column_name::pg_catalog.text;
+GRANT SELECT ON interlock.column_ownership TO PUBLIC;
+COMMENT ON VIEW interlock.column_ownership IS
+'The rules of every table''s columns: the writer and on_violation of an owned column, the strategy of a shared one, the group.
+forced counts the lines of forced_writes about the column that the reader may see.';

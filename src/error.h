@@ -14,6 +14,7 @@ constexpr int kStateChanged = MAKE_SQLSTATE('I', 'L', '0', '0', '3');
 constexpr int kRowBeingEdited = MAKE_SQLSTATE('I', 'L', '0', '0', '4');
 constexpr int kMarkerNotHeld = MAKE_SQLSTATE('I', 'L', '0', '0', '5');
 constexpr int kLeaseNotHeld = MAKE_SQLSTATE('I', 'L', '0', '0', '6');
+constexpr int kColumnNotOwned = MAKE_SQLSTATE('I', 'L', '0', '0', '7');
 constexpr int kClaimLost = MAKE_SQLSTATE('I', 'L', '0', '0', '8');
 
 // One member of a JSON object: `text` is quoted and escaped, `raw` is JSON already. A null pointer

@@ -2,6 +2,7 @@
 
 #include "lease_require.h"
 #include "marker.h"
+#include "ownership.h"
 #include "row.h"
 #include "transition.h"
 #include "version.h"
@@ -169,9 +170,13 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
         else if (trigger_calls(trigger, "lease_trigger"))
             load_requirement(facts->columns, trigger,
                              &facts->requirements[facts->requirement_count++]);
+        else if (trigger_calls(trigger, "ownership_trigger"))
+            facts->ownership = load_ownership(facts->relid, facts->columns, triggers, trigger);
     }
     if (facts->versioning != nullptr && facts->marker != nullptr)
         ignore_marker_columns(facts->versioning, facts->marker);
+    if (facts->ownership != nullptr)
+        judge_owned_columns(facts->ownership, facts->versioning, facts->marker);
 }
 
 void load_partition_columns(RelationFacts* facts, Relation rel) {

@@ -13,6 +13,7 @@ struct Versioning;
 struct LeaseRequirement;
 struct StateMachine;
 struct Marker;
+struct Ownership;
 
 struct KeyColumn {
     AttrNumber attnum;
@@ -34,6 +35,7 @@ struct RelationFacts {
     Bitmapset* key_columns; // attribute numbers
     Versioning* versioning; // null when not enabled
     Marker* marker;         // null when not enabled
+    Ownership* ownership;   // null when no column has a rule
     StateMachine* machines;
     int machine_count;
     LeaseRequirement* requirements;

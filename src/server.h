@@ -8,6 +8,7 @@
 // and transaction abort clean up; scope.h has the pairs that must be undone on the way out.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,10 @@
 // Three-way merge: what the client changed since it read `base`, onto the row as it is now.
 
 #include "error.h"
+#include "ownership.h"
+#include "scope.h"
 #include "version_update.h"
+#include "write_log.h"
 
 namespace interlock {
 
@@ -34,66 +37,177 @@ bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, boo
            equal_as_jsonb(facts, attnum, left, right);
 }
 
+// The base must have the columns that are changed, and those that belong to them.
 void require_base_columns(Relation rel, const RelationFacts* facts, const Changes& changes,
-                          Jsonb* base) {
+                          const Bitmapset* columns, Jsonb* base) {
     if (!JB_ROOT_IS_OBJECT(base))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("base must be a jsonb object"),
                  errhint("Give the row as the client read it.")));
-    for (int i = 0; i < changes.count; i++) {
-        const char* name = column_name(facts, changes.attnums[i]);
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        const char* name = column_name(facts, static_cast<AttrNumber>(column));
         JsonbValue member;
         if (getKeyJsonValueFromContainer(&base->root, name, strlen(name), &member) == nullptr)
-            ereport(ERROR,
-                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                     errmsg("base has no column \"%s\", which the changes of table \"%s\" set",
-                            name, RelationGetRelationName(rel)),
-                     errhint("Give the row as the client read it, with every column it changes.")));
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 bms_is_member(column, changes.columns)
+                     ? errmsg("base has no column \"%s\", which the changes of table \"%s\" set",
+                              name, RelationGetRelationName(rel))
+                     : errmsg("base has no column \"%s\", which is in a group with what the "
+                              "changes of table \"%s\" set",
+                              name, RelationGetRelationName(rel)),
+                 errhint("Give the row as the client read it, with every column it changes.")));
     }
 }
 
-// The changes that remain when those are left out that the client did not make, or that the other
-// side made as well. Columns that both sides changed to different values are conflicts.
-Changes remaining_changes(const RelationFacts* facts, const Changes& changes, HeapTuple base,
-                          const StoredRow& row, Bitmapset** conflicts) {
-    Changes remaining = changes;
-    remaining.count = 0;
-    remaining.columns = nullptr;
-    remaining.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (changes.count + 1)));
-    remaining.values = static_cast<Datum*>(palloc(sizeof(Datum) * (changes.count + 1)));
-    remaining.nulls = static_cast<bool*>(palloc(sizeof(bool) * (changes.count + 1)));
-    for (int i = 0; i < changes.count; i++) {
-        AttrNumber attnum = changes.attnums[i];
-        bool base_null, stored_null;
-        Datum base_value = heap_getattr(base, attnum, facts->columns, &base_null);
-        Datum stored = stored_value(row, attnum, &stored_null);
-        auto is_wanted = [&](Datum value, bool is_null) {
-            return equal_values(facts, attnum, changes.values[i], changes.nulls[i], value, is_null);
-        };
-        if (is_wanted(base_value, base_null) || is_wanted(stored, stored_null))
+// What a merge is decided on, and with.
+struct Sides {
+    const RelationFacts* facts;
+    const Changes* changes;
+    HeapTuple base;
+    const StoredRow* row;
+};
+
+NullableDatum base_value(const Sides& sides, AttrNumber column) {
+    NullableDatum value;
+    value.value = heap_getattr(sides.base, column, sides.facts->columns, &value.isnull);
+    return value;
+}
+
+NullableDatum their_value(const Sides& sides, AttrNumber column) {
+    NullableDatum value;
+    value.value = stored_value(*sides.row, column, &value.isnull);
+    return value;
+}
+
+NullableDatum my_value(const Sides& sides, int i) {
+    return {sides.changes->values[i], sides.changes->nulls[i]};
+}
+
+bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
+    return equal_values(sides.facts, column, left.value, left.isnull, right.value, right.isnull);
+}
+
+bool they_changed(const Sides& sides, AttrNumber column) {
+    return !equal(sides, column, base_value(sides, column), their_value(sides, column));
+}
+
+// Whether somebody changed a column that belongs to this one.
+bool group_changed(const Sides& sides, AttrNumber column) {
+    const Bitmapset* group = add_groups(sides.facts, bms_make_singleton(column));
+    for (int other = -1; (other = bms_next_member(group, other)) >= 0;)
+        if (other != column && they_changed(sides, static_cast<AttrNumber>(other)))
+            return true;
+    return false;
+}
+
+enum class Decision : uint8 { kNothing, kWrite, kSkip, kCombine, kConflict };
+
+// What becomes of the i-th change; `value` is what to write.
+Decision decide(const Sides& sides, int i, NullableDatum* value) {
+    AttrNumber column = sides.changes->attnums[i];
+    NullableDatum base = base_value(sides, column);
+    NullableDatum theirs = their_value(sides, column);
+    NullableDatum mine = *value = my_value(sides, i);
+    if (equal(sides, column, mine, base))
+        return Decision::kNothing;
+    bool changed = !equal(sides, column, base, theirs);
+    bool counted = changed && is_counted(sides.facts, column);
+    if (equal(sides, column, mine, theirs) && !counted)
+        return Decision::kNothing;
+    if (group_changed(sides, column))
+        return Decision::kConflict;
+    if (!changed)
+        return Decision::kWrite;
+    const ColumnRule* rule = rule_of(sides.facts, column);
+    if (rule == nullptr || rule->access != Access::kShared || rule->group != 0 ||
+        rule->strategy == Strategy::kRetry)
+        return Decision::kConflict;
+    if (rule->strategy == Strategy::kSkip)
+        return Decision::kSkip;
+    value->isnull = false;
+    return combine_values(sides.facts, column, base, theirs, mine, &value->value)
+               ? Decision::kCombine
+               : Decision::kConflict;
+}
+
+// What is left of the changes, and what became of the others.
+struct Plan {
+    Changes write;
+    Bitmapset* conflicts;
+    Bitmapset* skipped;
+    Bitmapset* combined;
+};
+
+Plan plan_merge(const Sides& sides) {
+    Plan plan = {};
+    size_t room = sides.changes->count + 1;
+    plan.write.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * room));
+    plan.write.values = static_cast<Datum*>(palloc(sizeof(Datum) * room));
+    plan.write.nulls = static_cast<bool*>(palloc(sizeof(bool) * room));
+    for (int i = 0; i < sides.changes->count; i++) {
+        AttrNumber column = sides.changes->attnums[i];
+        NullableDatum value;
+        Decision decision = decide(sides, i, &value);
+        if (decision == Decision::kConflict)
+            plan.conflicts = bms_add_member(plan.conflicts, column);
+        else if (decision == Decision::kSkip)
+            plan.skipped = bms_add_member(plan.skipped, column);
+        else if (decision == Decision::kCombine)
+            plan.combined = bms_add_member(plan.combined, column);
+        if (decision != Decision::kWrite && decision != Decision::kCombine)
             continue;
-        if (!equal_values(facts, attnum, base_value, base_null, stored, stored_null)) {
-            *conflicts = bms_add_member(*conflicts, attnum);
-            continue;
-        }
-        int next = remaining.count++;
-        remaining.columns = bms_add_member(remaining.columns, attnum);
-        remaining.attnums[next] = attnum;
-        remaining.values[next] = changes.values[i];
-        remaining.nulls[next] = changes.nulls[i];
+        int next = plan.write.count++;
+        plan.write.columns = bms_add_member(plan.write.columns, column);
+        plan.write.attnums[next] = column;
+        plan.write.values[next] = value.value;
+        plan.write.nulls[next] = value.isnull;
     }
-    return remaining;
+    return plan;
+}
+
+// The changes as a row of the table, with nulls for the other columns.
+HeapTuple changes_as_row(const Sides& sides) {
+    int count = sides.facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    for (int i = 0; i < sides.changes->count; i++) {
+        values[sides.changes->attnums[i] - 1] = sides.changes->values[i];
+        nulls[sides.changes->attnums[i] - 1] = sides.changes->nulls[i];
+    }
+    return heap_form_tuple(sides.facts->columns, values, nulls);
+}
+
+void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecision decision,
+                  const Bitmapset* columns) {
+    if (bms_is_empty(columns))
+        return;
+    bool is_new;
+    WriteLine* line = count_writes(
+        {decision, "update", sides.facts->ownership->root, GetCurrentCommandId(false)}, 1, &is_new);
+    add_columns(line, rel, columns);
+    if (!is_new)
+        return;
+    in_context(line->memory, [&] {
+        TupleDesc names = sides.facts->columns;
+        line->key = key_to_jsonb(sides.facts, key);
+        line->stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
+        line->given = sample_of_row(names, columns, changes_as_row(sides));
+        return 0;
+    });
 }
 
 } // namespace
 
 Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
                     const Changes& changes, Jsonb* base) {
-    require_base_columns(rel, facts, changes, base);
+    Bitmapset* compared = add_groups(facts, changes.columns);
+    require_base_columns(rel, facts, changes, compared, base);
     HeapTuple base_row = row_from_jsonb(facts, base);
     // The columns to compare must be read, whatever the caller may otherwise see.
-    Bitmapset* columns =
-        bms_add_members(columns_to_report(rel, facts->versioning), changes.columns);
+    Bitmapset* columns = bms_add_members(columns_to_report(rel, facts->versioning), compared);
     Merge merge = {};
     for (int i = 0; i < kAttempts; i++) {
         merge.row = read_row(rel, facts, key, columns);
@@ -102,23 +216,24 @@ Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
             return merge;
         }
         merge.stored = stored_token(merge.row, facts->versioning);
+        StoredRow row = merge.row;
+        Sides sides = {facts, &changes, base_row, &row};
+        Plan plan = plan_merge(sides);
         merge.outcome = Outcome::kConflict;
-        merge.conflicts = nullptr;
-        Changes remaining =
-            remaining_changes(facts, changes, base_row, merge.row, &merge.conflicts);
+        merge.conflicts = plan.conflicts;
         if (merge.conflicts != nullptr)
             return merge;
-        if (remaining.count == 0) { // the row already says what the client wants
-            merge.outcome = Outcome::kMerged;
-            return merge;
-        }
-        Attempt attempt = update_if_current(rel, facts, key, merge.stored, remaining);
-        if (attempt.outcome == Outcome::kUpdated) {
-            merge.outcome = Outcome::kMerged;
+        if (plan.write.count > 0) {
+            Attempt attempt = update_if_current(rel, facts, key, merge.stored, plan.write);
+            if (attempt.outcome != Outcome::kUpdated)
+                continue;
             merge.stored = attempt.stored;
             merge.row = read_row(rel, facts, key, columns);
-            return merge;
-        }
+        } // else the row already says what the client wants, or keeps what it has
+        merge.outcome = Outcome::kMerged;
+        log_decision(rel, sides, key, WriteDecision::kSkipped, plan.skipped);
+        log_decision(rel, sides, key, WriteDecision::kMerged, plan.combined);
+        return merge;
     }
     return merge;
 }

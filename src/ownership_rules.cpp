@@ -1,0 +1,205 @@
+// Reading the rules from the trigger's arguments.
+
+#include "marker.h"
+#include "ownership.h"
+#include "version.h"
+
+namespace interlock {
+
+const char* on_violation_name(OnViolation on_violation) {
+    return on_violation == OnViolation::kReject ? "reject" : "skip";
+}
+
+const char* strategy_name(Strategy strategy) {
+    switch (strategy) {
+    case Strategy::kRetry:
+        return "retry";
+    case Strategy::kSkip:
+        return "skip";
+    case Strategy::kMerge:
+        return "merge";
+    }
+    pg_unreachable();
+}
+
+namespace {
+
+// Reads one triple's kind and value into the rule of its column.
+bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
+    if (strcmp(kind, "group") == 0) {
+        rule->group = pg_strtoint32(value);
+        return rule->group > 0;
+    }
+    if (rule->access != Access::kFree)
+        return false;
+    for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
+        if (strncmp(kind, "own:", 4) == 0 &&
+            strcmp(kind + 4, on_violation_name(on_violation)) == 0) {
+            rule->access = Access::kOwned;
+            rule->on_violation = on_violation;
+            rule->writer = value;
+            return true;
+        }
+    for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
+        if (strncmp(kind, "share:", 6) == 0 && strcmp(kind + 6, strategy_name(strategy)) == 0) {
+            rule->access = Access::kShared;
+            rule->strategy = strategy;
+            return true;
+        }
+    return false;
+}
+
+ColumnRule* rule_named(ColumnRules* rules, const char* name) {
+    for (int i = 0; i < rules->count; i++)
+        if (strcmp(rules->rules[i].name, name) == 0)
+            return &rules->rules[i];
+    ColumnRule* rule = &rules->rules[rules->count++];
+    rule->name = name;
+    return rule;
+}
+
+} // namespace
+
+bool parse_rules(char** arguments, int count, ColumnRules* rules) {
+    *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
+    if (count == 0 || count % 3 != 0)
+        return false;
+    for (int i = 0; i < count; i += 3)
+        if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))
+            return false;
+    return true;
+}
+
+void find_later_triggers(Ownership* ownership, const TriggerDesc* triggers, const char* name) {
+    int count = triggers != nullptr ? triggers->numtriggers : 0;
+    ownership->later = static_cast<LaterTrigger*>(palloc0(sizeof(LaterTrigger) * (count + 1)));
+    for (int i = 0; i < count; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (TRIGGER_FOR_ROW(trigger->tgtype) && TRIGGER_FOR_BEFORE(trigger->tgtype) &&
+            TRIGGER_FOR_UPDATE(trigger->tgtype) && strcmp(trigger->tgname, name) > 0)
+            ownership->later[ownership->later_count++] = {pstrdup(trigger->tgname),
+                                                          trigger->tgenabled};
+    }
+}
+
+namespace {
+
+void find_columns(Ownership* ownership, TupleDesc columns) {
+    for (int i = 0; i < ownership->rules.count; i++) {
+        ColumnRule* rule = &ownership->rules.rules[i];
+        rule->column = find_attribute(columns, rule->name);
+        if (rule->column != InvalidAttrNumber &&
+            TupleDescAttr(columns, rule->column - 1)->attgenerated != '\0')
+            rule->column = InvalidAttrNumber;
+        if (rule->column == InvalidAttrNumber)
+            ownership->gone = rule->name;
+    }
+}
+
+} // namespace
+
+Ownership* load_ownership(Oid relid, TupleDesc columns, const TriggerDesc* triggers,
+                          const Trigger* trigger) {
+    auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
+    ownership->trigger = trigger->tgoid;
+    ownership->trigger_name = pstrdup(trigger->tgname);
+    ownership->root = root_of_trigger(relid, trigger);
+    ownership->is_clone = trigger->tgisclone;
+    ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
+    find_columns(ownership, columns);
+    find_later_triggers(ownership, triggers, trigger->tgname);
+    return ownership;
+}
+
+void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker) {
+    ownership->judged = static_cast<const ColumnRule**>(
+        palloc0(sizeof(ColumnRule*) * (ownership->rules.count + 1)));
+    for (int i = 0; i < ownership->rules.count; i++) {
+        const ColumnRule* rule = &ownership->rules.rules[i];
+        if (rule->access != Access::kOwned || rule->column == InvalidAttrNumber ||
+            (versioning != nullptr && versioning->column == rule->column) ||
+            (marker != nullptr && bms_is_member(rule->column, marker->attnums)))
+            continue;
+        ownership->judged[ownership->judged_count++] = rule;
+        ownership->last_judged = Max(ownership->last_judged, rule->column);
+    }
+}
+
+const char* later_trigger(const Ownership* ownership) {
+    for (int i = 0; i < ownership->later_count; i++)
+        if (trigger_fires(ownership->later[i].enabled))
+            return ownership->later[i].name;
+    return nullptr;
+}
+
+void raise_not_last(Relation rel, const char* trigger) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("trigger \"%s\" of table \"%s\" could change columns after their owners "
+                           "were checked",
+                           trigger, RelationGetRelationName(rel)),
+                    errhint("Rename it so that it sorts before \"zzz_interlock_writer\".")));
+}
+
+void raise_malformed(Relation rel, const Ownership* ownership) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("trigger \"%s\" of table \"%s\" has arguments that are no rules",
+                           ownership->trigger_name, RelationGetRelationName(rel)),
+                    errhint("Drop it, and declare the rules with interlock.own_columns.")));
+}
+
+const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
+                                  const Trigger* trigger) {
+    const Ownership* ownership = facts->ownership;
+    if (ownership == nullptr)
+        elog(ERROR, "ownership trigger without rules");
+    if (!ownership->well_formed)
+        raise_malformed(rel, ownership);
+    if (ownership->trigger != trigger->tgoid)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" has rules in triggers \"%s\" and \"%s\"",
+                        RelationGetRelationName(rel), trigger->tgname, ownership->trigger_name),
+                 errhint("Drop one of them.")));
+    if (ownership->gone != nullptr)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated",
+                    ownership->gone, RelationGetRelationName(rel)),
+             errhint("Call interlock.release_columns with that name, then interlock.own_columns "
+                     "with the column's present name.")));
+    const char* later = ownership->judged_count > 0 ? later_trigger(ownership) : nullptr;
+    if (later != nullptr)
+        raise_not_last(rel, later);
+    return ownership;
+}
+
+const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
+    const Ownership* ownership = facts->ownership;
+    for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
+        if (ownership->rules.rules[i].column == column)
+            return &ownership->rules.rules[i];
+    return nullptr;
+}
+
+Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
+    const Ownership* ownership = facts->ownership;
+    Bitmapset* groups = nullptr;
+    auto each_grouped = [&](auto&& visit) {
+        for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
+            if (ownership->rules.rules[i].group > 0)
+                visit(ownership->rules.rules[i]);
+    };
+    each_grouped([&](const ColumnRule& rule) {
+        if (bms_is_member(rule.column, columns))
+            groups = bms_add_member(groups, rule.group);
+    });
+    Bitmapset* all = bms_copy(columns);
+    each_grouped([&](const ColumnRule& rule) {
+        if (rule.column != InvalidAttrNumber && bms_is_member(rule.group, groups))
+            all = bms_add_member(all, rule.column);
+    });
+    return all;
+}
+
+} // namespace interlock

@@ -1,0 +1,210 @@
+// The trigger that holds every update to the owners of the columns it changes.
+
+#include "error.h"
+#include "ownership.h"
+#include "row.h"
+#include "scope.h"
+#include "write_log.h"
+#include "writer.h"
+
+using namespace interlock;
+
+namespace {
+
+// One firing of the trigger, and the columns that the update changes without owning them.
+struct Update {
+    Relation rel;
+    const RelationFacts* facts;
+    const Ownership* ownership;
+    const TriggerData* trigger;
+    HeapTuple old_row;
+    HeapTuple new_row;
+    Writer writer;
+    Bitmapset* rejected;
+    Bitmapset* skipped;
+    Bitmapset* forced;
+};
+
+bool find_violations(Update* update);
+[[noreturn]] void refuse_update(const Update& update);
+void log_forced(const Update& update);
+void log_skipped(const Update& update);
+HeapTuple put_back(const Update& update);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(ownership_trigger);
+
+Datum ownership_trigger(PG_FUNCTION_ARGS) {
+    Update update = {};
+    update.trigger = row_trigger(fcinfo, "ownership_trigger");
+    update.old_row = update.trigger->tg_trigtuple;
+    if (!TRIGGER_FIRED_BY_UPDATE(update.trigger->tg_event))
+        return PointerGetDatum(update.old_row);
+    update.new_row = update.trigger->tg_newtuple;
+    update.rel = update.trigger->tg_relation;
+    update.facts = facts_of(update.rel);
+    update.ownership = usable_ownership(update.rel, update.facts, update.trigger->tg_trigger);
+    if (!find_violations(&update))
+        return PointerGetDatum(update.new_row);
+    if (update.rejected != nullptr)
+        refuse_update(update);
+    if (update.forced != nullptr)
+        log_forced(update);
+    if (update.skipped == nullptr)
+        return PointerGetDatum(update.new_row);
+    log_skipped(update);
+    return PointerGetDatum(put_back(update));
+}
+}
+
+namespace {
+
+// Whether a foreign key's action updates the row, as the server runs them. It must not be skipped:
+// the key would refer to nothing.
+bool is_referential_action() {
+    return InLocalUserIdChange() && InNoForceRLSOperation() && !InSecurityRestrictedOperation();
+}
+
+bool rejects(const ColumnRule* rule) {
+    return rule->on_violation == OnViolation::kReject || is_referential_action();
+}
+
+bool column_changes(const Update& update, AttrNumber column) {
+    const TupleTableSlot* old_row = update.trigger->tg_trigslot;
+    const TupleTableSlot* new_row = update.trigger->tg_newslot;
+    int i = column - 1;
+    if (old_row->tts_isnull[i] || new_row->tts_isnull[i])
+        return old_row->tts_isnull[i] != new_row->tts_isnull[i];
+    return !same_image(TupleDescAttr(RelationGetDescr(update.rel), i), old_row->tts_values[i],
+                       new_row->tts_values[i]);
+}
+
+bool find_violations(Update* update) {
+    const Ownership* ownership = update->ownership;
+    if (ownership->judged_count == 0)
+        return false;
+    slot_getsomeattrs(update->trigger->tg_trigslot, ownership->last_judged);
+    slot_getsomeattrs(update->trigger->tg_newslot, ownership->last_judged);
+    bool asked = false;
+    bool found = false;
+    for (int i = 0; i < ownership->judged_count; i++) {
+        const ColumnRule* rule = ownership->judged[i];
+        if (!column_changes(*update, rule->column))
+            continue;
+        if (!asked)
+            update->writer = current_writer();
+        asked = true;
+        const char* writer = update->writer.name;
+        if (writer != nullptr && strcmp(writer, rule->writer) == 0)
+            continue;
+        Bitmapset** columns = update->writer.force ? &update->forced
+                              : rejects(rule)      ? &update->rejected
+                                                   : &update->skipped;
+        *columns = bms_add_member(*columns, rule->column);
+        found = true;
+    }
+    return found;
+}
+
+const char* owner_of(const Update& update, int column) {
+    return rule_of(update.facts, column)->writer;
+}
+
+const char* first_owner(const Update& update, const Bitmapset* columns) {
+    return owner_of(update, bms_next_member(columns, -1));
+}
+
+Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const char* writer) {
+    Bitmapset* owned = nullptr;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        if (strcmp(owner_of(update, column), writer) == 0)
+            owned = bms_add_member(owned, column);
+    return owned;
+}
+
+const char* names_json(const Update& update, const Bitmapset* columns) {
+    StringInfoData out;
+    initStringInfo(&out);
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        appendStringInfoString(&out, out.len == 0 ? "[" : ", ");
+        escape_json(&out, column_name(update.facts, static_cast<AttrNumber>(column)));
+    }
+    appendStringInfoChar(&out, ']');
+    return out.data;
+}
+
+// Tells the columns of one owner; those of others would be next.
+void refuse_update(const Update& update) {
+    const char* owner = first_owner(update, update.rejected);
+    const Bitmapset* columns = owned_by(update, update.rejected, owner);
+    bool may_tell =
+        bms_is_subset(update.facts->key_columns, tellable_columns(update.rel, update.old_row));
+    const char* key =
+        may_tell ? key_to_text(update.facts, key_of_tuple(update.facts, update.old_row)) : nullptr;
+    ereport(ERROR, (errcode(kColumnNotOwned),
+                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                           column_name(update.facts, bms_next_member(columns, -1)),
+                           RelationGetRelationName(update.rel), owner),
+                    errdetail_internal(
+                        "%s", json_object({{"table", qualified_name(update.rel)},
+                                           {"key", nullptr, key},
+                                           {"columns", nullptr, names_json(update, columns)},
+                                           {"owner", owner},
+                                           {"writer", update.writer.name}})),
+                    errhint("Leave the column as it is stored, or call interlock.set_writer in the "
+                            "transaction; interlock.grant_writer says who may.")));
+}
+
+// Counts the row into a line about the columns of one owner.
+WriteLine* log_columns(const Update& update, WriteDecision decision, const Bitmapset* columns) {
+    bool is_new;
+    WriteLine* line = count_writes(
+        {decision, "update", update.ownership->root, writing_command(update.trigger)}, 1, &is_new);
+    add_columns(line, update.rel, columns);
+    if (!is_new)
+        return line;
+    in_context(line->memory, [&] {
+        TupleDesc names = update.facts->columns;
+        if (update.facts->key_count > 0)
+            line->key = key_to_jsonb(update.facts, key_of_tuple(update.facts, update.old_row));
+        line->owner = pstrdup(first_owner(update, columns));
+        line->stored = sample_of_row(names, columns, update.old_row);
+        line->given = sample_of_row(names, columns, update.new_row);
+        return 0;
+    });
+    return line;
+}
+
+void log_forced(const Update& update) {
+    Bitmapset* left = bms_copy(update.forced);
+    while (!bms_is_empty(left)) {
+        Bitmapset* columns = owned_by(update, left, first_owner(update, left));
+        write_line(log_columns(update, WriteDecision::kForced, columns));
+        left = bms_del_members(left, columns);
+    }
+}
+
+void log_skipped(const Update& update) {
+    log_columns(update, WriteDecision::kSkipped, update.skipped);
+}
+
+// The new row with the stored values of the skipped columns.
+HeapTuple put_back(const Update& update) {
+    int count = bms_num_members(update.skipped);
+    auto* columns = static_cast<int*>(palloc(sizeof(int) * count));
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    const TupleTableSlot* stored = update.trigger->tg_trigslot;
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(update.skipped, column)) >= 0; i++) {
+        columns[i] = column;
+        values[i] = stored->tts_values[column - 1];
+        nulls[i] = stored->tts_isnull[column - 1];
+    }
+    return heap_modify_tuple_by_cols(update.new_row, RelationGetDescr(update.rel), count, columns,
+                                     values, nulls);
+}
+
+} // namespace
