@@ -32,6 +32,13 @@ $node->safe_psql('source', q(
     INSERT INTO sheet VALUES (1, 'a', 'x');
     SELECT interlock.require_lease('sheet', columns => '{body}');
     SELECT interlock.require_lease('sheet', '{{it''s "\"}}/{Kind}', '{seen}');
+    CREATE TABLE shared (id int, region text, "It's ""a" text, price int, qty int, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+    CREATE TABLE shared_eu PARTITION OF shared FOR VALUES IN ('eu');
+    INSERT INTO shared VALUES (1, 'eu', 'a', 1, 1);
+    SELECT interlock.grant_writer(E'ed''itor "\\', 'public');
+    SELECT interlock.own_columns('shared', E'ed''itor "\\', ARRAY['It''s "a'], 'skip');
+    SELECT interlock.share_columns('shared', '{price}', 'merge'); SELECT interlock.group_columns('shared', '{price,qty}');
+    UPDATE shared SET "It's ""a" = 'skipped';
     SELECT interlock.lock_row('doc', 1, 'anna', '1 hour', 'over the dump');
     SELECT interlock.lock_row('doc', 2, 'bert');
     SELECT interlock.force_unlock_row('doc', 2, 'for the audit');
@@ -69,6 +76,13 @@ $node->safe_psql('target', q(SELECT interlock.unrequire_lease('sheet', '{{it''s 
 is($node->safe_psql('target', "UPDATE sheet SET seen = 2 RETURNING seen"), 2, 'one by one');
 is($node->safe_psql('target', q(BEGIN; SELECT interlock.assert_lease('sheet:1:a', token) FROM interlock.acquire_lease('sheet:1:a');
     UPDATE sheet SET body = 'y' RETURNING body; COMMIT)), "\ny", 'and is enough');
+is($node->safe_psql('target', 'SELECT rel, column_name, writer, on_violation, strategy, group_number FROM interlock.column_ownership ORDER BY 2'),
+    qq(shared|It's "a|ed'itor "\\|skip||\nshared|price|||merge|1\nshared|qty||||1), 'rules of columns');
+is($node->safe_psql('target', q(UPDATE shared_eu SET "It's ""a" = 'x' RETURNING "It's ""a")), 'a', 'hold in partitions');
+is($node->safe_psql('target', q(BEGIN; SELECT interlock.set_writer(E'ed''itor "\\'); UPDATE shared SET "It's ""a" = 'x' RETURNING "It's ""a"; COMMIT)),
+    "\nx", 'for the writer who owns them');
+is($node->safe_psql('target', 'SELECT rel, owner, given FROM interlock.skipped_writes ORDER BY id'),
+    qq(shared|ed'itor "\\|{"It's \\"a": "skipped"}\nshared|ed'itor "\\|{"It's \\"a": "x"}), 'what was skipped came along');
 is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
 is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
 is($node->safe_psql('target', 'SELECT count(*) FROM interlock.check_versioning()'), 0, 'nothing is off');
