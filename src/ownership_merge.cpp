@@ -199,7 +199,8 @@ bool each_child(const JsonbValue* container, Visit&& visit) {
     if (kind_of(container) != JsonKind::kObject && kind_of(container) != JsonKind::kArray)
         return true;
     JsonbIterator* iterator = JsonbIteratorInit(container->val.binary.data);
-    JsonbValue key, value;
+    JsonbValue key = {};
+    JsonbValue value;
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
         if (token == WJB_KEY)
