@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(130);
+SELECT plan(129);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -32,9 +32,9 @@ SELECT col_type_is('interlock', 'lease_waiters', c, t, 'lease_waiters.' || c) FR
     ('waiting_since', 'timestamp with time zone'), ('place', 'integer')) c(c, t);
 
 -- All of it happens at once, whatever becomes of the query: nothing may be planned away or run in another process
-SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ 'lease|permit'
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ '(^|_)lease|permit'
     AND (provolatile <> 'v' OR proparallel <> 'u' OR proisstrict OR prosecdef)$$, 'volatile, not parallel, not strict, with the rights of the caller');
-SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ 'lease|permit' AND proname !~ 'require|trigger'
+SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ '(^|_)lease|permit' AND proname !~ 'require|trigger'
     ORDER BY proname;
 SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment') FROM unnest('{interlock.leases,interlock.lease_waiters,interlock.lease_audit,interlock.lease_store}'::text[]) c;
 
