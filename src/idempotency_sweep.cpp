@@ -3,7 +3,6 @@
 #include "idempotency_sweep.h"
 #include "arguments.h"
 #include "idempotency_table.h"
-#include "own_table.h"
 #include "restricted.h"
 #include "subtransaction.h"
 
@@ -26,50 +25,6 @@ Datum idempotency_sweep(PG_FUNCTION_ARGS) {
 namespace {
 
 constexpr TimestampTz kPostponed = USECS_PER_HOUR;
-
-Oid owner_of_function(Oid function) {
-    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    Oid owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
-// A foreign key that deletes or changes the rows of another table runs that table's triggers as
-// whoever deletes here; one that only looks runs as the other table's owner.
-bool writes_elsewhere(const Trigger& trigger) {
-    return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
-           trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
-}
-
-// Deleting must not run the code of others with the rights of the owner, who may be a superuser.
-void refuse_strangers(Relation rel) {
-    Oid owner = rel->rd_rel->relowner;
-    for (int i = 0; rel->trigdesc != nullptr && i < rel->trigdesc->numtriggers; i++) {
-        const Trigger& trigger = rel->trigdesc->triggers[i];
-        if (trigger.tgisinternal && !writes_elsewhere(trigger))
-            continue;
-        Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
-                                         : owner_of_function(trigger.tgfoid);
-        if (other == owner || superuser_arg(other))
-            continue;
-        ereport(ERROR,
-                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                 errmsg("deleting expired keys would run what role \"%s\" has put on the table",
-                        GetUserNameFromId(other, true)),
-                 errhint("Give trigger functions, and tables that refer to it with ON DELETE "
-                         "CASCADE or SET, to the owner of interlock.idempotency.")));
-    }
-}
-
-template <typename Body>
-void as_owner(Oid table, Body&& body) {
-    Relation rel = table_open(table, RowExclusiveLock);
-    refuse_strangers(rel);
-    as_restricted(rel->rd_rel->relowner, 0, body);
-    table_close(rel, NoLock);
-}
 
 void add_expired(Statement* statement) {
     statement->add(" FROM interlock.idempotency WHERE expires_at OPERATOR(pg_catalog.<=) $%d",
@@ -157,7 +112,7 @@ namespace interlock {
 
 int64 delete_expired_keys(int32 max_rows) {
     int64 deleted = 0;
-    as_owner(idempotency_table(), [&] {
+    deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
             SPIPlanPtr plan =
                 idempotency_plan(PlanKind::kIdempotencyDelete, [](Statement* statement) {
@@ -180,7 +135,7 @@ int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
     auto* keys = static_cast<IdempotencyKey*>(palloc(sizeof(IdempotencyKey) * max_rows));
     int count = 0;
     int done = 0;
-    as_owner(idempotency_table(), [&] {
+    deleting_as_owner(idempotency_table(), [&] {
         count = find_expired(max_rows, keys);
         for (done = 0; done < count && GetCurrentTimestamp() < stop_at; done++)
             if (!delete_in_time(keys[done]))
@@ -191,7 +146,7 @@ int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
 
 TimestampTz first_expiry() {
     TimestampTz first = DT_NOEND;
-    as_owner(idempotency_table(), [&] {
+    deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
             SPIPlanPtr plan =
                 idempotency_plan(PlanKind::kIdempotencyFirst, [](Statement* statement) {

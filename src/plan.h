@@ -43,6 +43,21 @@ enum class PlanKind : uint32 {
     kIdempotencyFirst,
     kWriterGrants,
     kWriteLog,
+    kHistoryWrite,
+    kHistoryWriteLate,
+    kHistoryLater,
+    kHistoryRenumber,
+    kHistoryList,
+    kHistoryAsOf,
+    kHistoryFirst,
+    kHistoryCount,
+    kHistoryBatch,
+    kHistoryKeys,
+    kHistoryTrim,
+    kHistoryPosition,
+    kHistoryReached,
+    kHistoryRunning,
+    kHistoryLast,
 };
 
 // What a kept plan is found by: everything its text depends on.

@@ -1,5 +1,6 @@
 #include "relation.h"
 
+#include "history.h"
 #include "lease_require.h"
 #include "marker.h"
 #include "ownership.h"
@@ -172,6 +173,8 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
                              &facts->requirements[facts->requirement_count++]);
         else if (trigger_calls(trigger, "ownership_trigger"))
             facts->ownership = load_ownership(facts->relid, facts->columns, triggers, trigger);
+        else if (trigger_calls(trigger, "history_trigger"))
+            facts->history = load_history(facts->relid, facts->columns, trigger);
     }
     if (facts->versioning != nullptr && facts->marker != nullptr)
         ignore_marker_columns(facts->versioning, facts->marker);
@@ -302,6 +305,20 @@ void require_key(Relation rel, const RelationFacts* facts) {
              errmsg("table \"%s\" has no key that names one row", RelationGetRelationName(rel)),
              errhint("Add a primary key, or a unique index over columns that are NOT NULL; not a "
                      "deferrable or a partial one.")));
+}
+
+List* key_column_names(Oid relid) {
+    List* names = NIL;
+    Relation rel = table_open(relid, AccessShareLock);
+    Oid index_oid = choose_key_index(rel);
+    if (OidIsValid(index_oid)) {
+        Relation index = index_open(index_oid, AccessShareLock);
+        for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+            names = lappend(names, get_attname(relid, index->rd_index->indkey.values[i], false));
+        index_close(index, AccessShareLock);
+    }
+    table_close(rel, AccessShareLock);
+    return names;
 }
 
 AttrNumber column_number(Relation rel, const char* name) {

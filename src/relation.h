@@ -9,6 +9,7 @@
 
 namespace interlock {
 
+struct History;
 struct Versioning;
 struct LeaseRequirement;
 struct StateMachine;
@@ -40,6 +41,7 @@ struct RelationFacts {
     int machine_count;
     LeaseRequirement* requirements;
     int requirement_count;
+    History* history;             // null when not enabled
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     FmgrInfo populate;            // jsonb_populate_record for the row type
     bool populate_reusable;
@@ -64,6 +66,10 @@ inline void close_table(Relation rel) { table_close(rel, NoLock); }
 
 // Raises 55000 when the table has no key that names one row.
 void require_key(Relation rel, const RelationFacts* facts);
+
+// The names of the key's columns in their order, without a look at what is kept of the table; NIL
+// if it has no key.
+List* key_column_names(Oid relid);
 
 // The column's number, 42703 when there is none of that name, 42703 for system columns too.
 AttrNumber column_number(Relation rel, const char* name);

@@ -1,6 +1,47 @@
 #include "restricted.h"
 
+#include "own_table.h"
+
 namespace interlock {
+
+namespace {
+
+Oid owner_of_function(Oid function) {
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+    if (!HeapTupleIsValid(tuple))
+        return InvalidOid;
+    Oid owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+// A foreign key that deletes or changes the rows of another table runs that table's triggers as
+// whoever deletes here; one that only looks runs as the other table's owner.
+bool writes_elsewhere(const Trigger& trigger) {
+    return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
+           trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
+}
+
+} // namespace
+
+void refuse_strangers(Relation rel) {
+    Oid owner = rel->rd_rel->relowner;
+    for (int i = 0; rel->trigdesc != nullptr && i < rel->trigdesc->numtriggers; i++) {
+        const Trigger& trigger = rel->trigdesc->triggers[i];
+        if (trigger.tgisinternal && !writes_elsewhere(trigger))
+            continue;
+        Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
+                                         : owner_of_function(trigger.tgfoid);
+        if (other == owner || superuser_arg(other))
+            continue;
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                 errmsg("deleting from table \"%s\" would run what role \"%s\" has put on it",
+                        RelationGetRelationName(rel), GetUserNameFromId(other, true)),
+                 errhint("Give trigger functions, and tables that refer to it with ON DELETE "
+                         "CASCADE or SET, to the owner of the table.")));
+    }
+}
 
 void close_new_cursors() {
     SubTransactionId here = GetCurrentSubTransactionId();

@@ -24,6 +24,20 @@ void as_restricted(Oid user, int flags, Body&& body) {
     });
 }
 
+// Raises 42501 when a deletion from the table would run the code of others with the rights of the
+// owner, who may be a superuser.
+void refuse_strangers(Relation rel);
+
+// Runs body(), which deletes from the table, as its owner, past its policies and restricted; raises
+// 42501 when that would run the code of others.
+template <typename Body>
+void deleting_as_owner(Oid table, Body&& body) {
+    Relation rel = table_open(table, RowExclusiveLock);
+    refuse_strangers(rel);
+    as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
+    table_close(rel, NoLock);
+}
+
 // Closes the cursors that the current subtransaction opened. A stranger could close one of the
 // caller's and open another under its name, whose query the caller would then run.
 void close_new_cursors();

@@ -73,6 +73,7 @@ extern "C" {
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>
 #include <pgstat.h>
+#include <pgtime.h>
 #include <port/pg_crc32c.h>
 #include <portability/instr_time.h>
 #include <postmaster/bgworker.h>
@@ -97,9 +98,11 @@ extern "C" {
 #include <utils/acl.h>
 #include <utils/array.h>
 #include <utils/builtins.h>
+#include <utils/bytea.h>
 #include <utils/catcache.h>
 #include <utils/datetime.h>
 #include <utils/datum.h>
+#include <utils/float.h>
 #include <utils/fmgroids.h>
 #include <utils/fmgrprotos.h>
 #include <utils/guc.h>
@@ -124,6 +127,7 @@ extern "C" {
 #include <utils/tuplestore.h>
 #include <utils/typcache.h>
 #include <utils/wait_event.h>
+#include <utils/xid8.h>
 }
 
 #include "compat.h"

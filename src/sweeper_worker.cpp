@@ -3,6 +3,7 @@
 // DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
 
 #include "error.h"
+#include "history.h"
 #include "idempotency_sweep.h"
 #include "marker.h"
 #include "scope.h"
@@ -180,6 +181,16 @@ struct Tables {
     bool ready; // the database is to be swept
 };
 
+Tables copy_tables(MemoryContext context, List* list) {
+    Tables tables = {};
+    tables.oids =
+        static_cast<Oid*>(MemoryContextAlloc(context, sizeof(Oid) * (list_length(list) + 1)));
+    ListCell* cell;
+    foreach (cell, list)
+        tables.oids[tables.count++] = lfirst_oid(cell);
+    return tables;
+}
+
 // A database that has become a template is left as it is, until it is none any more.
 bool is_template_now(Run* run) {
     HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
@@ -204,13 +215,8 @@ Tables find_tables(Run* run) {
         run->has_extension = OidIsValid(get_extension_oid("pg_interlock", true));
         if (!run->has_extension || is_template_now(run))
             return;
+        tables = copy_tables(context, marker_tables(MarkerTables::kStored));
         tables.ready = true;
-        List* list = marker_tables(MarkerTables::kStored);
-        tables.oids =
-            static_cast<Oid*>(MemoryContextAlloc(context, sizeof(Oid) * (list_length(list) + 1)));
-        ListCell* cell;
-        foreach (cell, list)
-            tables.oids[tables.count++] = lfirst_oid(cell);
     });
     if (!found) {
         strlcpy(run->last_error, message, kErrorBytes);
@@ -329,6 +335,42 @@ void sweep_keys(Run* run, TimestampTz stop_at) {
     }
 }
 
+// A table whose history is trimmed, batch by batch; smaller ones when one takes too long or fails.
+void trim_table(Run* run, Oid table, TimestampTz stop_at) {
+    constexpr int kLongestTrim = 500; // milliseconds
+    TrimResult result = {};
+    result.more = true;
+    char message[kErrorBytes] = "";
+    int32 size = sweep_batch;
+    auto batch = [&] {
+        fire_triggers_at_once();
+        enable_timeout_after(STATEMENT_TIMEOUT, kLongestTrim);
+        result = trim_batch(table, result.reached, size);
+        disable_timeout(STATEMENT_TIMEOUT, false);
+    };
+    while (result.more && size > 0 && GetCurrentTimestamp() < stop_at) {
+        if (!in_transaction(message, batch))
+            size = size == 1 ? 0 : Max(size / 10, 1);
+        disable_timeout(STATEMENT_TIMEOUT, false);
+    }
+    if (size == 0) {
+        note_error(run, table, message);
+        run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
+    } else {
+        run->next_deadline = Min(run->next_deadline, result.more ? run->start : result.next);
+    }
+}
+
+void trim_histories(Run* run, TimestampTz stop_at) {
+    pgstat_report_activity(STATE_RUNNING, "trimming history");
+    Tables tables = {};
+    char message[kErrorBytes] = "";
+    MemoryContext context = CurrentMemoryContext;
+    (void)in_transaction(message, [&] { tables = copy_tables(context, trimmed_tables()); });
+    for (int i = 0; i < tables.count; i++)
+        trim_table(run, tables.oids[i], stop_at);
+}
+
 void sweep_database(Run* run) {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     Tables tables = find_tables(run);
@@ -357,8 +399,10 @@ void sweep_database(Run* run) {
         run->failed++;
         run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
     }
-    if (tables.ready)
+    if (tables.ready) {
         sweep_keys(run, stop_at);
+        trim_histories(run, stop_at);
+    }
     char message[kErrorBytes] = "";
     bool look_again = false;
     if (tables.count > 0 && max_prepared_xacts > 0)

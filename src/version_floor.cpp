@@ -1,6 +1,7 @@
 #include "version_floor.h"
 
 #include "arguments.h"
+#include "own_table.h"
 #include "plan.h"
 #include "scope.h"
 #include "subtransaction.h"
@@ -20,16 +21,6 @@ Oid owned_sequence(Oid relid, AttrNumber column) {
             return lfirst_oid(cell);
     }
     return InvalidOid;
-}
-
-Oid relation_owner(Oid relid) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-    if (!HeapTupleIsValid(tuple))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation with OID %u does not exist", relid)));
-    Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
-    ReleaseSysCache(tuple);
-    return owner;
 }
 
 // Whoever may insert and delete could otherwise raise the floor to the end of the range, and no row
@@ -56,7 +47,7 @@ void raise_floor(Oid sequence, int64 version) {
     // setval alone could lower what another session raised between the read and the write.
     LockRelationOid(sequence, ShareUpdateExclusiveLock);
     if (version > read_floor(sequence))
-        as_user(relation_owner(sequence), SECURITY_LOCAL_USERID_CHANGE, [&] {
+        as_owner_of(sequence, [&] {
             DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(version));
         });
     UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
@@ -106,7 +97,7 @@ void create_floor(Oid relid, const char* column) {
     const char* table = table_name(relid);
     const char* quoted = quote_identifier(column);
     run_command(psprintf("CREATE SEQUENCE %s", sequence));
-    Oid owner = relation_owner(relid);
+    Oid owner = owner_of_table(relid);
     if (owner != GetUserId()) // an administrator; the server wants one owner for both
         run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
                              quote_identifier(GetUserNameFromId(owner, false))));

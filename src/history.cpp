@@ -1,0 +1,369 @@
+// Enabling and disabling version history: the table beside the table, and the triggers.
+
+#include "history.h"
+
+#include "arguments.h"
+#include "lease_require.h"
+#include "marker.h"
+#include "own_table.h"
+#include "plan.h"
+#include "row.h"
+#include "sweeper_state.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "000_interlock_history";
+constexpr const char* kTruncateName = "000_interlock_history_truncate";
+constexpr int kKeyArgument = 3; // the first of the key's columns among the trigger's arguments
+
+// What enable_history is asked for.
+struct Request {
+    int32 keep_versions; // 0: all
+    int64 keep_for;      // microseconds, 0: for ever
+};
+
+Request read_request(const Arguments& arguments);
+bool has_leftover(Relation rel);
+void drop_triggers(Oid relid, const char* table);
+Oid find_or_create_history(Oid relid);
+void create_triggers(const char* table, Oid history, const Request& request, List* key);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_history);
+PG_FUNCTION_INFO_V1(disable_history);
+
+// enable_history(rel, keep_versions, keep_for)
+Datum enable_history(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    const History* present = facts->history;
+    refuse_partition(rel, present != nullptr && present->is_clone);
+    require_key(rel, facts);
+    Oid relid = RelationGetRelid(rel);
+    Oid history = present != nullptr ? present->table : InvalidOid;
+    List* key = key_column_names(relid);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        drop_triggers(relid, table);
+        if (!OidIsValid(history))
+            history = find_or_create_history(relid);
+        create_triggers(table, history, request, key);
+    });
+    restart_trimming(history);
+    if (request.keep_versions > 0 || request.keep_for > 0)
+        note_deadline(GetCurrentTimestamp());
+    PG_RETURN_VOID();
+}
+
+Datum disable_history(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    if (!has_leftover(rel))
+        refuse_partition(rel, require_history(rel, facts_of(rel))->is_clone);
+    char* table = qualified_name(rel);
+    close_table(rel);
+    with_spi([&] { drop_triggers(relid, table); });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    if (!arguments.is_null(1)) {
+        request.keep_versions = DatumGetInt32(arguments.value(1));
+        if (request.keep_versions <= 0)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("argument \"keep_versions\" must be above zero"),
+                            errhint("Leave it out to keep all.")));
+    }
+    if (!arguments.is_null(2))
+        request.keep_for = duration_argument(arguments.interval(2, "keep_for"), "keep_for");
+    return request;
+}
+
+// The trigger of a table that was a partition.
+const Trigger* find_leftover(Relation rel) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+        if (strcmp(triggers->triggers[i].tgname, kTriggerName) == 0 &&
+            triggers->triggers[i].tgisclone && !rel->rd_rel->relispartition)
+            return &triggers->triggers[i];
+    return nullptr;
+}
+
+bool has_leftover(Relation rel) { return find_leftover(rel) != nullptr; }
+
+// Without its parent it can be dropped.
+void release_leftover(Oid relid) {
+    Relation rel = table_open(relid, NoLock);
+    const Trigger* leftover = find_leftover(rel);
+    if (leftover != nullptr) {
+        Oid trigger = leftover->tgoid;
+        Relation catalog = table_open(TriggerRelationId, RowExclusiveLock);
+        TriggerSetParentTrigger(catalog, trigger, InvalidOid, InvalidOid);
+        table_close(catalog, RowExclusiveLock);
+        CommandCounterIncrement();
+    }
+    table_close(rel, NoLock);
+}
+
+void drop_if_there(Oid relid, const char* table, const char* trigger) {
+    if (OidIsValid(get_trigger_oid(relid, trigger, true)))
+        run_command(psprintf("DROP TRIGGER \"%s\" ON %s", trigger, table));
+}
+
+// The one for TRUNCATE stays behind when the history table is dropped.
+void drop_triggers(Oid relid, const char* table) {
+    release_leftover(relid);
+    drop_if_there(relid, table, kTriggerName);
+    drop_if_there(relid, table, kTruncateName);
+}
+
+struct HistoryColumn {
+    const char* name;
+    Oid type;
+    const char* definition;
+};
+constexpr HistoryColumn kColumns[] = {
+    {"id", INT8OID, "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+    {"key", JSONBOID, "pg_catalog.jsonb NOT NULL"},
+    {"version", INT8OID, "pg_catalog.int8"},
+    {"changed_at", TIMESTAMPTZOID, "pg_catalog.timestamptz NOT NULL"},
+    {"writer", TEXTOID, "pg_catalog.text"},
+    {"changed_by", TEXTOID, "pg_catalog.text NOT NULL"},
+    {"operation", TEXTOID, "pg_catalog.text NOT NULL"},
+    {"row", JSONBOID, "pg_catalog.jsonb NOT NULL"},
+    {"changed", TEXTARRAYOID, "pg_catalog.text[]"},
+    {"before", JSONBOID, "pg_catalog.jsonb"},
+    {"transaction", XID8OID, "pg_catalog.xid8 NOT NULL"}};
+
+bool has_our_columns(Relation rel) {
+    TupleDesc columns = RelationGetDescr(rel);
+    if (columns->natts != lengthof(kColumns))
+        return false;
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (attribute->attisdropped || attribute->atttypid != kColumns[i].type ||
+            strcmp(NameStr(attribute->attname), kColumns[i].name) != 0)
+            return false;
+    }
+    return TupleDescAttr(columns, 0)->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
+}
+
+bool is_history_of_some_table(Oid relid) {
+    run_command(
+        psprintf("SELECT FROM pg_catalog.pg_trigger WHERE tgconstrrelid OPERATOR(pg_catalog.=) %u "
+                 "AND tgfoid OPERATOR(pg_catalog.=) "
+                 "'interlock.history_trigger()'::pg_catalog.regprocedure LIMIT 1",
+                 relid));
+    return SPI_processed > 0;
+}
+
+// What an earlier enable_history has left: it goes on where it ended.
+bool can_be_adopted(Oid relid, Oid owner) {
+    if (get_rel_relkind(relid) != RELKIND_RELATION || owner_of_table(relid) != owner)
+        return false;
+    Relation rel = table_open(relid, AccessShareLock);
+    bool fits = has_our_columns(rel);
+    table_close(rel, AccessShareLock);
+    return fits && !is_history_of_some_table(relid);
+}
+
+void create_table(const char* table, Oid owner) {
+    StringInfoData text;
+    initStringInfo(&text);
+    const char* separator = "(";
+    for (const HistoryColumn& column : kColumns) {
+        appendStringInfo(&text, "%s%s %s", separator, quote_identifier(column.name),
+                         column.definition);
+        separator = ", ";
+    }
+    run_command(psprintf("CREATE TABLE %s %s)", table, text.data));
+    run_command(
+        psprintf("CREATE INDEX ON %s ((pg_catalog.jsonb_hash_extended(key, 0)), id)", table));
+    if (owner != GetUserId()) // an administrator
+        run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+}
+
+// <table>_history, with a number if that is taken by something else.
+Oid find_or_create_history(Oid relid) {
+    Oid schema = get_rel_namespace(relid);
+    Oid owner = owner_of_table(relid);
+    for (int number = 0;; number++) {
+        char* suffix = number == 0 ? pstrdup("history") : psprintf("history%d", number);
+        char* name = makeObjectName(get_rel_name(relid), nullptr, suffix);
+        Oid found = get_relname_relid(name, schema);
+        if (OidIsValid(found) && can_be_adopted(found, owner))
+            return found;
+        if (OidIsValid(found))
+            continue;
+        create_table(quote_qualified_identifier(get_namespace_name(schema), name), owner);
+        return get_relname_relid(name, schema);
+    }
+}
+
+void create_triggers(const char* table, Oid history, const Request& request, List* key) {
+    const int utc = 0;
+    char since[MAXDATELEN + 1];
+    JsonEncodeDateTime(since, TimestampTzGetDatum(GetCurrentTimestamp()), TIMESTAMPTZOID, &utc);
+    StringInfoData text;
+    initStringInfo(&text);
+    // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
+    appendStringInfo(
+        &text,
+        "CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
+        "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger(",
+        kTriggerName, table, qualified_name(history));
+    if (request.keep_versions > 0)
+        appendStringInfo(&text, "'%d', ", request.keep_versions);
+    else
+        appendStringInfoString(&text, "'', ");
+    if (request.keep_for > 0)
+        appendStringInfo(&text, "'" INT64_FORMAT " microseconds', ", request.keep_for);
+    else
+        appendStringInfoString(&text, "'', ");
+    appendStringInfo(&text, "'%s'", since);
+    ListCell* cell;
+    foreach (cell, key)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
+    appendStringInfoChar(&text, ')');
+    run_command(text.data);
+    run_command(
+        psprintf("CREATE TRIGGER \"%s\" BEFORE TRUNCATE ON %s FOR EACH STATEMENT "
+                 "EXECUTE FUNCTION interlock.history_truncate_trigger()",
+                 kTruncateName, table));
+}
+
+// --- What the trigger says
+// ------------------------------------------------------------------------
+
+bool is_plain(Oid type) {
+    type = getBaseType(type);
+    switch (type) {
+    case TIMESTAMPTZOID:
+        return false;
+    default:
+        return prints_alike(type);
+    }
+}
+
+void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
+    List* names = key_column_names(history->root);
+    history->same_key = list_length(names) == trigger->tgnargs - kKeyArgument;
+    history->plain_key = true;
+    for (int i = 0; i < list_length(names); i++) {
+        const char* name = static_cast<char*>(list_nth(names, i));
+        AttrNumber column = find_attribute(columns, name);
+        if (column == InvalidAttrNumber) // renamed meanwhile: the relation is loaded again
+            continue;
+        history->key = bms_add_member(history->key, column);
+        history->plain_key =
+            history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
+        history->same_key =
+            history->same_key && strcmp(name, trigger->tgargs[kKeyArgument + i]) == 0;
+    }
+}
+
+} // namespace
+
+namespace interlock {
+
+History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
+    if (trigger->tgisclone && root_of_trigger(relid, trigger) == relid)
+        return nullptr;
+    auto* history = static_cast<History*>(palloc0(sizeof(History)));
+    history->table = trigger->tgconstrrelid;
+    history->root = root_of_trigger(relid, trigger);
+    history->is_clone = trigger->tgisclone;
+    load_history_key(history, columns, trigger);
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (!attribute->attisdropped && !is_stored(attribute))
+            history->left_out = bms_add_member(history->left_out, i + 1);
+    }
+    if (trigger->tgnargs < kKeyArgument)
+        return history;
+    history->keep_versions = static_cast<int32>(strtol(trigger->tgargs[0], nullptr, 10));
+    history->keep_for = strtoll(trigger->tgargs[1], nullptr, 10);
+    history->since =
+        DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(trigger->tgargs[2]),
+                                                ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+    return history;
+}
+
+const History* require_history(Relation rel, const RelationFacts* facts) {
+    if (facts->history == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has no history", RelationGetRelationName(rel)),
+                        errhint("Its owner can call interlock.enable_history.")));
+    return facts->history;
+}
+
+bool prints_plainly() {
+    return DateStyle == USE_ISO_DATES && IntervalStyle == INTSTYLE_POSTGRES &&
+           extra_float_digits >= 1 && bytea_output == BYTEA_OUTPUT_HEX;
+}
+
+bool zone_is_utc() { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }
+
+void print_plainly(bool utc) {
+    constexpr const char* settings[][2] = {{"datestyle", "ISO"},
+                                           {"intervalstyle", "postgres"},
+                                           {"extra_float_digits", "1"},
+                                           {"bytea_output", "hex"},
+                                           {"timezone", "UTC"}};
+    for (auto& setting : settings)
+        if (utc || strcmp(setting[0], "timezone") != 0)
+            (void)set_config_option(setting[0], setting[1], PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+}
+
+Datum history_key(const RelationFacts* facts, HeapTuple row) {
+    const History* history = facts->history;
+    if (history->plain_key)
+        return columns_to_jsonb(facts->columns, row, history->key);
+    Datum key = 0;
+    printing_alike(true, [&] { key = columns_to_jsonb(facts->columns, row, history->key); });
+    return key;
+}
+
+Datum history_key(const RelationFacts* facts, const Key& key) {
+    int count = facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    for (int i = 0; i < facts->key_count; i++) {
+        AttrNumber column = facts->keys[i].attnum;
+        values[column - 1] = key.values[i];
+        nulls[column - 1] = false;
+        // Stored values are padded.
+        if (facts->keys[i].type == BPCHAROID)
+            values[column - 1] = DirectFunctionCall3(
+                bpchar, key.values[i],
+                Int32GetDatum(TupleDescAttr(facts->columns, column - 1)->atttypmod),
+                BoolGetDatum(false));
+    }
+    return history_key(facts, heap_form_tuple(facts->columns, values, nulls));
+}
+
+void add_entry_key(Statement* statement) {
+    int key = statement->parameter(JSONBOID);
+    statement->add(
+        " WHERE pg_catalog.jsonb_hash_extended(h.key, 0) OPERATOR(pg_catalog.=) "
+        "pg_catalog.jsonb_hash_extended($%d, 0) AND h.key OPERATOR(pg_catalog.=) $%d",
+        key, key);
+}
+
+} // namespace interlock

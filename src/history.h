@@ -1,0 +1,104 @@
+// Version history: an entry for every version of a row, in a table of the owner's beside his.
+//
+// An AFTER ROW trigger writes the entry when the row is final, in the transaction that writes the
+// row, with the rights of the history table's owner. It is a constraint trigger FROM the history
+// table, so that the server keeps the two together through renames, dumps and drops. Retention and
+// since when the history is whole are the trigger's arguments.
+//
+// Isolation: writers of one row exclude each other until they end, so the entries of a key are in
+// the order of their ids at every level. Readers see the entries that their snapshot shows.
+//
+// SQLSTATEs of a write: 55000 the table has lost its key; and what writing the entry raises.
+#pragma once
+
+#include "key.h"
+#include "relation.h"
+
+namespace interlock {
+
+struct History {
+    Oid table;           // that keeps the entries
+    Oid root;            // the table it is enabled on: this one, or one that this is a partition of
+    Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
+    bool same_key;       // the key is the one the history began with
+    bool plain_key;      // its values print alike whatever the session's settings are
+    Bitmapset* left_out; // columns that are computed on reading
+    int32 keep_versions; // 0: all
+    int64 keep_for;      // microseconds, 0: for ever
+    TimestampTz since;   // nothing is missing from here on but what retention takes
+    bool is_clone;       // the trigger belongs to the partitioned parent
+};
+
+// Null for the trigger of a former partition: DETACH leaves triggers with a FROM where they are.
+History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger);
+
+inline bool has_retention(const History* history) {
+    return history->keep_versions > 0 || history->keep_for > 0;
+}
+
+// The table's history; raises 55000 when it is not enabled.
+const History* require_history(Relation rel, const RelationFacts* facts);
+
+// The key of a row in its entries.
+Datum history_key(const RelationFacts* facts, HeapTuple row);
+
+// The key of a row as a caller gave it, likewise.
+Datum history_key(const RelationFacts* facts, const Key& key);
+
+// Runs body() so that what values print as does not depend on the session's settings; in `utc`
+// times neither.
+template <typename Body>
+void printing_alike(bool utc, Body&& body);
+
+// " WHERE <the key's hash> = ... AND key = $n": by the index of the history table.
+class Statement;
+void add_entry_key(Statement* statement);
+
+// Entries are trimmed together: nobody misses them.
+constexpr TimestampTz kHistorySweepGap = USECS_PER_MINUTE;
+
+// When the sweeper is to come for an entry of that time.
+TimestampTz trim_time(const History* history, TimestampTz changed_at);
+
+// --- Trimming ------------------------------------------------------------------------------------
+
+// The tables in this database whose history is trimmed, a list of Oid in the current context.
+List* trimmed_tables();
+
+// Lets the next pass begin with the first entry, for another retention.
+void restart_trimming(Oid history);
+
+// One batch of the table's history. `reached` is where it goes on, zero at first.
+struct TrimResult {
+    int64 trimmed;
+    bool more;
+    int64 reached;
+    TimestampTz next; // when there will be more, DT_NOEND if nothing is known
+};
+TrimResult trim_batch(Oid relid, int64 from, int32 max_rows);
+
+// --- Inside --------------------------------------------------------------------------------------
+
+bool prints_plainly();
+bool zone_is_utc();
+void print_plainly(bool utc);
+
+} // namespace interlock
+
+#include "scope.h"
+
+namespace interlock {
+
+template <typename Body>
+void printing_alike(bool utc, Body&& body) {
+    if (prints_plainly() && (!utc || zone_is_utc())) {
+        body();
+        return;
+    }
+    with_settings([&] {
+        print_plainly(utc);
+        body();
+    });
+}
+
+} // namespace interlock

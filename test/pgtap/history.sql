@@ -1,0 +1,34 @@
+-- What callers of version history rely on.
+BEGIN;
+SELECT plan(25);
+
+CREATE TABLE page (id int PRIMARY KEY, body text);
+SELECT interlock.enable_versioning('page');
+SELECT interlock.enable_history('page', 10, '30 days');
+
+SELECT has_table('page_history');
+SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row,changed,before,transaction}'::text[]) c;
+INSERT INTO page VALUES (1, 'a');
+SELECT interlock.set_writer('anna');
+UPDATE page SET body = 'b';
+SELECT results_eq($$SELECT version, writer, operation, "row", changed, before, changed_by FROM interlock.row_history('page', 1)$$,
+    $$VALUES (1::bigint, NULL, 'insert', '{"id": 1, "body": "a", "version": 1}'::jsonb, NULL::text[], NULL::jsonb, current_user::text COLLATE "default"),
+             (2, 'anna', 'update', '{"id": 1, "body": "b", "version": 2}', '{body,version}', '{"body": "a", "version": 1}', current_user)$$, 'row_history');
+PREPARE untyped AS SELECT count(*) FROM interlock.row_history('page', $1);
+SELECT results_eq($$EXECUTE untyped('1')$$, $$VALUES (2::bigint)$$, 'with a parameter without a type');
+SELECT is(interlock.row_as_of('page', 1, clock_timestamp())->>'body', 'b', 'row_as_of');
+SELECT is(interlock.suppress_history('page', 'load'), 1, 'suppressed');
+UPDATE page SET body = 'c';
+SELECT is(interlock.restore_history('page'), 0, 'restored');
+SELECT is((SELECT count(*) FROM page_history), 2::bigint, 'nothing recorded');
+SELECT is((SELECT version FROM page), 3::bigint, 'the version moved');
+SELECT results_eq('SELECT rel, operation, key, columns, row_count, writer, reason FROM interlock.operation_log',
+    $$VALUES ('page'::regclass, 'update', '{"id": 1}'::jsonb, '{body,version}'::text[], 1::bigint, 'anna', 'load')$$, 'but told');
+SELECT throws_ok($$SELECT interlock.restore_history('page')$$, '55000');
+SELECT results_eq('SELECT * FROM interlock.trim_history()', $$VALUES ('page'::regclass, 0::bigint)$$, 'trim_history');
+SELECT lives_ok($$SELECT interlock.disable_history('page')$$);
+SELECT throws_ok($$SELECT * FROM interlock.row_history('page', 1)$$, '55000');
+SELECT function_privs_are('interlock', 'suppress_history', ARRAY['regclass', 'text'], 'public', '{}'::text[]);
+
+SELECT * FROM finish();
+ROLLBACK;
