@@ -8,6 +8,7 @@
 #include "relation.h"
 #include "sweeper.h"
 #include "sweeper_state.h"
+#include "write_log.h"
 #include "writer.h"
 
 extern "C" {
@@ -20,6 +21,7 @@ void _PG_init(void) {
     define_sweeper_settings();
     define_key_lock_settings();
     define_writer_settings();
+    define_write_log_settings();
     register_leases();
     if (process_shared_preload_libraries_in_progress) {
         request_sweeper_memory();

@@ -43,6 +43,8 @@ enum class PlanKind : uint32 {
     kIdempotencyFirst,
     kWriterGrants,
     kWriteLog,
+    kWriteLogTrim,
+    kWriteLogFirst,
     kHistoryWrite,
     kHistoryWriteLate,
     kHistoryLater,

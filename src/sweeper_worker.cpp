@@ -10,6 +10,7 @@
 #include "sweep.h"
 #include "sweeper.h"
 #include "sweeper_state.h"
+#include "write_log.h"
 
 using namespace interlock;
 
@@ -371,6 +372,27 @@ void trim_histories(Run* run, TimestampTz stop_at) {
         trim_table(run, tables.oids[i], stop_at);
 }
 
+void trim_log(Run* run, TimestampTz stop_at) {
+    constexpr TimestampTz kGap = USECS_PER_MINUTE; // lines are deleted together
+    pgstat_report_activity(STATE_RUNNING, "deleting old lines of the write log");
+    char message[kErrorBytes] = "";
+    bool more = true;
+    TimestampTz next = DT_NOEND;
+    auto batch = [&] {
+        fire_triggers_at_once();
+        more = trim_write_log(sweep_batch, &next);
+    };
+    while (more && message[0] == '\0' && GetCurrentTimestamp() < stop_at)
+        (void)in_transaction(message, batch);
+    if (message[0] != '\0') {
+        copy_message(run->last_error, kErrorBytes, psprintf("write log: %s", message));
+        next = GetCurrentTimestamp() + kRetryFailed;
+    } else if (next != DT_NOEND) {
+        next = more ? run->start : Max(next, run->start) + kGap;
+    }
+    run->next_deadline = Min(run->next_deadline, next);
+}
+
 void sweep_database(Run* run) {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     Tables tables = find_tables(run);
@@ -402,6 +424,7 @@ void sweep_database(Run* run) {
     if (tables.ready) {
         sweep_keys(run, stop_at);
         trim_histories(run, stop_at);
+        trim_log(run, stop_at);
     }
     char message[kErrorBytes] = "";
     bool look_again = false;

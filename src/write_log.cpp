@@ -2,6 +2,7 @@
 
 #include "own_table.h"
 #include "plan.h"
+#include "sweeper_state.h"
 #include "writer.h"
 
 using namespace interlock;
@@ -263,6 +264,9 @@ void write_line(WriteLine* line) {
     if (!has_snapshot)
         PushActiveSnapshot(GetTransactionSnapshot());
     insert_line(line);
+    TimestampTz expiry = write_log_expiry(line->started);
+    if (expiry != DT_NOEND)
+        note_deadline(expiry);
     if (!has_snapshot)
         PopActiveSnapshot();
     forget_line(line);

@@ -57,4 +57,15 @@ void write_line(WriteLine* line);
 // between.
 CommandId writing_command(const TriggerData* trigger);
 
+// --- Trimming ------------------------------------------------------------------------------------
+
+void define_write_log_settings();
+
+// When a line that is written now is to be deleted, DT_NOEND if never.
+TimestampTz write_log_expiry(TimestampTz written);
+
+// Deletes old lines, looking at the oldest max_rows. Returns whether there may be more, and when
+// the next one is old, DT_NOEND if none is left.
+bool trim_write_log(int32 max_rows, TimestampTz* next);
+
 } // namespace interlock
