@@ -170,6 +170,7 @@ Datum tid_array(const SweepPosition* rows, int count) {
 }
 
 // Locks those of the rows that are still expired and that nobody else has locked: an array of tid.
+// The condition is a CASE, or the planner would search the index of all that is due for each batch.
 Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     SPIPlanPtr plan =
         plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepLock}, [&](Statement* statement) {
@@ -178,8 +179,8 @@ Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
                 "($%d) ",
                 qualified_name(sweep.rel), statement->parameter(get_array_type(TIDOID)));
             statement->add(
-                "AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.<=) $%d "
-                "FOR NO KEY UPDATE SKIP LOCKED) "
+                "AND CASE WHEN t.%s OPERATOR(pg_catalog.=) 1 THEN t.%s OPERATOR(pg_catalog.<=) "
+                "$%d END FOR NO KEY UPDATE SKIP LOCKED) "
                 "SELECT pg_catalog.array_agg(due.ctid) FROM due",
                 quoted(sweep.marker, kStatus), quoted(sweep.marker, kUntil),
                 statement->parameter(TIMESTAMPTZOID));

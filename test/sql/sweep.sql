@@ -77,4 +77,20 @@ SELECT * FROM interlock.sweep();
 DROP TABLE page;
 DROP FUNCTION late;
 
+-- a batch is locked by the places of its rows, not by another search of the index for all that is due
+CREATE TABLE page (id int PRIMARY KEY);
+INSERT INTO page SELECT generate_series(1, 2000);
+SELECT interlock.enable_marker('page');
+VACUUM ANALYZE page;
+BEGIN;
+SET LOCAL session_replication_role = replica;
+UPDATE page SET lock_status = 1, lock_by = 'anna', lock_time = now(), lock_until = now() WHERE id % 200 = 0;
+COMMIT;
+BEGIN;
+SELECT coalesce(sum(idx_scan), 0) AS before FROM pg_stat_xact_user_tables WHERE relname = 'page' \gset
+SELECT * FROM interlock.sweep();
+SELECT idx_scan - :before AS searches FROM pg_stat_xact_user_tables WHERE relname = 'page';
+COMMIT;
+DROP TABLE page;
+
 DROP ROLE interlock_mallory;
