@@ -1,0 +1,143 @@
+# lines.sh: the verbs against statements by hand and against PL/pgSQL. To be sourced by script/bench.
+
+set_up_lines() {
+    progress "filling tables"
+    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/script/load/bench.sql" -f "$ROOT/script/load/plpgsql.sql" >"$WORK/setup.log" 2>&1 ||
+        { show "$WORK/setup.log" && die "could not fill the tables"; }
+    end_progress
+    write_trigger_loads
+    write_version_loads
+    write_batch_loads
+    write_marker_loads
+    write_lease_loads
+    write_key_loads
+    write_idempotency_loads
+    write hand_transition "UPDATE plain SET status = 'a' WHERE id = :id AND status = 'a';"
+    write verb_transition "SELECT outcome FROM interlock.try_transition('machine', :id, 'a', 'a');"
+    write own_transition "SELECT own.try_transition(:id, 'a', 'a');"
+}
+
+lines() {
+    line "$1" "UPDATE with the version trigger" update_versioned \
+        "UPDATE without a trigger" update_plain 0.95 "a trigger in PL/pgSQL" update_own -
+    line "$1" "UPDATE with owned columns" update_owned \
+        "UPDATE without a trigger" update_plain - "a trigger in PL/pgSQL" update_own_owned -
+    line "$1" "UPDATE with history" update_recorded \
+        "UPDATE without a trigger" update_plain - "a trigger in PL/pgSQL" update_own_recorded -
+    line "$1" "versioned_update, three columns" verb_update \
+        "the same UPDATE ... AND version" hand_update 1.0 \
+        "PL/pgSQL for this table" own_update - "PL/pgSQL for any table" own_update_any -
+    line "$1" "versioned_update_many, 1,000 rows" verb_batch \
+        "1,000 single calls in one transaction" verb_singles 5 \
+        "1,000 single calls in one statement" verb_singles_inside - \
+        "one UPDATE of all by hand" hand_batch - "PL/pgSQL, one UPDATE" own_batch -
+    line "$1" "lock_row + save_row" verb_lock \
+        "two UPDATEs by hand" hand_lock 1.0 "PL/pgSQL, with a deadline, enforced" own_lock -
+    line "$1" "acquire_lease + release_lease" lease \
+        "two empty C functions" empty 0.9 "Redis SET NX EX + Lua delete" redis_c 1.1 \
+        "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark - "PL/pgSQL on a table" own_lease -
+    line "$1" "lock_key" key_lock \
+        "pg_try_advisory_xact_lock" advisory_lock 0.95 "PL/pgSQL on an advisory lock" own_key -
+    line "$1" "lock_keys, two keys" key_locks \
+        "two pg_advisory_xact_lock" advisory_locks - "PL/pgSQL in order of the hash" own_keys -
+    line "$1" "lock_rows, ten rows" lock_rows \
+        "SELECT ... ORDER BY ... FOR UPDATE" hand_rows - "PL/pgSQL" own_rows -
+    line "$1" "idempotency claim + complete" verb_idempotency \
+        "INSERT ON CONFLICT + UPDATE" hand_idempotency 1.0 "PL/pgSQL with hash, token, takeover" own_idempotency -
+    line "$1" "try_transition" verb_transition \
+        "UPDATE ... AND status" hand_transition - "PL/pgSQL, enforced by a trigger" own_transition -
+}
+
+write_trigger_loads() {
+    write update_plain "UPDATE plain SET a = a + 1 WHERE id = :id;"
+    write update_versioned "UPDATE versioned SET a = a + 1 WHERE id = :id;"
+    write update_own "UPDATE own.versioned SET a = a + 1 WHERE id = :id;"
+    write update_owned "UPDATE owned SET a = a + 1 WHERE id = :id;"
+    write update_own_owned "UPDATE own.owned SET a = a + 1 WHERE id = :id;"
+    write update_recorded "UPDATE recorded SET a = a + 1 WHERE id = :id;"
+    write update_own_recorded "UPDATE own.recorded SET a = a + 1 WHERE id = :id;"
+}
+
+# All sides read the version first, as a client does.
+write_version_loads() {
+    local values="a = 1, b = 'y', c = 2.5" changes='{"a": 1, "b": "y", "c": 2.5}'
+    write hand_update "SELECT version FROM plain WHERE id = :id \\gset" \
+        "UPDATE plain SET $values, version = version + 1 WHERE id = :id AND version = :version RETURNING version;"
+    write verb_update "SELECT version FROM versioned WHERE id = :id \\gset" \
+        "SELECT version FROM interlock.try_versioned_update('versioned', :id, :version, '$changes');"
+    write own_update "SELECT version FROM own.versioned WHERE id = :id \\gset" \
+        "SELECT own.try_versioned_update(:id, :version, 1, 'y', 2.5);"
+    write own_update_any "SELECT version FROM own.versioned WHERE id = :id \\gset" \
+        "SELECT own.try_versioned_update('own.versioned', :id, :version, '$changes');"
+}
+
+# A thousand rows of each client's own, so that nothing conflicts; a division by zero tells of rows that were not updated.
+# The array of updates is made in the statement, and that time counts: a client would make it, and the server read it.
+write_batch_loads() {
+    local values="a = 1, b = 'y', c = 2.5" changes='{"a": 1, "b": "y", "c": 2.5}' first='\set first :client_id * 1000 + 1'
+    local rows="generate_series(:first, :first + 999) g" updates i
+    updates="(SELECT jsonb_agg(jsonb_build_object('key', g, 'version', :version::bigint, 'changes', jsonb '$changes')) FROM $rows)"
+    write verb_batch "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
+        "SELECT 1 / (count(*) = 1000)::int FROM interlock.versioned_update_many('batch', $updates) WHERE outcome = 'updated';"
+    write verb_singles "$first" "SELECT version FROM batch WHERE id = :first \\gset" "BEGIN;"
+    for ((i = 0; i < 1000; i++)); do
+        echo "SELECT interlock.versioned_update('batch', :first + $i, :version, '$changes');"
+    done >>"$WORK/verb_singles.load"
+    echo "COMMIT;" >>"$WORK/verb_singles.load"
+    write verb_singles_inside "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
+        "SELECT count(interlock.versioned_update('batch', g, :version, '$changes')) FROM $rows;"
+    write own_batch "$first" "SELECT version FROM own.batch WHERE id = :first \\gset" \
+        "SELECT 1 / (count(*) = 1000)::int FROM own.versioned_update_many($updates) WHERE outcome = 'updated';"
+    write hand_batch "$first" "SELECT version FROM hand_batch WHERE id = :first \\gset" \
+        "UPDATE hand_batch b SET $values, version = b.version + 1 FROM $rows WHERE b.id = g AND b.version = :version;"
+}
+
+# The hand-written marker has neither a deadline nor anything that keeps others from writing.
+write_marker_loads() {
+    write hand_lock \
+        "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;" \
+        "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE id = :id AND lock_by = 'me';"
+    write verb_lock "SELECT locked AS ok FROM interlock.lock_row('marked', :id, 'me' || :client_id::text) \\gset" "\\if :ok" \
+        "SELECT interlock.save_row('marked', :id, 'me' || :client_id::text, '{\"b\": \"y\"}');" "\\endif"
+    write own_lock "SELECT own.lock_row(:id, 'me' || :client_id::text) AS ok \\gset" "\\if :ok" \
+        "SELECT own.save_row(:id, 'me' || :client_id::text, 'y');" "\\endif"
+}
+
+write_lease_loads() {
+    local key='\set key :client_id * 1000000 + :id' # of no other client: a refused lease has no token
+    need_packages gcc libc6-dev
+    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"
+    psql -qX -v ON_ERROR_STOP=1 \
+        -c "CREATE FUNCTION empty_acquire(key text, ttl interval) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \
+        -c "CREATE FUNCTION empty_release(key text, token bigint) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'"
+    write lease "$key" "SELECT (interlock.acquire_lease(:key, '30 s')).token \\gset" "SELECT interlock.release_lease(:key, :token);"
+    write empty "$key" "SELECT 1234567890123 AS token, empty_acquire(:key, '30 s') \\gset" "SELECT empty_release(:key, :token);"
+    write own_lease "$key" "SELECT own.acquire_lease(:key, '30 s') AS token \\gset" "SELECT own.release_lease(:key, :token);"
+}
+
+write_key_loads() {
+    local key="'account:' || :id::text" other="'account:' || (:id + 7)::text"
+    local ten="ARRAY[:id, :id + 11, :id + 22, :id + 33, :id + 44, :id + 55, :id + 66, :id + 77, :id + 88, :id + 99]"
+    write key_lock "SELECT interlock.lock_key($key);"
+    write advisory_lock "SELECT pg_try_advisory_xact_lock(:id);"
+    write own_key "SELECT own.lock_key($key);"
+    write key_locks "SELECT interlock.lock_keys(ARRAY[$key, $other]);"
+    write advisory_locks "SELECT pg_advisory_xact_lock(hashtextextended($key, 0)), pg_advisory_xact_lock(hashtextextended($other, 0));"
+    write own_keys "SELECT own.lock_keys(ARRAY[$key, $other]);"
+    write lock_rows "SELECT key FROM interlock.lock_rows('plain', $ten);"
+    write hand_rows "SELECT id FROM plain WHERE id = ANY($ten) ORDER BY id FOR UPDATE;"
+    write own_rows "SELECT own.lock_rows($ten);"
+}
+
+write_idempotency_loads() {
+    local next="SELECT nextval('requests') AS request \\gset" key="'request ' || :request::text" body="'{\"amount\": 10}'" answer="'{\"a\": 1}'"
+    write hand_idempotency "$next" \
+        "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256($body), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
+        "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = $key;"
+    write verb_idempotency "$next" \
+        "SELECT token FROM interlock.idempotency_claim('pay', $key, $body) \\gset" \
+        "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"
+    write own_idempotency "$next" \
+        "SELECT proof FROM own.claim('pay', $key, $body) \\gset" \
+        "SELECT own.complete('pay', $key, :proof, $answer);"
+}

@@ -1,0 +1,118 @@
+# measure.sh: one line of the benchmark. To be sourced by script/bench.
+#
+#   write NAME LINE...                            a load for pgbench
+#   line CLIENTS NAME LOAD [PEER LOAD TARGET]...  measures them all in turn; - for no target
+#
+# A load is a script for pgbench made by write, or a name that sample knows.
+
+# fsync is off in every cluster of these scripts, and nothing waits for a disk: what is measured is work, not disks.
+# Nobody else may start work in the middle of a line: tables are vacuumed before each line instead.
+SETTINGS=("synchronous_commit = off" "max_wal_size = 8GB" "checkpoint_timeout = 1h" "autovacuum = off"
+    "shared_buffers = $(($(awk '/MemTotal/ {print $2}' /proc/meminfo) / 4096))MB")
+
+declare -A UNAVAILABLE=() # load: why it cannot be measured
+declare -A SAMPLES=()     # load: its rounds so far
+WANTED=0
+DONE=0
+
+# write NAME LINE...: a load. :id is a row.
+write() {
+    local name=$1
+    shift
+    printf '\\set id random(1, 100000)\n%s\n' "$(printf '%s\n' "$@")" >"$WORK/$name.load"
+}
+
+line() {
+    local clients=$1 name=$2 ours=$3 loads=() i
+    shift 3
+    wanted "$name" || return 0
+    loads=("$ours")
+    for ((i = 2; i <= $#; i += 3)); do loads+=("${!i}"); done
+    if [ -n "${COUNTING:-}" ]; then
+        WANTED=$((WANTED + ROUNDS * ${#loads[@]}))
+        return
+    fi
+    run_rounds "$clients" "$name" "${loads[@]}"
+    heading "$name, $(clients_in_words "$clients")"
+    print_side "$name" "$ours" /s
+    while [ $# -gt 0 ]; do
+        add_row "$name" "$clients" "$1" "$ours" "$2" "$3" /s
+        shift 3
+    done
+}
+
+wanted() { [[ $1 =~ $ONLY ]]; }
+
+# run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Every other round goes backwards, so that nobody always comes first.
+run_rounds() {
+    local clients=$1 name=$2 round load order
+    shift 2
+    progress "$name, $(clients_in_words "$clients"), warming up"
+    psql -qX -c "TRUNCATE keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
+    for load; do take_sample "$clients" "$load" 1; done
+    SAMPLES=() # they do not count
+    for ((round = 1; round <= ROUNDS; round++)); do
+        order=$(printf '%s\n' "$@")
+        [ $((round % 2)) = 1 ] || order=$(tac <<<"$order")
+        for load in $order; do
+            progress "$name, $(clients_in_words "$clients"), round $round of $ROUNDS"
+            DONE=$((DONE + 1))
+            take_sample "$clients" "$load" "$SECONDS_EACH"
+        done
+    done
+    end_progress
+}
+
+# take_sample CLIENTS LOAD SECONDS: adds to SAMPLES. What fails once is not measured again.
+take_sample() {
+    local value
+    [ -z "${UNAVAILABLE[$2]:-}" ] || return 0
+    if value=$(sample "$@") && [ -n "$value" ]; then
+        SAMPLES[$2]+="$value "
+    else
+        UNAVAILABLE[$2]="failed: $(grep -m 1 -iE 'error|fatal|cannot|could not' "$WORK/load.log" || tail -n 1 "$WORK/load.log")"
+    fi
+}
+
+# sample CLIENTS LOAD SECONDS: how many a second. With one client, client and server take turns: both stay on one
+# core, or it would be the scheduler's choice of cores that is measured.
+sample() {
+    local cores=0-$(($(nproc) - 1)) run
+    [ "$1" != 1 ] || cores=0
+    pin "$cores"
+    run=(timeout $(($3 + 60)) taskset -c "$cores")
+    case $2 in
+        redis_c) "${run[@]}" "$WORK/redis_lock" "$WORK/redis/socket" "$1" "$3" 2>"$WORK/load.log" ;;
+        redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
+        node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$WORK/load.log" ;;
+        *)
+            "${run[@]}" pgbench -n -M prepared -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
+                awk '/^tps/ {print $3}' "$WORK/load.log"
+            ;;
+    esac
+}
+
+# pin CORES: keeps the servers, and the processes they start from now on, on the cores.
+pin() {
+    local file
+    for file in "$WORK/data/postmaster.pid" "$WORK/redis/pid"; do
+        [ ! -e "$file" ] || taskset -apc "$1" "$(head -n 1 "$file")" >/dev/null
+    done
+}
+
+# --- Progress ------------------------------------------------------------------
+
+# progress TEXT: on a terminal it goes when the next output comes; else one line for each group of rounds. To standard
+# error, which is not part of the results.
+progress() {
+    local share=
+    [ "$WANTED" = 0 ] || share="[$((100 * DONE / WANTED)) %] "
+    [ "$DONE" -lt 10 ] || share="${share%] }, about $(((SECONDS - STARTED) * (WANTED - DONE) / DONE / 60 + 1)) min left] "
+    if [ -t 2 ]; then
+        printf '\r\e[K  %s%s%s%s' "$DIM" "$share" "$1" "$PLAIN" >&2
+    elif [[ $1 == *"warming up" ]]; then
+        printf '  %s%s\n' "$share" "${1%, warming up}" >&2
+    fi
+}
+
+end_progress() { [ ! -t 2 ] || printf '\r\e[K' >&2; }

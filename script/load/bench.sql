@@ -1,0 +1,38 @@
+-- The tables of script/bench: one each for what is done by hand, by PL/pgSQL and by the extension, all of the same rows.
+-- Pages have room for another version of each row: else whoever comes later would find what earlier lines have freed.
+CREATE EXTENSION pg_interlock;
+
+CREATE TABLE plain (id int PRIMARY KEY, a int, b text, c numeric, version bigint NOT NULL DEFAULT 1, status text DEFAULT 'a',
+    lock_status int NOT NULL DEFAULT 0, lock_by text, lock_time timestamptz, lock_until timestamptz) WITH (fillfactor = 50);
+INSERT INTO plain (id, a, b, c) SELECT g, 0, 'x', 0 FROM generate_series(1, 100000) g;
+
+CREATE TABLE versioned (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO versioned SELECT * FROM plain;
+SELECT interlock.enable_versioning('versioned');
+
+CREATE TABLE owned (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO owned SELECT * FROM plain;
+SELECT interlock.grant_writer('editor', 'public'), interlock.own_columns('owned', 'editor', '{b,c,status}');
+
+CREATE TABLE recorded (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO recorded SELECT * FROM plain;
+SELECT interlock.enable_history('recorded');
+
+CREATE TABLE batch (id int PRIMARY KEY, a int, b text, c numeric, version bigint NOT NULL DEFAULT 1) WITH (fillfactor = 50);
+INSERT INTO batch SELECT g, 0, 'x', 0 FROM generate_series(1, 64000) g;
+CREATE TABLE hand_batch (LIKE batch INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO hand_batch SELECT * FROM batch;
+SELECT interlock.enable_versioning('batch');
+
+CREATE TABLE marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO marked SELECT * FROM plain;
+SELECT interlock.enable_marker('marked');
+
+CREATE TABLE machine (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO machine SELECT * FROM plain;
+SELECT interlock.define_transitions('machine', 'status', '{"a": ["a"]}');
+
+CREATE TABLE keys (scope text, key text, status text, request_hash bytea, token bigint, response jsonb, created timestamptz,
+    PRIMARY KEY (scope, key));
+CREATE INDEX ON keys (created);
+CREATE SEQUENCE requests;
