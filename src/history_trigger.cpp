@@ -149,12 +149,12 @@ bool changes_key(const Entry& entry) {
 
 // --- Suppressed writes ---------------------------------------------------------------------------
 
-void fill_line(WriteLine* line, const RelationFacts* facts, HeapTuple row,
-               const Suppression& suppression) {
-    in_context(line->memory, [&] {
-        line->key = history_key(facts, row);
-        line->reason = suppression.reason == nullptr ? nullptr : pstrdup(suppression.reason);
-        return 0;
+WriteLine* count_row(const RelationFacts* facts, const char* operation, CommandId command,
+                     HeapTuple row, const Suppression& suppression) {
+    WriteGroup group = {WriteDecision::kSuppressed, operation, facts->history->root, command,
+                        nullptr};
+    return count_writes(group, 1, [&] {
+        return WriteSample{history_key(facts, row), 0, 0, suppression.reason};
     });
 }
 
@@ -163,17 +163,12 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
     const char* operation = TRIGGER_FIRED_BY_INSERT(trigger->tg_event)   ? kInsert
                             : TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDelete
                                                                          : kUpdate;
-    WriteStatement statement = {WriteDecision::kSuppressed, operation, facts->history->root,
-                                writing_command(trigger)};
-    bool is_new;
-    WriteLine* line = count_writes(statement, 1, &is_new);
-    if (is_new)
-        fill_line(line, facts, trigger->tg_trigtuple, suppression);
+    WriteLine* line =
+        count_row(facts, operation, writing_command(trigger), trigger->tg_trigtuple, suppression);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return;
     // Columns that are in the line are not compared any more.
-    const Bitmapset* seen = line->leaf == facts->relid ? line->seen : nullptr;
-    Bitmapset* but = bms_union(seen, facts->history->left_out);
+    Bitmapset* but = bms_union(columns_seen(line, facts->relid), facts->history->left_out);
     add_columns(
         line, trigger->tg_relation,
         differing_columns(facts->columns, trigger->tg_trigtuple, trigger->tg_newtuple, but));
@@ -379,15 +374,11 @@ void each_row(Relation rel, Visit&& visit) {
 }
 
 void count_truncation(Relation rel, const RelationFacts* facts, const Suppression& suppression) {
-    WriteStatement statement = {WriteDecision::kSuppressed, kTruncate, facts->history->root,
-                                GetCurrentCommandId(false)};
+    CommandId command = GetCurrentCommandId(false);
     each_row(rel, [&](TupleTableSlot* slot) {
-        bool is_new;
-        WriteLine* line = count_writes(statement, 1, &is_new);
-        if (is_new) {
-            bool should_free;
-            fill_line(line, facts, ExecFetchSlotHeapTuple(slot, false, &should_free), suppression);
-        }
+        bool should_free;
+        count_row(facts, kTruncate, command, ExecFetchSlotHeapTuple(slot, false, &should_free),
+                  suppression);
     });
 }
 

@@ -157,37 +157,46 @@ void refuse_update(const Update& update) {
                             "transaction; interlock.grant_writer says who may.")));
 }
 
-// Counts the row into a line about the columns of one owner.
-WriteLine* log_columns(const Update& update, WriteDecision decision, const Bitmapset* columns) {
-    bool is_new;
-    WriteLine* line = count_writes(
-        {decision, "update", update.ownership->root, writing_command(update.trigger)}, 1, &is_new);
-    add_columns(line, update.rel, columns);
-    if (!is_new)
-        return line;
-    in_context(line->memory, [&] {
-        TupleDesc names = update.facts->columns;
-        if (update.facts->key_count > 0)
-            line->key = key_to_jsonb(update.facts, key_of_tuple(update.facts, update.old_row));
-        line->owner = pstrdup(first_owner(update, columns));
-        line->stored = sample_of_row(names, columns, update.old_row);
-        line->given = sample_of_row(names, columns, update.new_row);
-        return 0;
-    });
-    return line;
+WriteSample sample_of(const Update& update, const Bitmapset* columns) {
+    const RelationFacts* facts = update.facts;
+    WriteSample sample = {};
+    if (facts->key_count > 0)
+        sample.key = key_to_jsonb(facts, key_of_tuple(facts, update.old_row));
+    sample.stored = sample_of_row(facts->columns, columns, update.old_row);
+    sample.given = sample_of_row(facts->columns, columns, update.new_row);
+    return sample;
 }
 
-void log_forced(const Update& update) {
-    Bitmapset* left = bms_copy(update.forced);
+// Calls log(columns, owner) for the columns of each owner.
+template <typename Log>
+void each_owner(const Update& update, const Bitmapset* columns, Log&& log) {
+    Bitmapset* left = bms_copy(columns);
     while (!bms_is_empty(left)) {
-        Bitmapset* columns = owned_by(update, left, first_owner(update, left));
-        write_line(log_columns(update, WriteDecision::kForced, columns));
-        left = bms_del_members(left, columns);
+        const char* owner = first_owner(update, left);
+        Bitmapset* owned = owned_by(update, left, owner);
+        log(owned, owner);
+        left = bms_del_members(left, owned);
     }
 }
 
+WriteGroup group_of(const Update& update, WriteDecision decision, const char* owner) {
+    return {decision, "update", update.ownership->root, InvalidCommandId, owner};
+}
+
+void log_forced(const Update& update) {
+    each_owner(update, update.forced, [&](const Bitmapset* columns, const char* owner) {
+        log_row(group_of(update, WriteDecision::kForced, owner), sample_of(update, columns),
+                update.rel, columns);
+    });
+}
+
+// A worker that saves what it read long ago is skipped again and again: a line for all of it.
 void log_skipped(const Update& update) {
-    log_columns(update, WriteDecision::kSkipped, update.skipped);
+    each_owner(update, update.skipped, [&](const Bitmapset* columns, const char* owner) {
+        WriteLine* line = count_writes(group_of(update, WriteDecision::kSkipped, owner), 1,
+                                       [&] { return sample_of(update, columns); });
+        add_columns(line, update.rel, columns);
+    });
 }
 
 // The new row with the stored values of the skipped columns.

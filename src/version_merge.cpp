@@ -184,19 +184,13 @@ void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecisio
                   const Bitmapset* columns) {
     if (bms_is_empty(columns))
         return;
-    bool is_new;
-    WriteLine* line = count_writes(
-        {decision, "update", sides.facts->ownership->root, GetCurrentCommandId(false)}, 1, &is_new);
-    add_columns(line, rel, columns);
-    if (!is_new)
-        return;
-    in_context(line->memory, [&] {
-        TupleDesc names = sides.facts->columns;
-        line->key = key_to_jsonb(sides.facts, key);
-        line->stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
-        line->given = sample_of_row(names, columns, changes_as_row(sides));
-        return 0;
-    });
+    TupleDesc names = sides.facts->columns;
+    WriteSample sample = {};
+    sample.key = key_to_jsonb(sides.facts, key);
+    sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
+    sample.given = sample_of_row(names, columns, changes_as_row(sides));
+    log_row({decision, "update", sides.facts->ownership->root, InvalidCommandId, nullptr}, sample,
+            rel, columns);
 }
 
 } // namespace

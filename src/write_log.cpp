@@ -10,9 +10,10 @@ using namespace interlock;
 namespace {
 
 // What a line is in interlock.write_log, from its second column on.
-constexpr int kLineColumns = 13;
+constexpr int kLineColumns = 14;
 constexpr const char* kColumnNames =
-    "written_at, decision, table_name, operation, key, columns, row_count, owner, writer, "
+    "written_at, decision, table_name, table_owner, operation, key, columns, row_count, owner, "
+    "writer, "
     "written_by, reason, stored, given";
 constexpr Oid kColumnTypes[kLineColumns] = {TIMESTAMPTZOID, TEXTOID,  TEXTOID, TEXTOID, JSONBOID,
                                             TEXTARRAYOID,   INT8OID,  TEXTOID, TEXTOID, TEXTOID,
@@ -36,9 +37,13 @@ Datum list_unwritten_lines(PG_FUNCTION_ARGS) {
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     ListCell* cell;
     foreach (cell, lines) {
+        auto* line = static_cast<WriteLine*>(lfirst(cell));
+        Oid owner = get_role_oid(line->table_owner, true);
+        if (!OidIsValid(owner) || !has_privs_of_role(GetUserId(), owner))
+            continue;
         Datum values[kLineColumns + 1] = {};
         bool nulls[kLineColumns + 1] = {true};
-        line_values(static_cast<WriteLine*>(lfirst(cell)), values + 1, nulls + 1);
+        line_values(line, values + 1, nulls + 1);
         tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
     }
     return 0;
@@ -73,20 +78,21 @@ void line_values(const WriteLine* line, Datum* values, bool* nulls) {
     };
     values[0] = TimestampTzGetDatum(line->started);
     nulls[0] = false;
-    text(1, decision_name(line->statement.decision));
+    text(1, decision_name(line->group.decision));
     text(2, line->table);
-    text(3, line->statement.operation);
-    optional(4, line->count == 1 ? line->key : 0);
-    optional(5,
+    text(3, line->table_owner);
+    text(4, line->group.operation);
+    optional(5, line->count == 1 ? line->sample.key : 0);
+    optional(6,
              line->columns == nullptr ? 0 : makeArrayResult(line->columns, CurrentMemoryContext));
-    values[6] = Int64GetDatum(line->count);
-    nulls[6] = false;
-    text(7, line->owner);
-    text(8, line->writer);
-    text(9, line->written_by);
-    text(10, line->reason);
-    optional(11, line->stored);
-    optional(12, line->given);
+    values[7] = Int64GetDatum(line->count);
+    nulls[7] = false;
+    text(8, line->group.owner);
+    text(9, line->writer);
+    text(10, line->written_by);
+    text(11, line->sample.reason);
+    optional(12, line->sample.stored);
+    optional(13, line->sample.given);
 }
 
 void write_insert(Statement* statement) {
@@ -120,6 +126,28 @@ void forget_line(WriteLine* line) {
     MemoryContextDelete(line->memory);
 }
 
+// At the end of a transaction or savepoint there is no statement whose snapshot could serve, and
+// the transaction may have said meanwhile that it will not write any more. It may have dropped the
+// extension, too.
+void write_line(WriteLine* line) {
+    Oid schema = get_namespace_oid("interlock", true);
+    if (OidIsValid(schema) && OidIsValid(get_relname_relid("write_log", schema))) {
+        bool has_snapshot = ActiveSnapshotSet();
+        if (!has_snapshot)
+            PushActiveSnapshot(GetTransactionSnapshot());
+        bool read_only = XactReadOnly;
+        XactReadOnly = false;
+        insert_line(line);
+        XactReadOnly = read_only;
+        if (!has_snapshot)
+            PopActiveSnapshot();
+        TimestampTz expiry = write_log_expiry(line->started);
+        if (expiry != DT_NOEND)
+            note_deadline(expiry);
+    }
+    forget_line(line);
+}
+
 // Calls visit(line) for the lines of this subtransaction and of those in it.
 template <typename Visit>
 void each_line_from(SubTransactionId first, Visit&& visit) {
@@ -138,7 +166,8 @@ void end_transaction(XactEvent event, void*) {
         return;
     if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
         each_line_from(TopSubTransactionId, write_line);
-    else if (event == XACT_EVENT_ABORT) {
+    else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT ||
+             event == XACT_EVENT_PREPARE) {
         lines = NIL;
         latest = nullptr;
     }
@@ -163,23 +192,16 @@ void register_callbacks() {
     registered = true;
 }
 
-bool is_line_of(const WriteLine* line, const WriteStatement& statement,
-                SubTransactionId subtransaction) {
-    return line->statement.command == statement.command && line->statement.root == statement.root &&
-           line->statement.decision == statement.decision &&
-           line->statement.operation == statement.operation &&
-           line->subtransaction == subtransaction;
+bool same_text(const char* left, const char* right) {
+    return left == right || (left != nullptr && right != nullptr && strcmp(left, right) == 0);
 }
 
-WriteLine* find_line(const WriteStatement& statement, SubTransactionId subtransaction) {
-    if (latest != nullptr && is_line_of(latest, statement, subtransaction))
-        return latest;
-    for (int i = list_length(lines) - 1; i >= 0; i--) {
-        auto* line = static_cast<WriteLine*>(list_nth(lines, i));
-        if (is_line_of(line, statement, subtransaction))
-            return line;
-    }
-    return nullptr;
+bool is_line_of(const WriteLine* line, const WriteGroup& group, SubTransactionId subtransaction,
+                const char* writer) {
+    return line->group.command == group.command && line->group.root == group.root &&
+           line->group.decision == group.decision && line->group.operation == group.operation &&
+           line->subtransaction == subtransaction && same_text(line->group.owner, group.owner) &&
+           same_text(line->writer, writer);
 }
 
 // Statements that are over are the oldest, so those are written to make room.
@@ -195,57 +217,87 @@ void make_room(SubTransactionId subtransaction) {
     });
 }
 
-WriteLine* new_line(const WriteStatement& statement, SubTransactionId subtransaction) {
-    MemoryContext memory =
-        AllocSetContextCreate(TopTransactionContext, "interlock write line", ALLOCSET_SMALL_SIZES);
-    return in_context(memory, [&] {
-        auto* line = static_cast<WriteLine*>(palloc0(sizeof(WriteLine)));
-        line->memory = memory;
-        line->statement = statement;
-        line->subtransaction = subtransaction;
-        line->started = GetCurrentTimestamp();
-        line->table = qualified_name(statement.root);
-        line->written_by = GetUserNameFromId(GetUserId(), false);
-        const char* writer = current_writer().name;
-        line->writer = writer == nullptr ? nullptr : pstrdup(writer);
-        return line;
-    });
+char* copy_text(const char* text) { return text == nullptr ? nullptr : pstrdup(text); }
+
+Datum copy_json(Datum json) { return json == 0 ? 0 : PointerGetDatum(PG_DETOAST_DATUM_COPY(json)); }
+
+WriteLine* make_line(const WriteGroup& group, const WriteSample& sample) {
+    auto* line = static_cast<WriteLine*>(palloc0(sizeof(WriteLine)));
+    line->memory = CurrentMemoryContext;
+    line->group = group;
+    line->group.owner = copy_text(group.owner);
+    line->sample = {copy_json(sample.key), copy_json(sample.stored), copy_json(sample.given),
+                    copy_text(sample.reason)};
+    line->subtransaction = GetCurrentSubTransactionId();
+    line->started = GetCurrentTimestamp();
+    line->table = qualified_name(group.root);
+    line->table_owner = GetUserNameFromId(owner_of_table(group.root), false);
+    line->written_by = GetUserNameFromId(GetUserId(), false);
+    line->writer = copy_text(current_writer().name);
+    return line;
 }
 
 bool has_column(const WriteLine* line, const char* name) {
-    for (int i = 0; line->columns != nullptr && i < line->columns->nelems; i++)
-        if (strcmp(TextDatumGetCString(line->columns->dvalues[i]), name) == 0)
+    for (int i = 0; line->columns != nullptr && i < line->columns->nelems; i++) {
+        auto* other = reinterpret_cast<text*>(DatumGetPointer(line->columns->dvalues[i]));
+        if (VARSIZE_ANY_EXHDR(other) == strlen(name) &&
+            memcmp(VARDATA_ANY(other), name, strlen(name)) == 0)
             return true;
+    }
     return false;
+}
+
+SeenColumns* seen_columns(WriteLine* line, Oid relid) {
+    for (SeenColumns* seen = line->seen; seen != nullptr; seen = seen->next)
+        if (seen->relid == relid)
+            return seen;
+    auto* seen =
+        static_cast<SeenColumns*>(MemoryContextAllocZero(line->memory, sizeof(SeenColumns)));
+    seen->relid = relid;
+    seen->next = line->seen;
+    line->seen = seen;
+    return seen;
 }
 
 } // namespace
 
 namespace interlock {
 
-WriteLine* count_writes(const WriteStatement& statement, int64 rows, bool* is_new) {
+WriteLine* find_line(const WriteGroup& group) {
     SubTransactionId subtransaction = GetCurrentSubTransactionId();
-    WriteLine* line = find_line(statement, subtransaction);
-    *is_new = line == nullptr;
-    if (line == nullptr) {
-        register_callbacks();
-        make_room(subtransaction);
-        line = new_line(statement, subtransaction);
-        lines = in_context(TopTransactionContext, [&] { return lappend(lines, line); });
+    const char* writer = current_writer().name;
+    if (latest != nullptr && is_line_of(latest, group, subtransaction, writer))
+        return latest;
+    for (int i = list_length(lines) - 1; i >= 0; i--) {
+        auto* line = static_cast<WriteLine*>(list_nth(lines, i));
+        if (is_line_of(line, group, subtransaction, writer))
+            return latest = line;
     }
-    line->count += rows;
-    latest = line;
-    return line;
+    return nullptr;
+}
+
+WriteLine* new_line(const WriteGroup& group, const WriteSample& sample) {
+    register_callbacks();
+    make_room(GetCurrentSubTransactionId());
+    MemoryContext memory =
+        AllocSetContextCreate(TopTransactionContext, "interlock write line", ALLOCSET_SMALL_SIZES);
+    WriteLine* line = in_context(memory, [&] { return make_line(group, sample); });
+    lines = in_context(TopTransactionContext, [&] { return lappend(lines, line); });
+    return latest = line;
+}
+
+const Bitmapset* columns_seen(const WriteLine* line, Oid relid) {
+    for (const SeenColumns* seen = line->seen; seen != nullptr; seen = seen->next)
+        if (seen->relid == relid)
+            return seen->columns;
+    return nullptr;
 }
 
 void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns) {
-    if (line->leaf != RelationGetRelid(rel)) {
-        line->leaf = RelationGetRelid(rel);
-        line->seen = nullptr;
-    }
-    if (bms_is_subset(columns, line->seen))
+    if (bms_is_subset(columns, columns_seen(line, RelationGetRelid(rel))))
         return;
-    in_context(line->memory, [&] {
+    SeenColumns* seen = seen_columns(line, RelationGetRelid(rel));
+    seen->columns = in_context(line->memory, [&] {
         if (line->columns == nullptr) // not in a context of its own: it is read more than once
             line->columns = initArrayResult(TEXTOID, line->memory, false);
         for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
@@ -254,27 +306,19 @@ void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns) {
                 line->columns = accumArrayResult(line->columns, CStringGetTextDatum(name), false,
                                                  TEXTOID, line->memory);
         }
-        return line->seen = bms_add_members(line->seen, columns);
+        return bms_add_members(seen->columns, columns);
     });
 }
 
-// At the end of a transaction or savepoint there is no statement whose snapshot could serve.
-void write_line(WriteLine* line) {
-    bool has_snapshot = ActiveSnapshotSet();
-    if (!has_snapshot)
-        PushActiveSnapshot(GetTransactionSnapshot());
-    insert_line(line);
-    TimestampTz expiry = write_log_expiry(line->started);
-    if (expiry != DT_NOEND)
-        note_deadline(expiry);
-    if (!has_snapshot)
-        PopActiveSnapshot();
-    forget_line(line);
+void log_row(const WriteGroup& group, const WriteSample& sample, Relation rel,
+             const Bitmapset* columns) {
+    WriteLine* line = new_line(group, sample);
+    line->count = 1;
+    add_columns(line, rel, columns);
+    write_line(line);
 }
 
 CommandId writing_command(const TriggerData* trigger) {
-    if (TRIGGER_FIRED_BEFORE(trigger->tg_event))
-        return GetCurrentCommandId(false);
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
         return HeapTupleHeaderGetCmax(trigger->tg_trigtuple->t_data);
     HeapTuple row =

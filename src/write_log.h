@@ -1,10 +1,10 @@
-// The write log: a line for each statement that wrote otherwise than it said, or unrecorded. Tables
+// The write log: lines about writes that were stored otherwise than they said, or unrecorded. Table
 // interlock.write_log; views operation_log, skipped_writes and forced_writes.
 //
-// The rows of a statement are counted in memory, and the line is written when nothing can be added
-// any more: before the savepoint or transaction commits, when somebody reads a view, or when too
-// many lines wait. It is written in the subtransaction that the rows were written in, so both are
-// kept or rolled back together.
+// Rows that belong into one line are counted in memory, and the line is written when nothing can be
+// added any more: before the savepoint or transaction commits, or when too many lines wait. It is
+// written in the subtransaction that the rows were written in, so both are kept or rolled back
+// together.
 #pragma once
 
 #include "relation.h"
@@ -13,48 +13,71 @@ namespace interlock {
 
 enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced };
 
-// What belongs into one line.
-struct WriteStatement {
+// What belongs into one line, if the writer is the same, too.
+struct WriteGroup {
     WriteDecision decision;
     const char* operation; // "insert", "update", "delete" or "truncate"; a constant
     Oid root;              // the table, or the partitioned one that it is a part of
-    CommandId command;
+    CommandId command;     // InvalidCommandId: all statements of the subtransaction
+    const char* owner;     // of the columns, or null
+};
+
+// What a line tells of its first row. Values are jsonb, 0 where there is nothing to tell.
+struct WriteSample {
+    Datum key; // told if it is the only row
+    Datum stored;
+    Datum given;
+    const char* reason;
+};
+
+// The columns of a table or partition whose names are in the line.
+struct SeenColumns {
+    Oid relid;
+    Bitmapset* columns;
+    SeenColumns* next;
 };
 
 // A line under construction, in memory of its own.
 struct WriteLine {
     MemoryContext memory;
-    WriteStatement statement;
+    WriteGroup group;
+    WriteSample sample;
     SubTransactionId subtransaction;
     TimestampTz started;
     char* table;
+    char* table_owner;
     char* written_by;
-    char* writer;
+    char* writer; // null: nobody
     int64 count;
     ArrayBuildState* columns; // names
-    Oid leaf;                 // the table or partition whose columns `seen` are,
-    Bitmapset* seen;          // added already
-    // What the caller fills, 0 or null where there is nothing to tell. Values are jsonb.
-    Datum key;    // of the first row; told if it is the only one
-    char* owner;  // of the columns
-    char* reason; // why
-    Datum stored; // of the first row: what stayed, or was there before,
-    Datum given;  // and what the writer gave
+    SeenColumns* seen;
 };
 
-// Counts `rows` rows into the line of the statement. Good until the next call. The caller fills a
-// new one.
-WriteLine* count_writes(const WriteStatement& statement, int64 rows, bool* is_new);
+// The line that rows of the group are counted into now, or null.
+WriteLine* find_line(const WriteGroup& group);
+WriteLine* new_line(const WriteGroup& group, const WriteSample& sample);
+
+// Counts rows into their line; sample() is asked for the first one. Good until the next call.
+template <typename Sample>
+WriteLine* count_writes(const WriteGroup& group, int64 rows, Sample&& sample) {
+    WriteLine* line = find_line(group);
+    if (line == nullptr)
+        line = new_line(group, sample()); // which may run others' code, and write lines
+    line->count += rows;
+    return line;
+}
 
 // Adds the names of columns of the relation to the line.
 void add_columns(WriteLine* line, Relation rel, const Bitmapset* columns);
 
-// Writes the line now; it is gone then.
-void write_line(WriteLine* line);
+// The columns of the relation that are in the line.
+const Bitmapset* columns_seen(const WriteLine* line, Oid relid);
 
-// The command that wrote or deleted the row an AFTER trigger is called for. For a BEFORE trigger
-// the present one, which is the same for all rows of a statement unless a trigger writes in
-// between.
+// Writes a line of one row at once.
+void log_row(const WriteGroup& group, const WriteSample& sample, Relation rel,
+             const Bitmapset* columns);
+
+// The command that wrote or deleted the row an AFTER trigger is called for.
 CommandId writing_command(const TriggerData* trigger);
 
 // --- Trimming ------------------------------------------------------------------------------------
