@@ -843,7 +843,7 @@ REVOKE EXECUTE ON FUNCTION interlock.grant_writer(text, name, boolean) FROM PUBL
 COMMENT ON FUNCTION interlock.grant_writer(text, name, boolean) IS
 'Lets members of a role (''public'': everybody) call set_writer for the writer; with may_force also to write what other writers
 own. Calling it again changes may_force. Nobody but superusers may until it is granted.
-Errors: 42704 no such role, 22023 empty writer or one longer than 256 bytes.';
+Errors: 42704 no such role, 22023 a writer that is empty, longer than 256 bytes, or has control characters.';
 
 CREATE FUNCTION interlock.revoke_writer(writer text, role name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -856,8 +856,9 @@ CREATE FUNCTION interlock.set_writer(writer text, force boolean = false) RETURNS
 COMMENT ON FUNCTION interlock.set_writer(text, boolean) IS
 'Says who writes for the rest of the transaction, or until the rollback of a savepoint before it; null: nobody again. With force
 the writer also writes columns that others own, and each such row is logged in forced_writes.
-Called in a SECURITY DEFINER function it counts inside that function only; after SET ROLE it no longer counts.
-Errors: 42501 not granted to a role of the current user (grant_writer), 22023 empty writer or one longer than 256 bytes.';
+Called in a SECURITY DEFINER function it counts for what runs with its owner''s rights, and the caller''s counts again afterwards;
+after SET ROLE it no longer counts.
+Errors: 42501 not granted to a role of the current user (grant_writer), 22023 a writer that is empty, longer than 256 bytes, or has control characters.';
 
 CREATE FUNCTION interlock.current_writer() RETURNS text
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'sql_current_writer';
@@ -871,6 +872,7 @@ CREATE TABLE interlock.write_log (
     written_at timestamptz NOT NULL,
     decision text NOT NULL,
     table_name text NOT NULL,
+    table_owner text NOT NULL,
     operation text NOT NULL,
     key jsonb,
     columns text[],
@@ -882,9 +884,10 @@ CREATE TABLE interlock.write_log (
     stored jsonb,
     given jsonb);
 COMMENT ON TABLE interlock.write_log IS
-'A line for each statement that wrote otherwise than it said (decision skipped, merged or forced), or without being recorded
+'Lines about writes that were stored otherwise than they said (decision skipped, merged or forced), or without being recorded
 (suppressed): when, by whom, which table and columns, how many rows, the key of a single one. Lines of the present transaction
-are written when their savepoint or transaction ends; the views over it show them before.';
+are written when their savepoint or transaction ends; the views over it show them before. The sweeper deletes them after
+interlock.write_log_keep.';
 COMMENT ON SEQUENCE interlock.write_log_id_seq IS 'Numbers the rows of write_log.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.write_log', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.write_log_id_seq', '');
@@ -892,35 +895,40 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.write_log_id_seq', '');
 CREATE FUNCTION interlock.list_unwritten_lines() RETURNS SETOF interlock.write_log
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.list_unwritten_lines() IS
-'Lines of this transaction that are not in write_log yet; their id is null.';
+'Lines of this transaction that are not in write_log yet, about tables of the caller''s roles; their id is null.';
 
-CREATE VIEW interlock.all_writes AS
-    SELECT w.id, w.written_at, w.decision, c.oid::pg_catalog.regclass AS rel, w.table_name, w.operation, w.key, w.columns,
-           w.row_count, w.owner, w.writer, w.written_by, w.reason, w.stored, w.given
+CREATE VIEW interlock.all_writes WITH (security_barrier) AS
+    SELECT w.*,
+           (SELECT c.oid::pg_catalog.regclass
+              FROM pg_catalog.pg_class c
+              JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+             WHERE n.nspname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[1]::pg_catalog.name
+               AND c.relname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[2]::pg_catalog.name) AS rel
       FROM (SELECT * FROM interlock.write_log UNION ALL SELECT * FROM interlock.list_unwritten_lines()) w
-      LEFT JOIN pg_catalog.pg_class c
-        ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(w.table_name)::pg_catalog.oid
-     WHERE pg_catalog.pg_has_role(COALESCE(c.relowner, 10::pg_catalog.oid), 'USAGE');
+      LEFT JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.table_owner::pg_catalog.name
+     WHERE pg_catalog.pg_has_role(COALESCE(r.oid, 10::pg_catalog.oid), 'USAGE');
 COMMENT ON VIEW interlock.all_writes IS
-'The lines of write_log that the reader may see: those about tables of his own roles; superusers see all.';
+'The lines of write_log that the reader may see: those about tables of his own roles, as they were owned then; superusers see all.
+rel is the table that has the name now.';
 
-CREATE VIEW interlock.operation_log AS
+CREATE VIEW interlock.operation_log WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, operation, key, columns, row_count, writer, written_by, reason
       FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
 'What was written while history was suppressed, a line for each statement and table: who, which columns, how many rows, why. Owners
-of a table see its lines.';
+of a table see its lines. In the order of written_at.';
 
-CREATE VIEW interlock.skipped_writes AS
+CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
     SELECT id, written_at, decision, rel, table_name, key, columns, row_count, owner, writer, written_by, stored, given
       FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
 GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
 COMMENT ON VIEW interlock.skipped_writes IS
-'What a writer gave and was not stored as given: columns kept as they were (skipped) or combined with what another writer had
-stored (merged). A line for each statement; stored and given are those of its first row. Owners of a table see its lines.';
+'What a writer gave and was not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
+writer) or combined with what another writer had stored (merged: a line for each row); stored and given are those of the first row.
+Owners of a table see its lines.';
 
-CREATE VIEW interlock.forced_writes AS
+CREATE VIEW interlock.forced_writes WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, key, columns, owner, writer, written_by, stored, given
       FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'forced';
 GRANT SELECT ON interlock.forced_writes TO PUBLIC;

@@ -1,5 +1,6 @@
 #include "write_log.h"
 
+#include "marker.h"
 #include "own_table.h"
 #include "plan.h"
 #include "sweeper_state.h"
@@ -15,11 +16,12 @@ constexpr const char* kColumnNames =
     "written_at, decision, table_name, table_owner, operation, key, columns, row_count, owner, "
     "writer, "
     "written_by, reason, stored, given";
-constexpr Oid kColumnTypes[kLineColumns] = {TIMESTAMPTZOID, TEXTOID,  TEXTOID, TEXTOID, JSONBOID,
-                                            TEXTARRAYOID,   INT8OID,  TEXTOID, TEXTOID, TEXTOID,
-                                            TEXTOID,        JSONBOID, JSONBOID};
+constexpr Oid kColumnTypes[] = {TIMESTAMPTZOID, TEXTOID,      TEXTOID,  TEXTOID, TEXTOID,
+                                JSONBOID,       TEXTARRAYOID, INT8OID,  TEXTOID, TEXTOID,
+                                TEXTOID,        TEXTOID,      JSONBOID, JSONBOID};
+static_assert(lengthof(kColumnTypes) == kLineColumns);
 
-// So many lines of one subtransaction wait at most.
+// So many lines of statements that are over may wait in one subtransaction.
 constexpr int kMostLines = 64;
 
 List* lines = NIL; // in the transaction's context, oldest first
@@ -204,15 +206,20 @@ bool is_line_of(const WriteLine* line, const WriteGroup& group, SubTransactionId
            same_text(line->writer, writer);
 }
 
-// Statements that are over are the oldest, so those are written to make room.
-void make_room(SubTransactionId subtransaction) {
-    int waiting = 0;
-    each_line_from(subtransaction, [&](WriteLine*) { waiting++; });
-    if (waiting < kMostLines)
+// Lines of statements that are over are written to make room: those that are as deep in triggers as
+// the present one, or deeper. One that is less deep waits for it.
+void make_room(const WriteGroup& group) {
+    auto is_over = [&](const WriteLine* line) {
+        return line->depth >= trigger_depth() && line->group.command != InvalidCommandId &&
+               line->group.command != group.command;
+    };
+    SubTransactionId subtransaction = GetCurrentSubTransactionId();
+    int over = 0;
+    each_line_from(subtransaction, [&](const WriteLine* line) { over += is_over(line) ? 1 : 0; });
+    if (over < kMostLines)
         return;
-    int surplus = kMostLines / 2;
     each_line_from(subtransaction, [&](WriteLine* line) {
-        if (surplus-- > 0)
+        if (is_over(line))
             write_line(line);
     });
 }
@@ -229,11 +236,12 @@ WriteLine* make_line(const WriteGroup& group, const WriteSample& sample) {
     line->sample = {copy_json(sample.key), copy_json(sample.stored), copy_json(sample.given),
                     copy_text(sample.reason)};
     line->subtransaction = GetCurrentSubTransactionId();
+    line->depth = trigger_depth();
     line->started = GetCurrentTimestamp();
     line->table = qualified_name(group.root);
     line->table_owner = GetUserNameFromId(owner_of_table(group.root), false);
     line->written_by = GetUserNameFromId(GetUserId(), false);
-    line->writer = copy_text(current_writer().name);
+    line->writer = current_writer().name;
     return line;
 }
 
@@ -278,7 +286,7 @@ WriteLine* find_line(const WriteGroup& group) {
 
 WriteLine* new_line(const WriteGroup& group, const WriteSample& sample) {
     register_callbacks();
-    make_room(GetCurrentSubTransactionId());
+    make_room(group);
     MemoryContext memory =
         AllocSetContextCreate(TopTransactionContext, "interlock write line", ALLOCSET_SMALL_SIZES);
     WriteLine* line = in_context(memory, [&] { return make_line(group, sample); });

@@ -43,11 +43,12 @@ struct WriteLine {
     WriteGroup group;
     WriteSample sample;
     SubTransactionId subtransaction;
+    int depth; // of triggers in triggers
     TimestampTz started;
     char* table;
     char* table_owner;
     char* written_by;
-    char* writer; // null: nobody
+    const char* writer; // null: nobody
     int64 count;
     ArrayBuildState* columns; // names
     SeenColumns* seen;

@@ -8,21 +8,17 @@ using namespace interlock;
 
 namespace {
 
-// Both are of class "internal": only this module sets them, always for a transaction, so that the
-// server itself undoes it at rollback to a savepoint and at the end.
-char* writer_setting = nullptr;
-char* authority_setting = nullptr;
-
-// What authority_setting says: the role, and "!" when it may force.
-Oid set_by = InvalidOid;
-bool may_force = false;
+// Of class "internal": only this module sets it, always for a transaction, so that the server
+// itself undoes it at rollback to a savepoint and at the end. A line for each user who said who
+// writes: "OID - writer", with "!" for one who may force.
+char* writers_setting = nullptr;
 
 constexpr const char* kEverybody = "public";
 
 enum class Grant { kNone, kPlain, kForce };
 
 Grant grant_of(const char* writer, Oid user);
-void set_for_transaction(const char* setting, const char* value);
+void say_writer(Oid user, const char* writer, bool force);
 
 } // namespace
 
@@ -37,7 +33,7 @@ Datum set_writer(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     bool force = arguments.boolean(1, "force");
     if (arguments.is_null(0)) {
-        set_for_transaction("interlock.writer", "");
+        say_writer(GetUserId(), "", false);
         PG_RETURN_VOID();
     }
     const char* writer = check_writer(arguments.string(0, "writer"));
@@ -48,9 +44,7 @@ Datum set_writer(PG_FUNCTION_ARGS) {
                  errmsg("role \"%s\" may not %s as \"%s\"", GetUserNameFromId(GetUserId(), false),
                         grant == Grant::kNone ? "write" : "force writes", writer),
                  errhint("Whoever may call interlock.grant_writer can allow it.")));
-    set_for_transaction("interlock.writer_authority",
-                        psprintf("%u%s", GetUserId(), force ? "!" : ""));
-    set_for_transaction("interlock.writer", writer);
+    say_writer(GetUserId(), writer, force);
     PG_RETURN_VOID();
 }
 
@@ -125,15 +119,49 @@ Datum revoke_writer(PG_FUNCTION_ARGS) {
 
 namespace {
 
-void set_for_transaction(const char* setting, const char* value) {
-    (void)set_config_option(setting, value, PGC_INTERNAL, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0,
-                            false);
+// One line of the setting.
+struct Said {
+    Oid user;
+    bool force;
+    const char* writer; // not terminated; empty: nobody
+    int length;
+    const char* line;
+    const char* end; // of the line
+};
+
+// Reads the line at `at`; false when there is none.
+bool read_line(const char* at, Said* said) {
+    if (at == nullptr || *at == '\0')
+        return false;
+    char* rest;
+    said->line = at;
+    said->user = static_cast<Oid>(strtoul(at, &rest, 10));
+    said->force = rest[1] == '!';
+    said->writer = rest + 3;
+    const char* newline = strchr(said->writer, '\n');
+    said->length = static_cast<int>(newline - said->writer);
+    said->end = newline + 1;
+    return true;
 }
 
-void note_authority(const char* value, void*) {
-    char* end;
-    set_by = static_cast<Oid>(strtoul(value, &end, 10));
-    may_force = *end == '!';
+void say_writer(Oid user, const char* writer, bool force) {
+    StringInfoData lines;
+    initStringInfo(&lines);
+    Said said;
+    for (const char* at = writers_setting; read_line(at, &said); at = said.end)
+        if (said.user != user)
+            appendBinaryStringInfo(&lines, said.line, static_cast<int>(said.end - said.line));
+    appendStringInfo(&lines, "%u %c %s\n", user, force ? '!' : '-', writer);
+    (void)set_config_option("interlock.writers", lines.data, PGC_INTERNAL, PGC_S_SESSION,
+                            GUC_ACTION_LOCAL, true, 0, false);
+}
+
+// What the user said, false if he said nothing.
+bool find_said(Oid user, Said* said) {
+    for (const char* at = writers_setting; read_line(at, said); at = said->end)
+        if (said->user == user)
+            return true;
+    return false;
 }
 
 // Calls visit(role, may_force) for each grant of the writer.
@@ -184,11 +212,11 @@ Grant grant_of(const char* writer, Oid user) {
 namespace interlock {
 
 Writer current_writer() {
-    if (writer_setting == nullptr || writer_setting[0] == '\0')
+    Said said;
+    bool found = find_said(GetUserId(), &said) || find_said(GetOuterUserId(), &said);
+    if (!found || said.length == 0)
         return {nullptr, false};
-    if (set_by != GetUserId() && set_by != GetOuterUserId())
-        return {nullptr, false};
-    return {writer_setting, may_force};
+    return {pnstrdup(said.writer, said.length), said.force};
 }
 
 const char* check_writer(const char* name) {
@@ -199,6 +227,10 @@ const char* check_writer(const char* name) {
     if (strlen(name) > kWriterBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("writer is longer than %d bytes", kWriterBytes)));
+    for (const char* at = name; *at != '\0'; at++)
+        if (static_cast<unsigned char>(*at) < ' ')
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("writer must not contain control characters")));
     return name;
 }
 
@@ -209,14 +241,12 @@ bool writer_is_granted(const char* name) {
 }
 
 void define_writer_settings() {
-    DefineCustomStringVariable("interlock.writer", "Shows who the current transaction writes as.",
-                               "interlock.set_writer() sets it for the rest of the transaction.",
-                               &writer_setting, "", PGC_INTERNAL,
-                               GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
     DefineCustomStringVariable(
-        "interlock.writer_authority", "Shows which role said who the transaction writes as.",
-        "The role's OID, with \"!\" if it writes what others own, too.", &authority_setting, "",
-        PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, note_authority, nullptr);
+        "interlock.writers", "Shows who the current transaction writes as.",
+        "A line for each role that said so by interlock.set_writer(): its OID, \"!\" if it may "
+        "write what others own, and the writer.",
+        &writers_setting, "", PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr,
+        nullptr, nullptr);
 }
 
 } // namespace interlock

@@ -4,8 +4,9 @@
 // set_writer() says it for the rest of the transaction, or up to the rollback of a savepoint. Only
 // a member of a role that the writer was granted to may (42501), superusers always.
 //
-// Said inside a SECURITY DEFINER function it counts inside that function only: it counts while the
-// current user, or the one outside of all such functions, is the one who said it.
+// Each user has a writer of his own, so that a SECURITY DEFINER function neither gives its writer to
+// the caller nor takes the caller's away: what the current user said counts, else what the user
+// outside of all such functions said.
 #pragma once
 
 #include "server.h"
@@ -19,7 +20,7 @@ struct Writer {
     bool force;       // may write what others own
 };
 
-// The pointer is good until the writer is set again.
+// In the current memory context.
 Writer current_writer();
 
 // Raises 22023 when a writer cannot be called that.

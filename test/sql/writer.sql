@@ -14,7 +14,7 @@ SELECT writer, role_name, may_force FROM interlock.writer_grant ORDER BY 1, 2;
 SET ROLE writer_member;
 BEGIN;
 SELECT interlock.set_writer('importer'), interlock.current_writer();
-SELECT interlock.current_writer(), current_setting('interlock.writer');
+SELECT interlock.current_writer();
 COMMIT;
 SELECT interlock.current_writer();
 BEGIN;
@@ -45,14 +45,14 @@ SET ROLE writer_stranger;
 SELECT interlock.set_writer('importer');
 SELECT interlock.set_writer('unknown');
 SELECT interlock.set_writer('anyone');
+SET interlock.writers = '10 ! importer';
+SELECT set_config('interlock.writers', '10 ! importer', true);
 SET interlock.writer = 'importer';
-SELECT set_config('interlock.writer', 'importer', true);
-SET interlock.writer_authority = '10!';
 SELECT interlock.grant_writer('importer', 'writer_stranger');
 SELECT interlock.revoke_writer('importer', 'writer_app');
 TABLE interlock.writer_grant;
 RESET ROLE;
-ALTER ROLE writer_stranger SET interlock.writer = 'importer';
+ALTER ROLE writer_stranger SET interlock.writers = '10 ! importer';
 
 -- Force needs its own grant.
 SET ROLE writer_app;
@@ -80,6 +80,14 @@ SELECT writer_test.as_importer(), interlock.current_writer();
 SELECT interlock.current_writer();
 SELECT writer_test.who();
 COMMIT;
+-- It does not take the caller's away either, and nobody is somebody else there.
+BEGIN;
+SELECT interlock.set_writer('anyone');
+SELECT writer_test.as_importer(), interlock.current_writer();
+SELECT interlock.current_writer(), writer_test.who();
+SELECT interlock.set_writer(NULL), interlock.current_writer();
+SELECT writer_test.who();
+COMMIT;
 -- What is said outside counts inside, whoever owns the function; but not after SET ROLE.
 BEGIN;
 SELECT interlock.set_writer('anyone');
@@ -92,6 +100,7 @@ RESET ROLE;
 -- Bad input.
 SELECT interlock.set_writer('');
 SELECT interlock.set_writer(repeat('w', 257));
+SELECT interlock.set_writer(E'two\nlines');
 SELECT interlock.set_writer('editor', NULL);
 SELECT interlock.grant_writer(NULL, 'writer_app');
 SELECT interlock.grant_writer('', 'writer_app');
