@@ -48,7 +48,9 @@ bool add_floats(Oid type, Datum base, Datum theirs, Datum mine, Datum* sum) {
     PGFunction add = type == FLOAT4OID ? float4pl : float8pl;
     PGFunction subtract = type == FLOAT4OID ? float4mi : float8mi;
     *sum = DirectFunctionCall2(add, theirs, DirectFunctionCall2(subtract, mine, base));
-    return true;
+    // A change that is too small beside theirs would be lost.
+    return double_of(type, *sum) != double_of(type, theirs) ||
+           double_of(type, mine) == double_of(type, base);
 }
 
 bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum mine, Datum* sum) {
@@ -62,16 +64,17 @@ bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum m
     return true;
 }
 
-// Arrays of one dimension: theirs without what mine removed, then what mine added. Nulls are equal
-// to each other.
+// Arrays of one dimension and arrays of jsonb scalars: theirs without what mine removed, then what
+// mine added. Nulls are equal to each other.
 
 struct Element {
-    Datum value;
+    Datum value; // of a jsonb array: a pointer to a JsonbValue
     bool is_null;
 };
 
 struct ElementOrder {
-    FmgrInfo* compare;
+    qsort_arg_comparator compare;
+    FmgrInfo* function;
     Oid collation;
 };
 
@@ -82,13 +85,30 @@ struct Set {
 };
 
 int compare_elements(const void* left_pointer, const void* right_pointer, void* order_pointer) {
+    CHECK_FOR_INTERRUPTS();
     const auto& left = *static_cast<const Element*>(left_pointer);
     const auto& right = *static_cast<const Element*>(right_pointer);
     const auto& order = *static_cast<const ElementOrder*>(order_pointer);
     if (left.is_null || right.is_null)
         return (left.is_null ? 1 : 0) - (right.is_null ? 1 : 0);
     return DatumGetInt32(
-        FunctionCall2Coll(order.compare, order.collation, left.value, right.value));
+        FunctionCall2Coll(order.function, order.collation, left.value, right.value));
+}
+
+Element* room_for_elements(int count) {
+    return static_cast<Element*>(
+        MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Element) * (count + 1)));
+}
+
+// False when there are duplicates.
+bool sort_set(Set* set, ElementOrder* order) {
+    set->sorted = room_for_elements(set->count);
+    memcpy(set->sorted, set->elements, sizeof(Element) * set->count);
+    qsort_arg(set->sorted, set->count, sizeof(Element), order->compare, order);
+    for (int i = 1; i < set->count; i++)
+        if (order->compare(&set->sorted[i - 1], &set->sorted[i], order) == 0)
+            return false;
+    return true;
 }
 
 // False when the array is no set: of several dimensions, or with duplicates.
@@ -99,16 +119,10 @@ bool read_set(ArrayType* array, const TypeCacheEntry* element, ElementOrder* ord
     bool* nulls;
     deconstruct_array(array, element->type_id, element->typlen, element->typbyval,
                       element->typalign, &values, &nulls, &set->count);
-    Size size = sizeof(Element) * (set->count + 1);
-    set->elements = static_cast<Element*>(MemoryContextAllocHuge(CurrentMemoryContext, size));
-    set->sorted = static_cast<Element*>(MemoryContextAllocHuge(CurrentMemoryContext, size));
+    set->elements = room_for_elements(set->count);
     for (int i = 0; i < set->count; i++)
-        set->elements[i] = set->sorted[i] = {values[i], nulls[i]};
-    qsort_arg(set->sorted, set->count, sizeof(Element), compare_elements, order);
-    for (int i = 1; i < set->count; i++)
-        if (compare_elements(&set->sorted[i - 1], &set->sorted[i], order) == 0)
-            return false;
-    return true;
+        set->elements[i] = {values[i], nulls[i]};
+    return sort_set(set, order);
 }
 
 bool contains(const Set& set, const Element& element, ElementOrder* order) {
@@ -116,7 +130,7 @@ bool contains(const Set& set, const Element& element, ElementOrder* order) {
     int high = set.count;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        int order_of_both = compare_elements(&set.sorted[middle], &element, order);
+        int order_of_both = order->compare(&set.sorted[middle], &element, order);
         if (order_of_both == 0)
             return true;
         if (order_of_both < 0)
@@ -127,12 +141,24 @@ bool contains(const Set& set, const Element& element, ElementOrder* order) {
     return false;
 }
 
+// Calls take(element) for what both sides make of the set.
+template <typename Take>
+void combine_sets(const Set& was, const Set& theirs, const Set& mine, ElementOrder* order,
+                  Take&& take) {
+    for (int i = 0; i < theirs.count; i++)
+        if (!contains(was, theirs.elements[i], order) || contains(mine, theirs.elements[i], order))
+            take(theirs.elements[i]);
+    for (int i = 0; i < mine.count; i++)
+        if (!contains(was, mine.elements[i], order) && !contains(theirs, mine.elements[i], order))
+            take(mine.elements[i]);
+}
+
 bool combine_arrays(Oid element_type, Oid collation, NullableDatum base, Datum theirs, Datum mine,
                     Datum* combined) {
     TypeCacheEntry* element = lookup_type_cache(element_type, TYPECACHE_CMP_PROC_FINFO);
     if (!OidIsValid(element->cmp_proc_finfo.fn_oid))
         return false;
-    ElementOrder order = {&element->cmp_proc_finfo, collation};
+    ElementOrder order = {compare_elements, &element->cmp_proc_finfo, collation};
     ArrayType* base_array =
         base.isnull ? construct_empty_array(element_type) : DatumGetArrayTypeP(base.value);
     ArrayType* their_array = DatumGetArrayTypeP(theirs);
@@ -145,18 +171,10 @@ bool combine_arrays(Oid element_type, Oid collation, NullableDatum base, Datum t
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * most));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * most));
     int count = 0;
-    auto take = [&](const Element& taken) {
+    combine_sets(was, their_set, my_set, &order, [&](const Element& taken) {
         values[count] = taken.value;
         nulls[count++] = taken.is_null;
-    };
-    for (int i = 0; i < their_set.count; i++)
-        if (!contains(was, their_set.elements[i], &order) ||
-            contains(my_set, their_set.elements[i], &order))
-            take(their_set.elements[i]);
-    for (int i = 0; i < my_set.count; i++)
-        if (!contains(was, my_set.elements[i], &order) &&
-            !contains(their_set, my_set.elements[i], &order))
-            take(my_set.elements[i]);
+    });
     int lower = ARR_NDIM(their_array) == 1 ? ARR_LBOUND(their_array)[0] : 1;
     *combined = PointerGetDatum(
         count == 0 ? construct_empty_array(element_type)
@@ -177,11 +195,33 @@ JsonKind kind_of(const JsonbValue* value) {
     return JsonContainerIsObject(value->val.binary.data) ? JsonKind::kObject : JsonKind::kArray;
 }
 
+int sign_of(int64 number) { return (number > 0 ? 1 : 0) - (number < 0 ? 1 : 0); }
+
+// Any order will do in which equal ones are alike.
+int compare_scalars(const JsonbValue& left, const JsonbValue& right) {
+    if (left.type != right.type)
+        return sign_of(static_cast<int64>(left.type) - static_cast<int64>(right.type));
+    switch (left.type) {
+    case jbvString:
+        if (left.val.string.len != right.val.string.len)
+            return sign_of(static_cast<int64>(left.val.string.len) - right.val.string.len);
+        return memcmp(left.val.string.val, right.val.string.val, left.val.string.len);
+    case jbvNumeric:
+        return DatumGetInt32(DirectFunctionCall2(numeric_cmp, NumericGetDatum(left.val.numeric),
+                                                 NumericGetDatum(right.val.numeric)));
+    case jbvBool:
+        return (left.val.boolean ? 1 : 0) - (right.val.boolean ? 1 : 0);
+    default:
+        return 0;
+    }
+}
+
 bool same_json(const JsonbValue* left, const JsonbValue* right) {
     if (left == nullptr || right == nullptr)
         return left == right;
-    return compareJsonbContainers(&JsonbValueToJsonb(const_cast<JsonbValue*>(left))->root,
-                                  &JsonbValueToJsonb(const_cast<JsonbValue*>(right))->root) == 0;
+    if (left->type != jbvBinary || right->type != jbvBinary)
+        return compare_scalars(*left, *right) == 0;
+    return compareJsonbContainers(left->val.binary.data, right->val.binary.data) == 0;
 }
 
 JsonbValue* member_of(const JsonbValue* object, const JsonbValue& key) {
@@ -213,55 +253,32 @@ bool each_child(const JsonbValue* container, Visit&& visit) {
     return true;
 }
 
-// Elements of a jsonb array by their bytes as jsonb, equal ones alike.
-class JsonSet {
-public:
-    // False when the array has duplicates. Nothing is the empty set.
-    bool read(const JsonbValue* array) {
-        HASHCTL control = {};
-        control.keysize = sizeof(uint32);
-        control.entrysize = sizeof(Bucket);
-        control.hcxt = CurrentMemoryContext;
-        buckets_ = hash_create("jsonb set", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-        return each_child(array, [this](const JsonbValue& element, const JsonbValue&) {
-            Bucket* bucket = find(element, HASH_ENTER);
-            if (is_in(bucket, element))
-                return false;
-            auto* copy = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue)));
-            *copy = element;
-            bucket->elements = lappend(bucket->elements, copy);
-            return true;
-        });
-    }
-    bool contains(const JsonbValue& element) const {
-        return is_in(find(element, HASH_FIND), element);
-    }
-
-private:
-    struct Bucket {
-        uint32 hash; // hash key
-        List* elements;
+int compare_json_elements(const void* left, const void* right, void*) {
+    CHECK_FOR_INTERRUPTS();
+    auto value = [](const void* element) -> const JsonbValue& {
+        return *reinterpret_cast<const JsonbValue*>(
+            DatumGetPointer(static_cast<const Element*>(element)->value));
     };
+    return compare_scalars(value(left), value(right));
+}
 
-    Bucket* find(const JsonbValue& element, HASHACTION action) const {
-        Jsonb* json = JsonbValueToJsonb(const_cast<JsonbValue*>(&element));
-        uint32 hash = DatumGetUInt32(DirectFunctionCall1(jsonb_hash, JsonbPGetDatum(json)));
-        bool found;
-        auto* bucket = static_cast<Bucket*>(hash_search(buckets_, &hash, action, &found));
-        if (bucket != nullptr && !found)
-            bucket->elements = NIL;
-        return bucket;
-    }
-    static bool is_in(const Bucket* bucket, const JsonbValue& element) {
-        ListCell* cell;
-        foreach (cell, bucket != nullptr ? bucket->elements : NIL)
-            if (same_json(static_cast<JsonbValue*>(lfirst(cell)), &element))
-                return true;
-        return false;
-    }
-
-    HTAB* buckets_;
-};
+// False when the array has duplicates, or elements that are no scalars: an object that both sides
+// changed is one, and would become two. Nothing is the empty set.
+bool read_json_set(const JsonbValue* array, ElementOrder* order, Set* set) {
+    int count = kind_of(array) == JsonKind::kArray ? JsonContainerSize(array->val.binary.data) : 0;
+    auto* values = static_cast<JsonbValue*>(
+        MemoryContextAllocHuge(CurrentMemoryContext, sizeof(JsonbValue) * (count + 1)));
+    set->elements = room_for_elements(count);
+    set->count = 0;
+    return each_child(array,
+                      [&](const JsonbValue& element, const JsonbValue&) {
+                          JsonbValue* value = &values[set->count];
+                          *value = element;
+                          set->elements[set->count++] = {PointerGetDatum(value), false};
+                          return element.type != jbvBinary;
+                      }) &&
+           sort_set(set, order);
+}
 
 // One value under construction.
 struct JsonOutput {
@@ -295,19 +312,14 @@ bool combine_objects(const JsonbValue* base, const JsonbValue* theirs, const Jso
 
 bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
                          JsonOutput* output) {
-    JsonSet was, their_set, my_set;
-    if (!was.read(base) || !their_set.read(theirs) || !my_set.read(mine))
+    ElementOrder order = {compare_json_elements, nullptr, InvalidOid};
+    Set was, their_set, my_set;
+    if (!read_json_set(base, &order, &was) || !read_json_set(theirs, &order, &their_set) ||
+        !read_json_set(mine, &order, &my_set))
         return false;
     output->push(WJB_BEGIN_ARRAY, nullptr);
-    each_child(theirs, [&](const JsonbValue& element, const JsonbValue&) {
-        if (!was.contains(element) || my_set.contains(element))
-            output->push(WJB_ELEM, &element);
-        return true;
-    });
-    each_child(mine, [&](const JsonbValue& element, const JsonbValue&) {
-        if (!was.contains(element) && !their_set.contains(element))
-            output->push(WJB_ELEM, &element);
-        return true;
+    combine_sets(was, their_set, my_set, &order, [&](const Element& taken) {
+        output->push(WJB_ELEM, reinterpret_cast<JsonbValue*>(DatumGetPointer(taken.value)));
     });
     output->push(WJB_END_ARRAY, nullptr);
     return true;

@@ -22,19 +22,32 @@ bool equal_as_jsonb(const RelationFacts* facts, AttrNumber attnum, Datum left, D
     return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
 }
 
-// Equal in the sense of the column's type, so that 1.0 is 1 and key order in jsonb does not count;
-// as jsonb where the type has no equality, which json, for one, has not: the base is jsonb, too.
+bool equal_numbers(Oid type, Datum left, Datum right) {
+    switch (type) {
+    case NUMERICOID:
+        return DatumGetBool(DirectFunctionCall2(numeric_eq, left, right));
+    case FLOAT4OID:
+        return float4_eq(DatumGetFloat4(left), DatumGetFloat4(right));
+    case FLOAT8OID:
+        return float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
+    default:
+        return false;
+    }
+}
+
+// The same value, so that 1.0 is 1 and key order in jsonb does not count. What the type's operator
+// calls equal may be a change all the same: a letter's case, or 30 days for a month.
 bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, bool left_null,
                   Datum right, bool right_null) {
     if (left_null || right_null)
         return left_null == right_null;
     Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
-    TypeCacheEntry* type = lookup_type_cache(attribute->atttypid, TYPECACHE_EQ_OPR_FINFO);
-    if (OidIsValid(type->eq_opr_finfo.fn_oid))
-        return DatumGetBool(
-            FunctionCall2Coll(&type->eq_opr_finfo, attribute->attcollation, left, right));
-    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen) ||
-           equal_as_jsonb(facts, attnum, left, right);
+    if (same_image(attribute, left, right))
+        return true;
+    Oid type = getBaseType(attribute->atttypid);
+    if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
+        return equal_numbers(type, left, right);
+    return equal_as_jsonb(facts, attnum, left, right);
 }
 
 // The base must have the columns that are changed, and those that belong to them.

@@ -57,6 +57,36 @@ SELECT merge('j', j, jsonb_set(j, '{k1}', '-1'), j || '{"k2": -2, "new": 0}') LI
   FROM (SELECT jsonb_object_agg('k' || g, repeat('x', 100)) AS j FROM generate_series(1, 1000) g) o;
 SELECT merge('ia', to_jsonb(array_agg(g)), to_jsonb(array_agg(g) || 0), to_jsonb(array_agg(g) || -1)) LIKE '%,19999,20000,0,-1}' AS large FROM generate_series(1, 20000) g;
 SELECT merge('j', to_jsonb(array_agg(g)), to_jsonb(array_agg(g) || 0), to_jsonb(array_agg(g) || -1)) LIKE '%, 9999, 10000, 0, -1]' AS large FROM generate_series(1, 10000) g;
+-- arrays of objects are no sets: a side's change of one would make two of it
+SELECT merge('j', '[{"id": 1, "n": 1}]', '[{"id": 1, "n": 2}]', '[{"id": 1, "n": 3}]') AS changed, merge('j', '[[1]]', '[[1], [2]]', '[[1], [3]]') AS nested,
+       merge('j', '{"a": [{}], "b": 1}', '{"a": [{}], "b": 2}', '{"a": [{}, 1], "b": 1}') AS one_side, merge('j', '[1, null, true, "1", "a"]', '[1.0, null, "1"]', '[1, true, "a", false, "1"]') AS scalars;
+-- in bounded memory: some hundred bytes for each element
+CREATE TEMP TABLE used AS SELECT 0::bigint AS bytes;
+CREATE FUNCTION note_memory() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE used SET bytes = (SELECT sum(total_bytes) FROM pg_backend_memory_contexts); RETURN NULL; END $$;
+CREATE TRIGGER note_memory AFTER UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION note_memory();
+SELECT merge('j', to_jsonb(array_agg(g)), to_jsonb(array_agg(g) || 0), to_jsonb(array_agg(g) || -1)) LIKE '%, 0, -1]' AS large FROM generate_series(1, 50000) g;
+SELECT bytes < 150000000 AS bounded FROM used;
+DROP TRIGGER note_memory ON doc;
+DROP FUNCTION note_memory;
+DROP TABLE used;
+-- a float's change that is lost beside theirs
+SELECT merge('f8', '1', '1e300', '2'), merge('f4', '1', '1e30', '2'), merge('f8', '1', '1e300', '1'), merge('f8', '1', '1e10', '2');
+-- what the type calls equal may be a change: blanks at the end, a month of 30 days
+CREATE TABLE loose (id int PRIMARY KEY, name bpchar, every interval, n numeric, ns numeric[], f float8, at timestamptz);
+SELECT interlock.enable_versioning('loose');
+CREATE FUNCTION merge_loose(col text, base jsonb, theirs jsonb, mine jsonb) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+    DELETE FROM loose;
+    INSERT INTO loose SELECT * FROM jsonb_populate_record(NULL::loose, jsonb_build_object('id', 1, col, theirs, 'version', 2));
+    SELECT * INTO r FROM interlock.try_versioned_update('loose', 1, 1, jsonb_build_object(col, mine), jsonb_build_object(col, base), 'merge');
+    RETURN concat_ws(' ', r.outcome, r.current->col, r.conflicts);
+END $$;
+SELECT c, base, theirs, mine, merge_loose(c, base::jsonb, theirs::jsonb, mine::jsonb) FROM (VALUES
+    ('name', '"a"', '"a"', '"a "'), ('name', '"a"', '"a "', '"b"'), ('every', '"1 month"', '"1 month"', '"30 days"'), ('every', '"1 month"', '"30 days"', '"1 day"'),
+    ('n', '1', '1.00', '2'), ('ns', '[1, 2]', '[1.0, 2.00]', '[3]'), ('f', '0', '-0.0', '1'), ('at', '"2026-01-01 00:00+00"', '"2026-01-01 01:00+01"', '"2026-01-02 00:00+00"')) v (c, base, theirs, mine);
+DROP TABLE loose;
+DROP FUNCTION merge_loose;
 -- deeply nested
 SELECT left(merge('j', (repeat('{"a": ', 300) || '1' || repeat('}', 300))::jsonb, (repeat('{"a": ', 300) || '{"b": 2}' || repeat('}', 300))::jsonb, (repeat('{"a": ', 300) || '{"c": 3}' || repeat('}', 300))::jsonb), 8) AS deep;
 
