@@ -103,12 +103,25 @@ void write_transition(Statement* statement, const Move& move) {
     TypeCacheEntry* type = lookup_type_cache(move.machine->type, TYPECACHE_EQ_OPR);
     statement->add(" AND t.%s %s $%d", column, operator_text(type->eq_opr),
                    statement->parameter(move.machine->type));
+    statement->add(" RETURNING t.%s", column);
 }
 
 Datum state_datum(const StateMachine* machine, char* state) {
     Oid input, parameter;
     getTypeInputInfo(machine->type, &input, &parameter);
     return OidInputFunctionCall(input, state, parameter, machine->typmod);
+}
+
+// The owner of the state column, or a trigger, may have kept the state where it was.
+void require_state(const Move& move, const char* stored) {
+    if (strcmp(move.from, move.to) != 0 && stored != nullptr && strcmp(stored, move.from) == 0)
+        raise_suppressed(move.rel);
+}
+
+const char* returned_state(const StateMachine* machine) {
+    bool is_null;
+    Datum state = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    return state_text(machine, state, is_null);
 }
 
 bool run_transition(const Move& move) {
@@ -123,6 +136,8 @@ bool run_transition(const Move& move) {
         add_key(&parameters, move.facts, move.key);
         parameters.add(state_datum(move.machine, move.from));
         moved = run_plan(plan, parameters) > 0;
+        if (moved)
+            require_state(move, returned_state(move.machine));
     });
     return moved;
 }
