@@ -30,7 +30,8 @@ The column is an integer or bigint counter, or an existing timestamp; a missing 
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
 A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
 needs CREATE on its schema.
-Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column, 55000 versioned by another column.';
+Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
+22023 an ignored column that share_columns merges, 55000 versioned by another column.';
 
 CREATE FUNCTION interlock.disable_versioning(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -297,7 +298,7 @@ COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name
 'Moves one row from one state to another and makes the other changes with it, if it is still in the first state: of callers
 that race exactly one wins. state_column is needed where several columns have transitions.
 Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions,
-40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+09000 the owner of the state column, or a trigger, has kept the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
 'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
 
@@ -943,7 +944,7 @@ CREATE FUNCTION interlock.ownership_trigger() RETURNS trigger
 COMMENT ON FUNCTION interlock.ownership_trigger() IS
 'Holds every update to the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
 arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group) and value (writer, number).
-Errors: IL007 a column belongs to another writer, 55000 a rule''s column is gone or another BEFORE trigger fires later.';
+Errors: IL007 a column belongs to another writer, 55000 an owned column is gone or another BEFORE trigger fires later.';
 
 CREATE FUNCTION interlock.own_columns(
     rel regclass, writer text, columns name[], on_violation text = 'reject') RETURNS void
@@ -962,7 +963,8 @@ COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text) IS
 'Says what try_versioned_update with on_conflict => ''merge'' does where both sides changed a column: retry leaves the conflict,
 skip keeps what is stored, merge combines: numbers add up both changes, arrays without duplicates are sets, jsonb objects combine
 member by member; what cannot be combined stays a conflict. skipped_writes tells what was skipped and merged. For the owner of the table;
-again: changes the strategy. Errors: as own_columns; 22023 unknown strategy, 55000 owned by a writer. Of a merge: 22003 a sum out of range.';
+again: changes the strategy. Errors: as own_columns; 22023 unknown strategy, merge of a column in ignore_columns of enable_versioning,
+55000 owned by a writer. Of a merge: 22003 a sum out of range.';
 
 CREATE FUNCTION interlock.release_columns(rel regclass, columns name[]) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -991,22 +993,27 @@ COMMENT ON FUNCTION interlock.ungroup_columns(regclass, name[]) IS
 Errors: as release_columns; 55000 in no group.';
 
 CREATE FUNCTION interlock.list_column_rules(
-    OUT rel regclass, OUT column_name name, OUT writer text, OUT on_violation text, OUT strategy text, OUT group_number integer)
+    OUT rel regclass, OUT column_name name, OUT writer text, OUT on_violation text, OUT strategy text, OUT group_number integer,
+    OUT enforced boolean)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.list_column_rules() IS 'The rules of the view column_ownership.';
 
 CREATE VIEW interlock.column_ownership AS
-    SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced
+    SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced
       FROM interlock.list_column_rules() r
-      LEFT JOIN (SELECT w.rel, c.column_name, pg_catalog.count(*) AS forced
-                   FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) c (column_name)
+      JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid
+      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+      LEFT JOIN (SELECT w.table_name, u.column_name, pg_catalog.count(*) AS forced
+                   FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) u (column_name)
                   GROUP BY 1, 2) f
-        ON f.rel OPERATOR(pg_catalog.=) r.rel AND f.column_name OPERATOR(pg_catalog.=) r.column_name::pg_catalog.text;
+        ON f.table_name OPERATOR(pg_catalog.=) pg_catalog.format('%I.%I', n.nspname, c.relname)
+       AND f.column_name OPERATOR(pg_catalog.=) r.column_name::pg_catalog.text;
 GRANT SELECT ON interlock.column_ownership TO PUBLIC;
 COMMENT ON VIEW interlock.column_ownership IS
 'The rules of every table''s columns: the writer and on_violation of an owned column, the strategy of a shared one, the group.
-forced counts the lines of forced_writes about the column that the reader may see.';
+forced counts the lines of forced_writes about the column that the reader may see; enforced is false when the trigger is disabled or
+does not fire in this session. A table whose trigger has been given arguments that are no rules is left out: its updates fail.';
 
 -- Version history
 

@@ -29,6 +29,7 @@ void check_columns(const Draft& draft);
 ColumnRule* named_rule(Draft* draft, int i);
 ColumnRule* present_rule(Draft* draft, int i);
 void refuse_later_trigger(const Draft& draft);
+void refuse_ignored_columns(const Draft& draft);
 void warn_if_ungranted(const char* writer);
 OnViolation on_violation_argument(const Arguments& arguments, int n);
 Strategy strategy_argument(const Arguments& arguments, int n);
@@ -80,6 +81,8 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     Strategy strategy = strategy_argument(arguments, 2);
     Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
     check_columns(draft);
+    if (strategy == Strategy::kMerge)
+        refuse_ignored_columns(draft);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
         if (rule->access == Access::kOwned)
@@ -247,6 +250,13 @@ void refuse_later_trigger(const Draft& draft) {
         raise_not_last(draft.rel, later);
 }
 
+void refuse_ignored_columns(const Draft& draft) {
+    const Versioning* versioning = draft.facts->versioning;
+    for (int i = 0; versioning != nullptr && i < draft.columns.count; i++)
+        if (bms_is_member(column_number(draft.rel, draft.columns[i]), versioning->ignored))
+            raise_merge_of_ignored(draft.rel, draft.columns[i]);
+}
+
 void warn_if_ungranted(const char* writer) {
     if (!writer_is_granted(writer))
         ereport(WARNING, (errmsg("writer \"%s\" has been granted to nobody", writer),
@@ -297,7 +307,7 @@ bool is_named(const Draft& draft, const char* column) {
 
 // The number for a group of the named columns. Groups that they were in must be part of it.
 int new_group(Draft* draft) {
-    int highest = 0;
+    Bitmapset* taken = nullptr;
     Bitmapset* replaced = nullptr;
     for (int i = 0; i < draft->columns.count; i++) {
         const ColumnRule* rule = present_rule(draft, i);
@@ -306,7 +316,7 @@ int new_group(Draft* draft) {
     }
     for (int i = 0; i < draft->rules.count; i++) {
         const ColumnRule& rule = draft->rules.rules[i];
-        highest = Max(highest, rule.group);
+        taken = bms_add_member(taken, rule.group);
         if (rule.group > 0 && bms_is_member(rule.group, replaced) && !is_named(*draft, rule.name))
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -314,7 +324,12 @@ int new_group(Draft* draft) {
                             rule.name, RelationGetRelationName(draft->rel)),
                      errhint("Name it too, or call interlock.ungroup_columns first.")));
     }
-    return bms_is_empty(replaced) ? highest + 1 : bms_next_member(replaced, -1);
+    if (!bms_is_empty(replaced))
+        return bms_next_member(replaced, -1);
+    int group = 1;
+    while (bms_is_member(group, taken))
+        group++;
+    return group;
 }
 
 // A column is not in a group with itself.

@@ -3,8 +3,8 @@
 // The rules are the arguments of a BEFORE UPDATE trigger, triples of column, kind and value. It
 // runs after every other BEFORE trigger, so that it judges the row as it will be stored: a column
 // whose value changes is claimed, whoever made the change, and one that stays the same claims
-// nothing. Columns are known by their names of the day; a rule whose column is gone refuses every
-// update until it is released.
+// nothing. Columns are known by their names of the day; an owned column that is gone refuses every
+// update until it is released, one of a group every merge of the others.
 //
 // Strategies and groups say how try_versioned_update merges columns that both sides changed.
 //
@@ -12,7 +12,7 @@
 // REPEATABLE READ and above a row that changed after the snapshot is 40001. A change of the rules
 // waits for writers of the table, and holds for every statement that begins after it.
 //
-// SQLSTATEs of an update: IL007 a column belongs to another writer; 55000 a rule's column is gone,
+// SQLSTATEs of an update: IL007 a column belongs to another writer; 55000 an owned column is gone,
 // another trigger fires after ours, or the rules are malformed.
 #pragma once
 
@@ -53,7 +53,7 @@ struct Ownership {
     bool is_clone;
     bool well_formed;
     ColumnRules rules;
-    const char* gone;          // a column that a rule names and the table does not have
+    const char* gone;          // an owned column that the table does not have
     const ColumnRule** judged; // owned columns that are neither version nor marker
     int judged_count;
     AttrNumber last_judged; // the highest number among them
@@ -84,6 +84,9 @@ void find_later_triggers(Ownership* ownership, const TriggerDesc* triggers, cons
 const char* later_trigger(const Ownership* ownership);
 [[noreturn]] void raise_not_last(Relation rel, const char* trigger);
 
+// A merge goes by the version: changes that do not move it would be overwritten.
+[[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);
+
 // The rule of a column, or null.
 const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column);
 
@@ -96,11 +99,11 @@ bool is_counted(const RelationFacts* facts, AttrNumber column);
 bool combine_values(const RelationFacts* facts, AttrNumber column, NullableDatum base,
                     NullableDatum theirs, NullableDatum mine, Datum* combined);
 
-// Adds the columns of every group that one of `columns` is in.
+// Adds the columns of every group that one of `columns` is in; raises 55000 when one is gone.
 Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns);
 
 // The columns with their values in the row, as jsonb for the write log; values that are too large
-// are told by their size.
+// are told by their size, and json that may be no jsonb as text.
 Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row);
 
 } // namespace interlock

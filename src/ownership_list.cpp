@@ -10,7 +10,14 @@ using namespace interlock;
 
 namespace {
 
-void list_rules(Oid relid, const bytea* arguments, int count, ReturnSetInfo* output);
+// A trigger as the catalog has it.
+struct ListedTrigger {
+    Oid relid;
+    int16 count;
+    const bytea* arguments;
+    bool enforced;
+};
+void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output);
 
 } // namespace
 
@@ -23,17 +30,18 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     with_spi([&] {
         run_command(
-            "SELECT t.tgrelid, t.tgnargs, t.tgargs FROM pg_catalog.pg_trigger t "
+            "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgenabled FROM pg_catalog.pg_trigger t "
             "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
             "'interlock.ownership_trigger()'::pg_catalog.regprocedure "
             "AND t.tgparentid OPERATOR(pg_catalog.=) 0 ORDER BY 1");
         SPITupleTable* rows = SPI_tuptable;
         for (uint64 i = 0; i < rows->numvals; i++) {
-            Datum values[3];
-            bool nulls[3];
+            Datum values[4];
+            bool nulls[4];
             heap_deform_tuple(rows->vals[i], rows->tupdesc, values, nulls);
-            list_rules(DatumGetObjectId(values[0]), DatumGetByteaPP(values[2]),
-                       DatumGetInt16(values[1]), output);
+            list_rules({DatumGetObjectId(values[0]), DatumGetInt16(values[1]),
+                        DatumGetByteaPP(values[2]), trigger_fires(DatumGetChar(values[3]))},
+                       output);
         }
     });
     return 0;
@@ -42,10 +50,10 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// rel, column_name, writer, on_violation, strategy, group_number
-void list_rule(Oid relid, const ColumnRule& rule, ReturnSetInfo* output) {
-    Datum values[6] = {ObjectIdGetDatum(relid)};
-    bool nulls[6] = {false,
+// rel, column_name, writer, on_violation, strategy, group_number, enforced
+void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetInfo* output) {
+    Datum values[7] = {ObjectIdGetDatum(trigger.relid)};
+    bool nulls[7] = {false,
                      false,
                      rule.access != Access::kOwned,
                      rule.access != Access::kOwned,
@@ -59,20 +67,23 @@ void list_rule(Oid relid, const ColumnRule& rule, ReturnSetInfo* output) {
     if (!nulls[4])
         values[4] = CStringGetTextDatum(strategy_name(rule.strategy));
     values[5] = Int32GetDatum(rule.group);
+    values[6] = BoolGetDatum(trigger.enforced);
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-void list_rules(Oid relid, const bytea* arguments, int count, ReturnSetInfo* output) {
-    auto** texts = static_cast<char**>(palloc(sizeof(char*) * (count + 1)));
-    char* at = VARDATA_ANY(arguments);
-    for (int i = 0; i < count; i++) {
+// Nothing of a trigger whose arguments are no rules.
+void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
+    auto** texts = static_cast<char**>(palloc(sizeof(char*) * (trigger.count + 1)));
+    char* at = VARDATA_ANY(trigger.arguments);
+    for (int i = 0; i < trigger.count; i++) {
         texts[i] = at;
         at += strlen(at) + 1;
     }
     ColumnRules rules;
-    parse_rules(texts, count, &rules);
+    if (!parse_rules(texts, trigger.count, &rules))
+        return;
     for (int i = 0; i < rules.count; i++)
-        list_rule(relid, rules.rules[i], output);
+        list_rule(trigger, rules.rules[i], output);
 }
 
 // Values of at most so many bytes are told in full.
@@ -80,6 +91,37 @@ constexpr Size kSampleBytes = 8192;
 
 bool is_large(Form_pg_attribute attribute, Datum value) {
     return attribute->attlen == -1 && toast_raw_datum_size(value) > kSampleBytes;
+}
+
+// Whether a value of the type may have json in it.
+bool may_hold_json(Oid type) {
+    Oid base = getBaseType(type);
+    Oid element = get_element_type(base);
+    if (OidIsValid(element))
+        return may_hold_json(element);
+    return base == JSONOID || get_typtype(base) == TYPTYPE_COMPOSITE;
+}
+
+// json takes characters and numbers that jsonb does not: \u0000, 1e1000000.
+bool may_be_no_jsonb(const char* text) {
+    for (const char* at = text; *at != '\0'; at++)
+        if ((at[0] == '\\' && at[1] == 'u') ||
+            (at[0] >= '0' && at[0] <= '9' && (at[1] == 'e' || at[1] == 'E')))
+            return true;
+    return false;
+}
+
+// What to tell instead of a value, or null.
+const char* stand_in(Form_pg_attribute attribute, Datum value) {
+    if (is_large(attribute, value))
+        return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));
+    if (!may_hold_json(attribute->atttypid))
+        return nullptr;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
+    const char* text = OidOutputFunctionCall(output, value);
+    return may_be_no_jsonb(text) ? text : nullptr;
 }
 
 } // namespace
@@ -95,12 +137,11 @@ Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row) 
     for (int column = -1; (column = bms_next_member(attnums, column)) >= 0; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
         values[i] = heap_getattr(row, column, columns, &nulls[i]);
-        bool large = !nulls[i] && is_large(attribute, values[i]);
-        if (large)
-            values[i] = CStringGetTextDatum(psprintf(
-                "(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(values[i]) - VARHDRSZ)));
+        const char* other = nulls[i] ? nullptr : stand_in(attribute, values[i]);
+        if (other != nullptr)
+            values[i] = CStringGetTextDatum(other);
         TupleDescInitEntry(sample, i + 1, NameStr(attribute->attname),
-                           large ? TEXTOID : attribute->atttypid, -1, 0);
+                           other != nullptr ? TEXTOID : attribute->atttypid, -1, 0);
     }
     return row_to_jsonb(sample, heap_form_tuple(sample, values, nulls));
 }

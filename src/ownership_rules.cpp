@@ -24,12 +24,18 @@ const char* strategy_name(Strategy strategy) {
 
 namespace {
 
+// Anybody may create a trigger with any arguments: nothing here raises.
+bool parse_group(const char* value, int* group) {
+    char* end;
+    long number = strtol(value, &end, 10);
+    *group = static_cast<int>(number);
+    return *end == '\0' && number > 0 && number <= MaxHeapAttributeNumber;
+}
+
 // Reads one triple's kind and value into the rule of its column.
 bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
-    if (strcmp(kind, "group") == 0) {
-        rule->group = pg_strtoint32(value);
-        return rule->group > 0;
-    }
+    if (strcmp(kind, "group") == 0)
+        return parse_group(value, &rule->group);
     if (rule->access != Access::kFree)
         return false;
     for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
@@ -91,7 +97,7 @@ void find_columns(Ownership* ownership, TupleDesc columns) {
         if (rule->column != InvalidAttrNumber &&
             TupleDescAttr(columns, rule->column - 1)->attgenerated != '\0')
             rule->column = InvalidAttrNumber;
-        if (rule->column == InvalidAttrNumber)
+        if (rule->column == InvalidAttrNumber && rule->access == Access::kOwned)
             ownership->gone = rule->name;
     }
 }
@@ -140,6 +146,18 @@ void raise_not_last(Relation rel, const char* trigger) {
                     errhint("Rename it so that it sorts before \"zzz_interlock_writer\".")));
 }
 
+namespace {
+
+[[noreturn]] void raise_gone(const char* column, const char* table) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated",
+                           column, table),
+                    errhint("Call interlock.release_columns with that name, then declare the "
+                            "rules for the column's present name.")));
+}
+
+} // namespace
+
 void raise_malformed(Relation rel, const Ownership* ownership) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("trigger \"%s\" of table \"%s\" has arguments that are no rules",
@@ -161,17 +179,20 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                         RelationGetRelationName(rel), trigger->tgname, ownership->trigger_name),
                  errhint("Drop one of them.")));
     if (ownership->gone != nullptr)
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated",
-                    ownership->gone, RelationGetRelationName(rel)),
-             errhint("Call interlock.release_columns with that name, then interlock.own_columns "
-                     "with the column's present name.")));
+        raise_gone(ownership->gone, RelationGetRelationName(rel));
     const char* later = ownership->judged_count > 0 ? later_trigger(ownership) : nullptr;
     if (later != nullptr)
         raise_not_last(rel, later);
     return ownership;
+}
+
+void raise_merge_of_ignored(Relation rel, const char* column) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("column \"%s\" of table \"%s\" cannot be merged and ignored by the version",
+                    column, RelationGetRelationName(rel)),
+             errdetail("A change that does not move the version would be overwritten."),
+             errhint("Leave it out of ignore_columns, or share it with another strategy.")));
 }
 
 const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
@@ -196,8 +217,11 @@ Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
     });
     Bitmapset* all = bms_copy(columns);
     each_grouped([&](const ColumnRule& rule) {
-        if (rule.column != InvalidAttrNumber && bms_is_member(rule.group, groups))
-            all = bms_add_member(all, rule.column);
+        if (!bms_is_member(rule.group, groups))
+            return;
+        if (rule.column == InvalidAttrNumber)
+            raise_gone(rule.name, get_rel_name(facts->relid));
+        all = bms_add_member(all, rule.column);
     });
     return all;
 }

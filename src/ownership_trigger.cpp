@@ -67,8 +67,29 @@ bool is_referential_action() {
     return InLocalUserIdChange() && InNoForceRLSOperation() && !InSecurityRestrictedOperation();
 }
 
-bool rejects(const ColumnRule* rule) {
-    return rule->on_violation == OnViolation::kReject || is_referential_action();
+bool is_in_foreign_key(Relation rel, AttrNumber column) {
+    ListCell* cell;
+    foreach (cell, RelationGetFKeyList(rel)) {
+        const auto* key = static_cast<const ForeignKeyCacheInfo*>(lfirst(cell));
+        for (int i = 0; i < key->nkeys; i++)
+            if (key->conkey[i] == column)
+                return true;
+    }
+    return false;
+}
+
+// Triggers that an action fires inherit what it is told by, so the column has its say, too.
+bool rejects(const Update& update, const ColumnRule* rule) {
+    return rule->on_violation == OnViolation::kReject ||
+           (is_referential_action() && is_in_foreign_key(update.rel, rule->column));
+}
+
+// Who writes, in memory of the row: policies and casts may say another before all is told.
+Writer present_writer() {
+    Writer writer = current_writer();
+    if (writer.name != nullptr)
+        writer.name = pstrdup(writer.name);
+    return writer;
 }
 
 bool column_changes(const Update& update, AttrNumber column) {
@@ -94,14 +115,14 @@ bool find_violations(Update* update) {
         if (!column_changes(*update, rule->column))
             continue;
         if (!asked)
-            update->writer = current_writer();
+            update->writer = present_writer();
         asked = true;
         const char* writer = update->writer.name;
         if (writer != nullptr && strcmp(writer, rule->writer) == 0)
             continue;
-        Bitmapset** columns = update->writer.force ? &update->forced
-                              : rejects(rule)      ? &update->rejected
-                                                   : &update->skipped;
+        Bitmapset** columns = update->writer.force     ? &update->forced
+                              : rejects(*update, rule) ? &update->rejected
+                                                       : &update->skipped;
         *columns = bms_add_member(*columns, rule->column);
         found = true;
     }

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "error.h"
 #include "marker.h"
+#include "ownership.h"
 #include "plan.h"
 #include "scope.h"
 #include "version_floor.h"
@@ -21,7 +22,7 @@ struct Request {
 
 Request read_request(const Arguments& arguments);
 void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
-void check_ignored_columns(Relation rel, const Request& request);
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
 void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
 bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
 void create_version_trigger(const char* table, const Request& request);
@@ -41,7 +42,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     AttrNumber column = find_attribute(facts->columns, request.column);
     if (column != InvalidAttrNumber)
         check_token_column(rel, facts, column);
-    check_ignored_columns(rel, request);
+    check_ignored_columns(rel, facts, request);
     bool floor = wants_floor(rel, facts, request.column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
@@ -100,10 +101,13 @@ void check_same_column(Relation rel, const RelationFacts* facts, const Request& 
                     errhint("Call interlock.disable_versioning first.")));
 }
 
-void check_ignored_columns(Relation rel, const Request& request) {
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request) {
     for (int i = 0; i < request.ignored.count; i++) {
         const char* name = request.ignored[i];
-        column_number(rel, name);
+        const ColumnRule* rule = rule_of(facts, column_number(rel, name));
+        if (rule != nullptr && rule->access == Access::kShared &&
+            rule->strategy == Strategy::kMerge)
+            raise_merge_of_ignored(rel, name);
         if (strcmp(name, request.column) == 0)
             ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                             errmsg("version column \"%s\" cannot be ignored", name)));

@@ -475,6 +475,128 @@ CREATE TRIGGER u BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ow
 UPDATE odd SET id = 1;
 DROP TABLE odd;
 SELECT interlock.ownership_trigger();
+
+-- who wrote is told as it was, though a policy says another while the error is made
+CREATE ROLE own_policy;
+CREATE TABLE guarded (id int PRIMARY KEY, a text);
+INSERT INTO guarded VALUES (1, 'a');
+SELECT interlock.grant_writer(w, 'own_policy') FROM unnest('{importer,editor}'::text[]) w;
+SELECT interlock.own_columns('guarded', 'editor', '{a}');
+CREATE FUNCTION say_another() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF pg_trigger_depth() > 0 THEN PERFORM interlock.set_writer(NULL); PERFORM interlock.set_writer('editor'); END IF;
+    RETURN true;
+END $$;
+ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY p ON guarded USING (say_another());
+GRANT ALL ON guarded TO own_policy;
+SET ROLE own_policy;
+DO $$
+DECLARE d text;
+BEGIN
+    PERFORM interlock.set_writer('importer');
+    UPDATE guarded SET a = 'b' WHERE id = 1;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS d = PG_EXCEPTION_DETAIL;
+    RAISE NOTICE '% %', SQLSTATE, d::jsonb->>'writer';
+END $$;
+RESET ROLE;
+DROP TABLE guarded;
+DROP FUNCTION say_another;
+SELECT interlock.revoke_writer(w, 'own_policy') FROM unnest('{importer,editor}'::text[]) w;
+DROP OWNED BY own_policy;
+DROP ROLE own_policy;
+
+-- a trigger that a cascade fires is no cascade: what it changes is skipped as ever
+CREATE TABLE country (code text PRIMARY KEY);
+CREATE TABLE city (id int PRIMARY KEY, country text REFERENCES country ON UPDATE CASCADE, mayor text);
+CREATE TABLE board (id int PRIMARY KEY, mayor text, note text);
+INSERT INTO country VALUES ('d');
+INSERT INTO city VALUES (1, 'd', 'm');
+INSERT INTO board VALUES (1, 'm', 'n');
+SELECT interlock.own_columns('city', 'editor', '{mayor}', 'skip'), interlock.own_columns('board', 'editor', '{mayor}', 'skip');
+CREATE FUNCTION elect() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE board SET mayor = 'elected', note = 'elected';
+    NEW.mayor := 'elected';
+    RETURN NEW;
+END $$;
+CREATE TRIGGER elect BEFORE UPDATE OF country ON city FOR EACH ROW EXECUTE FUNCTION elect();
+UPDATE country SET code = 'D';
+SELECT * FROM city, board;
+SELECT interlock.own_columns('city', 'editor', '{country}', 'skip');
+UPDATE country SET code = 'x';
+DROP TABLE city, country, board;
+DROP FUNCTION elect;
+TRUNCATE interlock.write_log;
+
+-- a state that its owner keeps has not moved
+CREATE TABLE task (id int PRIMARY KEY, state text, note text);
+INSERT INTO task VALUES (1, 'open', 'x');
+SELECT interlock.define_transitions('task', 'state', '{"open": ["open", "done"], "done": []}'), interlock.own_columns('task', 'editor', '{state}', 'skip');
+SELECT interlock.transition('task', 1, 'open', 'done', '{"note": "y"}');
+SELECT * FROM interlock.try_transition('task', 1, 'open', 'done');
+SELECT * FROM interlock.try_transition('task', 1, 'open', 'open');
+BEGIN;
+SELECT interlock.set_writer('editor');
+SELECT * FROM interlock.try_transition('task', 1, 'open', 'done');
+SELECT interlock.set_writer(NULL);
+SELECT * FROM interlock.try_transition('task', 1, 'open', 'done');
+COMMIT;
+SELECT * FROM task;
+DROP TABLE task;
+TRUNCATE interlock.write_log;
+
+-- OWN-10: a shared column that is gone, or one of a group, hinders only what it is for
+CREATE TABLE parts (id int PRIMARY KEY, a int, b int, c int, d int);
+INSERT INTO parts VALUES (1, 1, 1, 1, 1);
+SELECT interlock.enable_versioning('parts'), interlock.share_columns('parts', '{a}', 'merge'), interlock.group_columns('parts', '{b,c}');
+ALTER TABLE parts RENAME a TO a2;
+ALTER TABLE parts RENAME b TO b2;
+UPDATE parts SET d = 2 RETURNING d;
+SELECT outcome, conflicts FROM interlock.try_versioned_update('parts', 1, 1, '{"d": 3}', '{"d": 2}', 'merge');
+SELECT outcome, conflicts FROM interlock.try_versioned_update('parts', 1, 1, '{"a": 3}', '{"a": 2}', 'merge');
+SELECT outcome, conflicts FROM interlock.try_versioned_update('parts', 1, 1, '{"a2": 3}', '{"a2": 2}', 'merge');
+SELECT outcome, conflicts FROM interlock.try_versioned_update('parts', 1, 1, '{"c": 3}', '{"c": 1, "b2": 1}', 'merge');
+SELECT interlock.release_columns('parts', '{a,b}');
+SELECT outcome, conflicts FROM interlock.try_versioned_update('parts', 1, 1, '{"c": 3}', '{"c": 1}', 'merge');
+DROP TABLE parts;
+
+-- samples of json that is no jsonb
+CREATE TYPE pair AS (n int, j json);
+CREATE TABLE loose (id int PRIMARY KEY, j json, js json[], p pair, ps pair[]);
+INSERT INTO loose VALUES (1, '{"a": "\u0000"}', ARRAY['{"a": "\u0000"}'::json], (1, '"\u0000"'), ARRAY[(1, '"\u0000"')::pair]), (2, '1', '{1}', (1, '{"a": "b"}'), '{}');
+SELECT interlock.own_columns('loose', 'editor', '{j,js,p,ps}', 'skip');
+UPDATE loose SET j = '1e1000000', js = '{1e1000000}', p = (1, '1e1000000'), ps = ARRAY[(1, '1e1000000')::pair] WHERE id = 1 RETURNING id;
+UPDATE loose SET j = '"\ud800"' WHERE id = 2 RETURNING j;
+UPDATE loose SET j = '{"a": [1, 2.5]}', js = '{2}', p = NULL WHERE id = 2 RETURNING j;
+SELECT stored, given FROM interlock.skipped_writes ORDER BY id;
+DROP TABLE loose;
+DROP TYPE pair;
+TRUNCATE interlock.write_log;
+
+-- the view: readers without the table's schema, what forcing counts for whom, whether it is enforced
+CREATE SCHEMA closed;
+CREATE TABLE closed."Doc" (id int PRIMARY KEY, "A" int);
+INSERT INTO closed."Doc" VALUES (1, 1);
+SELECT interlock.own_columns('closed."Doc"', 'editor', '{A}');
+BEGIN;
+SELECT interlock.set_writer('admin', force => true);
+UPDATE closed."Doc" SET "A" = 2;
+SELECT column_name, forced, enforced FROM interlock.column_ownership;
+COMMIT;
+SELECT column_name, forced, enforced FROM interlock.column_ownership;
+SET ROLE own_app;
+SELECT column_name, forced, enforced FROM interlock.column_ownership;
+RESET ROLE;
+SET session_replication_role = replica;
+SELECT column_name, forced, enforced FROM interlock.column_ownership;
+RESET session_replication_role;
+ALTER TABLE closed."Doc" DISABLE TRIGGER zzz_interlock_writer;
+SELECT column_name, forced, enforced FROM interlock.column_ownership;
+DROP SCHEMA closed CASCADE;
+TRUNCATE interlock.write_log;
+
 DROP FUNCTION change, attempt;
 SELECT interlock.revoke_writer(w, 'own_app') FROM unnest('{editor,importer,admin}'::text[]) w;
 DROP OWNED BY own_app;

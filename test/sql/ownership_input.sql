@@ -36,7 +36,7 @@ SELECT pg_get_triggerdef(oid) AS trigger FROM pg_trigger WHERE tgrelid = 'doc'::
 SELECT command, call(command) FROM (VALUES (1, 'ungroup_columns(''doc'', ''{a,c}'')'), (2, 'ungroup_columns(''doc'', ''{b,id}'')'), (3, 'ungroup_columns(''doc'', ''{b}'')'), (4, 'release_columns(''doc'', ''{a}'')'),
     (5, 'release_columns(''doc'', ''{c,b}'')'), (6, 'release_columns(''doc'', ''{a}'')')) v (n, command) ORDER BY n;
 SELECT count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'doc'::regclass;
--- a group of a column that is gone
+-- a group of a column that is gone: it is no owned one, updates pass
 SELECT call('group_columns(''doc'', ''{b,c}'')');
 ALTER TABLE doc DROP b;
 INSERT INTO doc (id) VALUES (1);
@@ -79,3 +79,33 @@ SELECT count(*), min(writer) = repeat('ü', 128) AS writer FROM interlock.column
 DO $$ BEGIN EXECUTE format('UPDATE wide SET %I = 1', repeat('ä', 29) || 500); EXCEPTION WHEN OTHERS THEN RAISE NOTICE '%', SQLSTATE; END $$;
 DROP TABLE wide, doc, tmp CASCADE;
 DROP FUNCTION call, nothing;
+
+-- triggers that anybody may create: malformed ones break nothing but their own table
+CREATE TABLE odd (id int PRIMARY KEY, a int, b int);
+INSERT INTO odd VALUES (1, 1, 1);
+CREATE TABLE fine (id int PRIMARY KEY, a int);
+SELECT interlock.share_columns('fine', '{a}');
+DO $$ DECLARE arguments text; BEGIN
+    FOREACH arguments IN ARRAY ARRAY['''a'', ''group'', ''xx''', '''a'', ''group'', ''''', '''a'', ''group'', ''1x''', '''a'', ''group'', ''0''', '''a'', ''group'', ''-1''',
+        '''a'', ''group'', ''99999999999999999999''', '''a'', ''group'', ''2147483647''', '''a'', ''group''', '''a'', ''own:reject'', ''w'', ''a'', ''own:skip'', ''w''', '''a'', ''what'', ''w''', ''] LOOP
+        EXECUTE format('CREATE TRIGGER mine BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger(%s)', arguments);
+        RAISE NOTICE '%: % listed', arguments, (SELECT array_agg(rel) FROM interlock.column_ownership);
+        BEGIN
+            UPDATE odd SET a = 2;
+        EXCEPTION WHEN OTHERS THEN RAISE NOTICE '% %', SQLSTATE, SQLERRM;
+        END;
+        DROP TRIGGER mine ON odd;
+    END LOOP;
+END $$;
+DROP TABLE odd, fine;
+
+-- a merge goes by the version, so its columns cannot be ignored by it
+CREATE TABLE counted (id int PRIMARY KEY, hits int, seen int);
+SELECT interlock.enable_versioning('counted', ignore_columns => '{hits}');
+SELECT interlock.share_columns('counted', '{seen,hits}', 'merge');
+SELECT interlock.share_columns('counted', '{seen,hits}', 'skip');
+SELECT interlock.share_columns('counted', '{seen}', 'merge');
+SELECT interlock.enable_versioning('counted', ignore_columns => '{hits,seen}');
+SELECT interlock.enable_versioning('counted', ignore_columns => '{hits}');
+SELECT interlock.enable_versioning('counted', ignore_columns => '{nothing}');
+DROP TABLE counted;
