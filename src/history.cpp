@@ -9,6 +9,7 @@
 #include "plan.h"
 #include "row.h"
 #include "sweeper_state.h"
+#include "trigger_state.h"
 
 using namespace interlock;
 
@@ -52,10 +53,14 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     close_table(rel); // the server refuses to alter a table that somebody has open
 
     with_spi([&] {
+        List* states = trigger_states(relid, kTriggerName);
+        List* truncate_states = trigger_states(relid, kTruncateName);
         drop_triggers(relid, table);
         if (!OidIsValid(history))
             history = find_or_create_history(relid);
         create_triggers(table, history, request, key);
+        restore_trigger_states(kTriggerName, states);
+        restore_trigger_states(kTruncateName, truncate_states);
     });
     restart_trimming(history);
     if (request.keep_versions > 0 || request.keep_for > 0)

@@ -7,6 +7,7 @@
 #include "lease_argument.h"
 #include "plan.h"
 #include "scope.h"
+#include "trigger_state.h"
 
 using namespace interlock;
 
@@ -38,13 +39,15 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     const char* columns = column_arguments(rel, arguments, 2);
     const Trigger* existing = find_requirement(rel, key);
     refuse_partition(rel, existing != nullptr && existing->tgisclone);
+    const char* name = trigger_name(rel, existing, key);
     char* command = psprintf(
         "CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION interlock.%s(%s%s)",
-        trigger_name(rel, existing, key), qualified_name(rel), kTriggerFunction,
-        quote_literal_cstr(key), columns);
+        quote_identifier(name), qualified_name(rel), kTriggerFunction, quote_literal_cstr(key),
+        columns);
+    Oid relid = RelationGetRelid(rel);
     close_table(rel);
-    with_spi([&] { run_command(command); });
+    with_spi([&] { replace_trigger(relid, name, command); });
     PG_RETURN_VOID();
 }
 
@@ -178,7 +181,7 @@ const Trigger* only_requirement(Relation rel) {
 // The requirement's trigger, by whatever name, or the name of the one to create.
 const char* trigger_name(Relation rel, const Trigger* existing, const char* key) {
     if (existing != nullptr)
-        return quote_identifier(existing->tgname);
+        return pstrdup(existing->tgname);
     uint64 hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(key),
                                       static_cast<int>(strlen(key)), 0);
     char* name = psprintf("%s%08x%08x", kTriggerPrefix, static_cast<uint32>(hash >> 32),

@@ -7,6 +7,7 @@
 #include "plan.h"
 #include "row.h"
 #include "sweeper_state.h"
+#include "trigger_state.h"
 
 using namespace interlock;
 
@@ -29,7 +30,7 @@ void check_columns(Relation rel, const Request& request);
 void add_missing_columns(Oid relid, const char* table, const Request& request);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
-void create_marker_trigger(const char* table, const Request& request);
+void create_marker_trigger(Oid relid, const char* table, const Request& request);
 void set_notify_trigger(Oid relid, const char* table, bool wanted);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
@@ -55,7 +56,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
         add_missing_columns(relid, table, request);
         date_open_markers(table, request);
         create_sweep_index(relid, table, request);
-        create_marker_trigger(table, request);
+        create_marker_trigger(relid, table, request);
         set_notify_trigger(relid, table, request.notify);
         report_open_markers(table, request);
     });
@@ -222,7 +223,7 @@ void create_sweep_index(Oid relid, const char* table, const Request& request) {
                          quote_identifier(request.columns[kStatus])));
 }
 
-void create_marker_trigger(const char* table, const Request& request) {
+void create_marker_trigger(Oid relid, const char* table, const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(
@@ -233,12 +234,13 @@ void create_marker_trigger(const char* table, const Request& request) {
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
     appendStringInfoChar(&text, ')');
-    run_command(text.data);
+    replace_trigger(relid, kTriggerName, text.data);
 }
 
 void set_notify_trigger(Oid relid, const char* table, bool wanted) {
     if (wanted)
-        run_command(
+        replace_trigger(
+            relid, kNotifyTriggerName,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
                      "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger()",
                      kNotifyTriggerName, table));

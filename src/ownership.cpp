@@ -7,6 +7,7 @@
 #include "marker.h"
 #include "plan.h"
 #include "scope.h"
+#include "trigger_state.h"
 #include "version.h"
 #include "writer.h"
 
@@ -379,8 +380,9 @@ void save_draft(const Draft& draft) {
                               "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE ON %s FOR EACH ROW "
                               "EXECUTE FUNCTION interlock.ownership_trigger(%s)",
                               quote_identifier(name), table, rules);
+    Oid relid = RelationGetRelid(draft.rel);
     close_table(draft.rel); // the server refuses to alter a table that somebody has open
-    with_spi([&] { run_command(command); });
+    with_spi([&] { replace_trigger(relid, name, command); });
 }
 
 } // namespace

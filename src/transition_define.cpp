@@ -4,6 +4,7 @@
 #include "plan.h"
 #include "scope.h"
 #include "transition.h"
+#include "trigger_state.h"
 
 using namespace interlock;
 
@@ -23,8 +24,14 @@ bool has_insert_trigger(Oid relid, const char* column);
 void check_state_column(Relation rel, AttrNumber column);
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
-char* create_trigger(Relation rel, const TriggerKind& kind, const char* event, const char* column,
-                     const char* more_arguments);
+
+// A trigger's name, and the command that creates or replaces it.
+struct TriggerCommand {
+    const char* name;
+    char* command;
+};
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                              const char* column, const char* more_arguments);
 char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column);
 
 } // namespace
@@ -45,17 +52,23 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     check_state_column(rel, column);
     char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
     char* initial = canonical_initial(rel, column, arguments, 3);
-    char* on_update = create_trigger(
+    TriggerCommand on_update = create_trigger(
         rel, kUpdateTrigger, "BEFORE UPDATE", name,
         psprintf(", %s, %s", quote_literal_cstr(transitions), quote_literal_cstr(initial)));
-    char* on_insert = arguments.is_null(3)
-                          ? drop_trigger(rel, kInsertTrigger, name)
-                          : create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "");
+    TriggerCommand on_insert = {};
+    char* no_insert = nullptr;
+    if (arguments.is_null(3))
+        no_insert = drop_trigger(rel, kInsertTrigger, name);
+    else
+        on_insert = create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "");
+    Oid relid = RelationGetRelid(rel);
     close_table(rel);
     with_spi([&] {
-        run_command(on_update);
-        if (on_insert != nullptr)
-            run_command(on_insert);
+        replace_trigger(relid, on_update.name, on_update.command);
+        if (on_insert.command != nullptr)
+            replace_trigger(relid, on_insert.name, on_insert.command);
+        if (no_insert != nullptr)
+            run_command(no_insert);
     });
     PG_RETURN_VOID();
 }
@@ -250,19 +263,19 @@ char* new_trigger_name(const TriggerKind& kind, const char* column) {
 const char* trigger_name(Relation rel, const TriggerKind& kind, const char* column) {
     const Trigger* existing = find_trigger(rel, kind, column);
     if (existing != nullptr)
-        return quote_identifier(existing->tgname);
+        return pstrdup(existing->tgname);
     char* name = new_trigger_name(kind, column);
     refuse_taken_trigger(rel, name, psprintf("column \"%s\"", column));
-    return quote_identifier(name);
+    return name;
 }
 
-char* create_trigger(Relation rel, const TriggerKind& kind, const char* event, const char* column,
-                     const char* more_arguments) {
-    return psprintf(
-        "CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION interlock.%s(%s%s)",
-        trigger_name(rel, kind, column), event, qualified_name(rel), kind.function,
-        quote_literal_cstr(column), more_arguments);
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                              const char* column, const char* more_arguments) {
+    const char* name = trigger_name(rel, kind, column);
+    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
+                           "EXECUTE FUNCTION interlock.%s(%s%s)",
+                           quote_identifier(name), event, qualified_name(rel), kind.function,
+                           quote_literal_cstr(column), more_arguments)};
 }
 
 // Null when there is none.

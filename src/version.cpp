@@ -6,6 +6,7 @@
 #include "ownership.h"
 #include "plan.h"
 #include "scope.h"
+#include "trigger_state.h"
 #include "version_floor.h"
 
 using namespace interlock;
@@ -25,7 +26,7 @@ void check_same_column(Relation rel, const RelationFacts* facts, const Request& 
 void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
 void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
 bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
-void create_version_trigger(const char* table, const Request& request);
+void create_version_trigger(Oid relid, const char* table, const Request& request);
 
 } // namespace
 
@@ -53,7 +54,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
                                  quote_identifier(request.column)));
         if (floor)
             create_floor(facts->relid, request.column);
-        create_version_trigger(table, request);
+        create_version_trigger(facts->relid, table, request);
     });
     PG_RETURN_VOID();
 }
@@ -167,7 +168,7 @@ bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_na
     return true;
 }
 
-void create_version_trigger(const char* table, const Request& request) {
+void create_version_trigger(Oid relid, const char* table, const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(&text,
@@ -177,7 +178,7 @@ void create_version_trigger(const char* table, const Request& request) {
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');
-    run_command(text.data);
+    replace_trigger(relid, kTriggerName, text.data);
 }
 
 } // namespace

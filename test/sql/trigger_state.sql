@@ -1,0 +1,63 @@
+-- What ALTER TABLE said of a trigger stays when a verb replaces it
+\set SHOW_CONTEXT never
+CREATE ROLE state_app;
+SELECT interlock.grant_writer('editor', 'state_app');
+CREATE FUNCTION configure(tab regclass) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM interlock.own_columns(tab, 'editor', '{a}'), interlock.share_columns(tab, '{b}'), interlock.group_columns(tab, '{a,b}'), interlock.hand_over_columns(tab, '{a}', 'editor');
+    PERFORM interlock.enable_versioning(tab), interlock.enable_marker(tab, '1 hour', notify => true), interlock.enable_history(tab);
+    PERFORM interlock.define_transitions(tab, 'state', '{"new": ["old"]}', '{new}'), interlock.require_lease(tab, 'Key:{id}');
+END $$;
+CREATE FUNCTION states(tab regclass) RETURNS TABLE (rel regclass, states text) LANGUAGE sql AS $$
+    SELECT tgrelid::regclass, string_agg(format('%s %s', tgname, tgenabled), E'\n' ORDER BY tgname) FROM pg_trigger
+     WHERE tgname LIKE '%interlock%' AND (tgrelid = tab OR tgrelid IN (SELECT relid FROM pg_partition_tree(tab))) GROUP BY tgrelid ORDER BY tgrelid::regclass::text $$;
+CREATE TABLE doc (id int PRIMARY KEY, a int, b int, state text);
+SELECT configure('doc');
+\pset format unaligned
+SELECT * FROM states('doc');
+DO $$ DECLARE name text; state text; before text; BEGIN
+    FOREACH state IN ARRAY '{DISABLE,ENABLE ALWAYS,ENABLE REPLICA,ENABLE}'::text[] LOOP
+        FOR name IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'doc'::regclass AND tgname LIKE '%interlock%' LOOP
+            EXECUTE format('ALTER TABLE doc %s TRIGGER %I', state, name);
+        END LOOP;
+        SELECT s.states INTO before FROM states('doc') s;
+        PERFORM configure('doc');
+        RAISE NOTICE '%: %, kept: %', state, (SELECT string_agg(DISTINCT tgenabled::text, ' ') FROM pg_trigger WHERE tgrelid = 'doc'::regclass AND tgname LIKE '%interlock%'),
+            (SELECT s.states = before FROM states('doc') s);
+    END LOOP;
+END $$;
+DROP TABLE doc;
+DROP TABLE doc_history;
+-- a partition may differ from its parent, and belong to another
+CREATE TABLE part (id int PRIMARY KEY, a int, b int, state text) PARTITION BY LIST (id);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES IN (1) PARTITION BY LIST (id);
+CREATE TABLE part_1_1 PARTITION OF part_1 FOR VALUES IN (1);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES IN (2);
+GRANT CREATE ON SCHEMA public TO state_app;
+ALTER TABLE part OWNER TO state_app;
+GRANT TRIGGER ON part_1, part_1_1, part_2 TO state_app;
+SELECT interlock.own_columns('part', 'editor', '{a}'), interlock.enable_history('part');
+ALTER TABLE part_2 DISABLE TRIGGER zzz_interlock_writer;
+ALTER TABLE part_1_1 ENABLE ALWAYS TRIGGER zzz_interlock_writer;
+ALTER TABLE part_1_1 DISABLE TRIGGER "000_interlock_history";
+ALTER TABLE ONLY part ENABLE REPLICA TRIGGER zzz_interlock_writer;
+SELECT * FROM states('part');
+SET ROLE state_app;
+SELECT interlock.share_columns('part', '{b}');
+RESET ROLE;
+SELECT interlock.enable_history('part');
+SELECT * FROM states('part');
+INSERT INTO part_2 VALUES (2, 1);
+UPDATE part SET a = 2 RETURNING a;
+ALTER TABLE part ENABLE TRIGGER zzz_interlock_writer;
+UPDATE part SET a = 3;
+-- a new trigger is a new one
+ALTER TABLE part DISABLE TRIGGER zzz_interlock_writer;
+SELECT interlock.release_columns('part', '{a,b}'), interlock.own_columns('part', 'editor', '{a}');
+SELECT * FROM states('part');
+DROP TABLE part CASCADE;
+DROP TABLE part_history;
+DROP FUNCTION configure, states;
+SELECT interlock.revoke_writer('editor', 'state_app');
+DROP OWNED BY state_app;
+DROP ROLE state_app;
