@@ -205,11 +205,13 @@ Look look(const Call& call) {
 
 constexpr const char* kClock = "pg_catalog.clock_timestamp()";
 
-// An adopted marker may have no holder; it can be forced, by the empty name.
+// An adopted marker may have no holder; it can be forced, by the empty name. The status is asked
+// for in a way that hides the index over marked rows from the planner: it would read all of them,
+// dead ones too, to find one.
 void add_held_condition(Statement* statement, const Marker* marker) {
     statement->add(
-        " AND t.%s OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) %s AND COALESCE(t.%s, "
-        "'') OPERATOR(pg_catalog.=) $%d",
+        " AND COALESCE(t.%s, 0) OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) %s AND "
+        "COALESCE(t.%s, '') OPERATOR(pg_catalog.=) $%d",
         quoted(marker, kStatus), quoted(marker, kUntil), kClock, quoted(marker, kHolder),
         statement->parameter(TEXTOID));
 }
