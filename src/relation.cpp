@@ -22,6 +22,7 @@ struct CacheEntry {
 constexpr int kEntriesBeforePruning = 1024;
 
 HTAB* cache = nullptr;
+CacheEntry* last_used = nullptr;
 
 void retire(RelationFacts* facts) {
     // A verb further up the stack may still read these facts, so they live on until the transaction
@@ -51,6 +52,7 @@ void invalidate(Datum, Oid relid) {
 }
 
 void prune() {
+    last_used = nullptr;
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, cache);
     while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan))) {
@@ -216,6 +218,8 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
 }
 
 CacheEntry* find_entry(Oid relid) {
+    if (last_used != nullptr && last_used->relid == relid)
+        return last_used;
     if (hash_get_num_entries(cache) > kEntriesBeforePruning)
         prune();
     bool found;
@@ -224,6 +228,7 @@ CacheEntry* find_entry(Oid relid) {
         entry->facts = nullptr;
         entry->changes = 0;
     }
+    last_used = entry;
     return entry;
 }
 
