@@ -119,8 +119,9 @@ void load_key_column(RelationFacts* facts, Relation index, int i) {
     fmgr_info_cxt(input_function, &key->input, facts->memory);
     fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
                   facts->memory);
-    key->equals =
-        operator_text(get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber));
+    Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
+    fmgr_info_cxt(get_opcode(equals), &key->equal, facts->memory);
+    key->equals = operator_text(equals);
     facts->key_columns = bms_add_member(facts->key_columns, key->attnum);
 }
 
@@ -129,6 +130,7 @@ void load_key(RelationFacts* facts, Relation rel) {
     if (!OidIsValid(index_oid))
         return;
     Relation index = index_open(index_oid, AccessShareLock);
+    facts->key_index = index_oid;
     facts->key_count = index->rd_index->indnkeyatts;
     facts->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * facts->key_count));
     for (int i = 0; i < facts->key_count; i++)
