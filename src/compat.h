@@ -25,6 +25,14 @@ inline AclResult check_function_privilege(Oid function, Oid role) {
 #endif
 }
 
+inline AclResult check_schema_privilege(Oid schema, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(NamespaceRelationId, schema, role, ACL_USAGE);
+#else
+    return pg_namespace_aclcheck(schema, role, ACL_USAGE);
+#endif
+}
+
 // 16 renamed the counters of a database's statistics entry.
 inline PgStat_Counter rows_written(const PgStat_StatDBEntry* entry) {
 #if PG_VERSION_NUM >= 160000

@@ -19,8 +19,10 @@ struct Execution {
 
 // --- What is declined ----------------------------------------------------------
 
+bool direct_updates = true;
+
 bool is_plain_transaction() {
-    return !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
+    return direct_updates && !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
            ExecutorCheckPerms_hook == nullptr;
 }
 
@@ -37,16 +39,24 @@ bool has_row_triggers_only(Relation rel) {
              triggers->trig_update_old_table || triggers->trig_update_new_table);
 }
 
-// The statement also checks privileges column by column, and who may call the operators.
+// A function that can be replaced must be looked up again for each statement.
+bool is_built_in(Oid function) { return function < FirstUnpinnedObjectId; }
+
+// The statement also checks privileges column by column, who may use the schema, and who may call
+// the operators.
 bool has_plain_rights(const RowUpdate& update) {
     Oid relid = RelationGetRelid(update.rel);
     Oid user = GetUserId();
     constexpr AclMode kNeeded = ACL_SELECT | ACL_UPDATE;
     if (pg_class_aclmask(relid, user, kNeeded, ACLMASK_ALL) != kNeeded)
         return false;
-    for (int i = 0; i < update.facts->key_count; i++)
-        if (check_function_privilege(update.facts->keys[i].equal.fn_oid, user) != ACLCHECK_OK)
+    if (check_schema_privilege(RelationGetNamespace(update.rel), user) != ACLCHECK_OK)
+        return false;
+    for (int i = 0; i < update.facts->key_count; i++) {
+        Oid equal = update.facts->keys[i].equal.fn_oid;
+        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
             return false;
+    }
     return !update.rel->rd_rel->relrowsecurity ||
            check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
 }
@@ -282,6 +292,12 @@ bool execute(const RowUpdate& update, Relation index, RowCallback condition,
 }
 
 } // namespace
+
+void define_direct_update_settings() {
+    DefineCustomBoolVariable("interlock.direct_updates",
+                             "Writes a row without a statement where that is the same.", nullptr,
+                             &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+}
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
                               RowCallback returning) {

@@ -3,11 +3,12 @@
 //
 //     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
 //
-// with the same locks, waits, triggers, checks and errors, at about half its cost. Whatever is
+// with the same waits, triggers, checks and errors, at about half its cost. Whatever is
 // not plain (may_update_directly says what) is declined before anything is done, and the caller
 // runs the statement. What the server learns of statements alone differs: pg_stat_statements and
 // auto_explain see the caller's statement and not this one, and errors have no line of CONTEXT
-// with its text.
+// with its text, hooks of other modules that look at statements do not see it, and indexes that the
+// update does not change are not locked.
 #pragma once
 
 #include "row.h"
@@ -28,6 +29,8 @@ struct RowCallback {
     bool (*call)(void* closure, HeapTuple row);
     void* closure;
 };
+
+void define_direct_update_settings();
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
                               RowCallback returning);

@@ -210,6 +210,22 @@ SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_
 SELECT * FROM try('CREATE COLLATION careless (provider = icu, locale = ''und-u-ks-level2'', deterministic = false); ALTER TABLE t ADD COLUMN lock_by text COLLATE careless; SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')',
     $$SELECT interlock.unlock_row('t', 1, 'ANNA')$$);
 
+-- A schema that the caller may not use, and a server that is told to run statements
+CREATE SCHEMA direct_closed;
+CREATE TABLE direct_closed.t (id int PRIMARY KEY, a int, version bigint NOT NULL DEFAULT 1);
+SELECT interlock.enable_versioning('direct_closed.t');
+INSERT INTO direct_closed.t VALUES (1, 1);
+GRANT SELECT, UPDATE ON direct_closed.t TO direct_role;
+SELECT 'direct_closed.t'::regclass::oid AS closed \gset
+SET ROLE direct_role;
+SELECT interlock.versioned_update(:closed::regclass, 1, 1, '{"a": 7}');
+SET interlock.direct_updates = off;
+RESET ROLE;
+DROP SCHEMA direct_closed CASCADE;
+SET interlock.direct_updates = off;
+SELECT * FROM try_update('', '{"a": 7}', $$a = 7$$);
+RESET interlock.direct_updates;
+
 DELETE FROM interlock.row_lock_audit WHERE table_name IN ('ours.t', 'twin.t');
 DROP SCHEMA ours, twin, hand CASCADE;
 RESET search_path;
