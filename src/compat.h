@@ -25,6 +25,14 @@ inline AclResult check_function_privilege(Oid function, Oid role) {
 #endif
 }
 
+inline AclResult check_schema_privilege(Oid schema, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(NamespaceRelationId, schema, role, ACL_USAGE);
+#else
+    return pg_namespace_aclcheck(schema, role, ACL_USAGE);
+#endif
+}
+
 // 16 renamed the counters of a database's statistics entry.
 inline PgStat_Counter rows_written(const PgStat_StatDBEntry* entry) {
 #if PG_VERSION_NUM >= 160000
@@ -76,6 +84,89 @@ inline uint32 named_wait_event([[maybe_unused]] const char* name) {
     return WaitEventExtensionNew(name);
 #else
     return PG_WAIT_EXTENSION;
+#endif
+}
+
+// 18 counts the pages an index scan reads for EXPLAIN.
+inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot snapshot, int keys) {
+#if PG_VERSION_NUM >= 180000
+    return index_beginscan(rel, index, snapshot, nullptr, keys, 0);
+#else
+    return index_beginscan(rel, index, snapshot, keys, 0);
+#endif
+}
+
+// Says that the statement of `estate` is an UPDATE of these columns of the one table (offset by
+// FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of its
+// own, and 18 asks which tables are not pruned.
+inline void set_updated_columns(EState* estate, RangeTblEntry* table, Bitmapset* columns) {
+#if PG_VERSION_NUM >= 160000
+    auto* permissions = makeNode(RTEPermissionInfo);
+    permissions->relid = table->relid;
+    permissions->updatedCols = columns;
+    table->perminfoindex = 1;
+#if PG_VERSION_NUM >= 180000
+    ExecInitRangeTable(estate, list_make1(table), list_make1(permissions), bms_make_singleton(1));
+#else
+    ExecInitRangeTable(estate, list_make1(table), list_make1(permissions));
+#endif
+#else
+    table->updatedCols = columns;
+    ExecInitRangeTable(estate, list_make1(table));
+#endif
+}
+
+// 16 added the list of result relations.
+inline void begin_recheck(EPQState* recheck, EState* estate) {
+#if PG_VERSION_NUM >= 160000
+    EvalPlanQualInit(recheck, estate, nullptr, NIL, -1, NIL);
+#else
+    EvalPlanQualInit(recheck, estate, nullptr, NIL, -1);
+#endif
+}
+
+// 16 added the result, and 18 whether a MERGE updates.
+inline bool fire_before_update(EState* estate, EPQState* recheck, ResultRelInfo* target,
+                               ItemPointer row, TupleTableSlot* new_row) {
+    TM_FailureData failure;
+#if PG_VERSION_NUM >= 160000
+    TM_Result result;
+#endif
+#if PG_VERSION_NUM >= 180000
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &result, &failure,
+                                false);
+#elif PG_VERSION_NUM >= 160000
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &result, &failure);
+#else
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &failure);
+#endif
+}
+
+// 16 tells the indexes that only summarize from the others.
+#if PG_VERSION_NUM >= 160000
+using IndexesToUpdate = TU_UpdateIndexes;
+constexpr IndexesToUpdate kNoIndexes = TU_None;
+#else
+using IndexesToUpdate = bool;
+constexpr IndexesToUpdate kNoIndexes = false;
+#endif
+
+inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                                  [[maybe_unused]] IndexesToUpdate indexes) {
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(target, row, estate, true, false, nullptr, NIL,
+                                 indexes == TU_Summarizing);
+#else
+    return ExecInsertIndexTuples(target, row, estate, true, false, nullptr, NIL);
+#endif
+}
+
+// 18 has generated columns that are not stored.
+inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
+#if PG_VERSION_NUM >= 180000
+    return columns->constr != nullptr && columns->constr->has_generated_virtual;
+#else
+    return false;
 #endif
 }
 

@@ -22,6 +22,7 @@ struct CacheEntry {
 constexpr int kEntriesBeforePruning = 1024;
 
 HTAB* cache = nullptr;
+CacheEntry* last_used = nullptr;
 
 void retire(RelationFacts* facts) {
     // A verb further up the stack may still read these facts, so they live on until the transaction
@@ -51,6 +52,7 @@ void invalidate(Datum, Oid relid) {
 }
 
 void prune() {
+    last_used = nullptr;
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, cache);
     while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan))) {
@@ -117,8 +119,9 @@ void load_key_column(RelationFacts* facts, Relation index, int i) {
     fmgr_info_cxt(input_function, &key->input, facts->memory);
     fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
                   facts->memory);
-    key->equals =
-        operator_text(get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber));
+    Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
+    fmgr_info_cxt(get_opcode(equals), &key->equal, facts->memory);
+    key->equals = operator_text(equals);
     facts->key_columns = bms_add_member(facts->key_columns, key->attnum);
 }
 
@@ -127,6 +130,7 @@ void load_key(RelationFacts* facts, Relation rel) {
     if (!OidIsValid(index_oid))
         return;
     Relation index = index_open(index_oid, AccessShareLock);
+    facts->key_index = index_oid;
     facts->key_count = index->rd_index->indnkeyatts;
     facts->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * facts->key_count));
     for (int i = 0; i < facts->key_count; i++)
@@ -216,6 +220,8 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
 }
 
 CacheEntry* find_entry(Oid relid) {
+    if (last_used != nullptr && last_used->relid == relid)
+        return last_used;
     if (hash_get_num_entries(cache) > kEntriesBeforePruning)
         prune();
     bool found;
@@ -224,6 +230,7 @@ CacheEntry* find_entry(Oid relid) {
         entry->facts = nullptr;
         entry->changes = 0;
     }
+    last_used = entry;
     return entry;
 }
 

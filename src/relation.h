@@ -23,6 +23,7 @@ struct KeyColumn {
     Oid io_parameter;
     FmgrInfo input;
     FmgrInfo compare;   // three-way comparison of the index's operator family
+    FmgrInfo equal;     // what the operator calls
     const char* equals; // "OPERATOR(schema.=)", safe under any search_path
 };
 
@@ -32,6 +33,7 @@ struct RelationFacts {
     MemoryContext memory;
     TupleDesc columns;
     int key_count; // zero when the table has no usable unique key
+    Oid key_index;
     KeyColumn* keys;
     Bitmapset* key_columns; // attribute numbers
     Versioning* versioning; // null when not enabled

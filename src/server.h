@@ -28,6 +28,7 @@ extern "C" {
 #include <access/nbtree.h>
 #include <access/relation.h>
 #include <access/table.h>
+#include <access/tableam.h>
 #include <access/transam.h>
 #include <access/tupconvert.h>
 #include <access/twophase.h>
@@ -41,6 +42,7 @@ extern "C" {
 #include <catalog/pg_am.h>
 #include <catalog/pg_authid.h>
 #include <catalog/pg_class.h>
+#include <catalog/pg_collation.h>
 #include <catalog/pg_constraint.h>
 #include <catalog/pg_control.h>
 #include <catalog/pg_database.h>
@@ -62,6 +64,7 @@ extern "C" {
 #include <common/hashfn.h>
 #include <common/pg_prng.h>
 #include <executor/executor.h>
+#include <executor/nodeModifyTable.h>
 #include <executor/spi.h>
 #include <fmgr.h>
 #include <funcapi.h>

@@ -1,6 +1,7 @@
 #include "transition.h"
 
 #include "arguments.h"
+#include "direct_update.h"
 #include "error.h"
 #include "plan.h"
 #include "result_row.h"
@@ -124,7 +125,36 @@ const char* returned_state(const StateMachine* machine) {
     return state_text(machine, state, is_null);
 }
 
+// The statement compares states as their type does, and checks who may.
+DirectOutcome transition_without_plan(const Move& move) {
+    const StateMachine* machine = move.machine;
+    TypeCacheEntry* type = lookup_type_cache(machine->type, TYPECACHE_EQ_OPR_FINFO);
+    if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
+        return DirectOutcome::kDeclined;
+    TupleDesc columns = RelationGetDescr(move.rel);
+    Oid collation = TupleDescAttr(columns, machine->column - 1)->attcollation;
+    Datum from = state_datum(machine, move.from);
+    RowUpdate update = {move.rel, move.facts, &move.key, extended(move.changes, 1)};
+    assign(&update.changes, machine->column, state_datum(machine, move.to));
+    return update_directly(
+        update,
+        [&](HeapTuple row) {
+            bool is_null;
+            Datum state = heap_getattr(row, machine->column, columns, &is_null);
+            return !is_null &&
+                   DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, collation, state, from));
+        },
+        [&](HeapTuple row) {
+            bool is_null;
+            Datum state = heap_getattr(row, machine->column, columns, &is_null);
+            require_state(move, state_text(machine, state, is_null));
+        });
+}
+
 bool run_transition(const Move& move) {
+    DirectOutcome direct = transition_without_plan(move);
+    if (direct != DirectOutcome::kDeclined)
+        return direct == DirectOutcome::kUpdated;
     bool moved = false;
     with_spi([&] {
         SPIPlanPtr plan = plan_of({RelationGetRelid(move.rel), PlanKind::kTransition,

@@ -1,6 +1,7 @@
 #include "version_update.h"
 
 #include "arguments.h"
+#include "direct_update.h"
 #include "error.h"
 #include "plan.h"
 #include "result_row.h"
@@ -245,8 +246,27 @@ void write_delete(Statement* statement, Relation rel, const RelationFacts* facts
     add_token_condition(statement, facts->versioning);
 }
 
+DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, const Key& key,
+                                  int64 expected, const Changes& changes, int64* token) {
+    const Versioning* versioning = facts->versioning;
+    RowUpdate update = {rel, facts, &key, changes};
+    if (changes.count == 0)
+        update.changes.columns = bms_make_singleton(versioning->column);
+    auto token_of = [&](HeapTuple row) {
+        bool is_null;
+        Datum value = heap_getattr(row, versioning->column, RelationGetDescr(rel), &is_null);
+        return token_of_datum(versioning->kind, value, is_null);
+    };
+    return update_directly(
+        update, [&](HeapTuple row) { return token_of(row) == expected; },
+        [&](HeapTuple row) { *token = token_of(row); });
+}
+
 bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
                 const Changes& changes, int64* token) {
+    DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token);
+    if (direct != DirectOutcome::kDeclined)
+        return direct == DirectOutcome::kUpdated;
     bool updated = false;
     with_spi([&] {
         SPIPlanPtr plan = plan_of(

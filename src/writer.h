@@ -4,8 +4,8 @@
 // set_writer() says it for the rest of the transaction, or up to the rollback of a savepoint. Only
 // a member of a role that the writer was granted to may (42501), superusers always.
 //
-// Each user has a writer of his own, so that a SECURITY DEFINER function neither gives its writer to
-// the caller nor takes the caller's away: what the current user said counts, else what the user
+// Each user has a writer of his own, so that a SECURITY DEFINER function neither gives its writer
+// to the caller nor takes the caller's away: what the current user said counts, else what the user
 // outside of all such functions said.
 #pragma once
 

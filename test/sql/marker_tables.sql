@@ -121,3 +121,18 @@ SELECT interlock.disable_marker('a_table_with_a_name_of_more_than_forty_three_by
 TABLE marker_indexes;
 DROP VIEW marker_indexes;
 DROP TABLE a_table_with_a_name_of_more_than_forty_three_bytes_one, a_table_with_a_name_of_more_than_forty_three_bytes_two;
+
+-- a statement for one marked row does not read the index over all of them
+CREATE TABLE many (id int PRIMARY KEY, body text);
+INSERT INTO many SELECT g FROM generate_series(1, 1000) g;
+SELECT interlock.enable_marker('many');
+ANALYZE many;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+CREATE VIEW scans AS SELECT pg_stat_get_xact_numscans(indexrelid) AS scans FROM pg_index WHERE indrelid = 'many'::regclass AND NOT indisprimary;
+SELECT scans AS before FROM scans \gset
+SELECT locked FROM interlock.lock_row('many', 1, 'anna');
+SELECT interlock.touch_row('many', 1, 'anna') IS NOT NULL AS touched, interlock.save_row('many', 1, 'anna', '{"body": "b"}');
+SELECT locked, interlock.unlock_row('many', 1, 'anna') FROM interlock.lock_row('many', 1, 'anna');
+SELECT scans - :before AS scans FROM scans;
+ROLLBACK;
+DROP TABLE many;

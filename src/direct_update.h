@@ -1,0 +1,58 @@
+// The UPDATE of one row by its key without a statement: a probe of the key's index and the calls
+// that the server's executor would make for
+//
+//     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
+//
+// with the same waits, triggers, checks and errors, at about half its cost. Whatever is
+// not plain (may_update_directly says what) is declined before anything is done, and the caller
+// runs the statement. What the server learns of statements alone differs: pg_stat_statements and
+// auto_explain see the caller's statement and not this one, and errors have no line of CONTEXT
+// with its text, hooks of other modules that look at statements do not see it, and indexes that the
+// update does not change are not locked.
+#pragma once
+
+#include "row.h"
+
+namespace interlock {
+
+struct RowUpdate {
+    Relation rel;
+    const RelationFacts* facts;
+    const Key* key;
+    Changes changes; // its columns are those that SET names; those without a value keep theirs
+};
+
+enum class DirectOutcome : uint8 { kDeclined, kNoRow, kUpdated };
+
+// What is asked of a row of the table: the condition before the update, what is returned after it.
+struct RowCallback {
+    bool (*call)(void* closure, HeapTuple row);
+    void* closure;
+};
+
+void define_direct_update_settings();
+
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
+                              RowCallback returning);
+
+// As above with condition(row), which may be asked twice, and returning(row).
+template <typename Condition, typename Returning>
+DirectOutcome update_directly(const RowUpdate& update, Condition&& condition,
+                              Returning&& returning) {
+    auto ask = [](void* closure, HeapTuple row) {
+        return (*static_cast<std::remove_reference_t<Condition>*>(closure))(row);
+    };
+    auto tell = [](void* closure, HeapTuple row) {
+        (*static_cast<std::remove_reference_t<Returning>*>(closure))(row);
+        return true;
+    };
+    return update_directly(update, RowCallback{ask, &condition}, RowCallback{tell, &returning});
+}
+
+// A copy of the changes with room for `more` columns, and one more column in it, which must not be
+// there yet and keeps its value unless one is given.
+Changes extended(const Changes& changes, int more);
+void assign(Changes* changes, AttrNumber attnum);
+void assign(Changes* changes, AttrNumber attnum, Datum value);
+
+} // namespace interlock
