@@ -78,6 +78,15 @@ inline int number_of_process() {
 #endif
 }
 
+// 17 put the number of the transaction beside that of the process.
+inline LocalTransactionId local_transaction() {
+#if PG_VERSION_NUM >= 170000
+    return MyProc->vxid.lxid;
+#else
+    return MyProc->lxid;
+#endif
+}
+
 // 17 lets an extension name its wait events; before, all of them are called "Extension".
 inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000

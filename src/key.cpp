@@ -56,28 +56,28 @@ Key from_json_object(Relation rel, const RelationFacts* facts, Jsonb* json) {
 }
 
 // A lone JSON string, number or boolean stands for the key column's value.
-Key from_json_scalar(Relation rel, const RelationFacts* facts, Jsonb* json) {
-    JsonbValue scalar;
-    if (facts->key_count != 1 || !JsonbExtractScalar(&json->root, &scalar))
+Key from_json_scalar(Relation rel, const RelationFacts* facts, const JsonbValue& scalar) {
+    if (facts->key_count != 1)
         refuse_shape(rel, facts);
     Key key = {};
     switch (scalar.type) {
     case jbvNull:
         refuse_null(rel, facts, 0);
-    case jbvString:
-        key.values[0] =
-            from_text(facts->keys[0], pnstrdup(scalar.val.string.val, scalar.val.string.len));
-        break;
+    case jbvBinary:
+        refuse_shape(rel, facts);
     default:
-        key.values[0] =
-            from_text(facts->keys[0], JsonbToCString(nullptr, &json->root, VARSIZE(json)));
+        key.values[0] = from_text(facts->keys[0], scalar_text(scalar));
     }
     return key;
 }
 
 Key from_json(Relation rel, const RelationFacts* facts, Jsonb* json) {
-    return JB_ROOT_IS_OBJECT(json) ? from_json_object(rel, facts, json)
-                                   : from_json_scalar(rel, facts, json);
+    if (JB_ROOT_IS_OBJECT(json))
+        return from_json_object(rel, facts, json);
+    JsonbValue scalar;
+    if (!JsonbExtractScalar(&json->root, &scalar))
+        refuse_shape(rel, facts);
+    return from_json_scalar(rel, facts, scalar);
 }
 
 bool integer_key(Datum value, Oid from, Oid to, Datum* result) {
@@ -113,6 +113,18 @@ char* to_text(Datum value, Oid type) {
 
 } // namespace
 
+char* scalar_text(const JsonbValue& scalar) {
+    switch (scalar.type) {
+    case jbvString:
+        return pnstrdup(scalar.val.string.val, scalar.val.string.len);
+    case jbvNumeric:
+        return DatumGetCString(
+            DirectFunctionCall1(numeric_out, NumericGetDatum(scalar.val.numeric)));
+    default:
+        return pstrdup(scalar.val.boolean ? "true" : "false");
+    }
+}
+
 Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
     require_key(rel, facts);
     bool is_single = facts->key_count == 1;
@@ -135,6 +147,13 @@ Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
         refuse_shape(rel, facts);
     return from_json(rel, facts,
                      DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json))));
+}
+
+Key parse_key(Relation rel, const RelationFacts* facts, const JsonbValue& value) {
+    require_key(rel, facts);
+    if (value.type != jbvBinary)
+        return from_json_scalar(rel, facts, value);
+    return from_json(rel, facts, JsonbValueToJsonb(const_cast<JsonbValue*>(&value)));
 }
 
 Key key_argument(const Arguments& arguments, int n, Relation rel, const RelationFacts* facts) {

@@ -15,6 +15,12 @@ struct Key {
 // 22023 for a shape that does not fit, and what the input function raises.
 Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type);
 
+// As above, for a member of a jsonb object.
+Key parse_key(Relation rel, const RelationFacts* facts, const JsonbValue& value);
+
+// The text of a JSON string, number or boolean, as an input function reads it.
+char* scalar_text(const JsonbValue& scalar);
+
 // Argument n as the key of a row; null is 22004.
 class Arguments;
 Key key_argument(const Arguments& arguments, int n, Relation rel, const RelationFacts* facts);

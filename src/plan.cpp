@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include "recency.h"
 #include "row.h"
 #include "scope.h"
 
@@ -8,7 +9,7 @@ namespace interlock {
 namespace {
 
 constexpr int kColumnBytes = MaxHeapAttributeNumber / 8 + 1;
-constexpr int kKeptPlans = 512;
+constexpr int kKeptPlans = 8192; // about 17 kB each
 
 struct PlanKey {
     Oid relid;
@@ -23,6 +24,7 @@ static_assert(sizeof(PlanKey) ==
 struct PlanEntry {
     PlanKey key;
     SPIPlanPtr plan;
+    LastUse use;
 };
 
 struct RetiredPlan {
@@ -31,6 +33,7 @@ struct RetiredPlan {
 };
 
 HTAB* plans = nullptr;
+dlist_head plans_by_use = DLIST_STATIC_INIT(plans_by_use);
 RetiredPlan* retired_plans = nullptr;
 
 void retire(SPIPlanPtr plan) {
@@ -52,13 +55,23 @@ void free_retired_plans(XactEvent event, void*) {
     }
 }
 
-void drop_all_plans() {
-    HASH_SEQ_STATUS scan;
-    hash_seq_init(&scan, plans);
-    while (auto* entry = static_cast<PlanEntry*>(hash_seq_search(&scan))) {
-        retire(entry->plan);
-        hash_search(plans, &entry->key, HASH_REMOVE, nullptr);
+// Takes the entry out and returns its plan.
+SPIPlanPtr remove_entry(PlanEntry* entry) {
+    SPIPlanPtr plan = entry->plan;
+    forget_use(&entry->use);
+    hash_search(plans, &entry->key, HASH_REMOVE, nullptr);
+    return plan;
+}
+
+// Whether one more plan can be kept, if need be in the place of one that nobody runs.
+bool make_room() {
+    while (hash_get_num_entries(plans) >= kKeptPlans) {
+        auto* entry = longest_unused<PlanEntry>(&plans_by_use);
+        if (entry == nullptr)
+            return false;
+        SPI_freeplan(remove_entry(entry));
     }
+    return true;
 }
 
 PlanKey make_plan_key(const PlanShape& shape) {
@@ -71,15 +84,24 @@ PlanKey make_plan_key(const PlanShape& shape) {
     return key;
 }
 
-// Makes the generic plan, unless it is there and fits: where it is run it is found.
-void plan_by_index(SPIPlanPtr plan) {
+// Calls come in rows, and to hash a key takes longer than to compare it.
+PlanEntry* find_entry(const PlanKey& key) {
+    auto* entry = latest<PlanEntry>(&plans_by_use);
+    if (entry != nullptr && memcmp(&entry->key, &key, sizeof(PlanKey)) == 0)
+        return entry;
+    return static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
+}
+
+// Makes the generic plan, unless it is there and fits: where it is run it is found. The server
+// wants an owner for the plans alone that are kept.
+void plan_by_index(SPIPlanPtr plan, bool is_kept) {
     with_settings([&] {
         for (const char* setting : {"enable_seqscan", "jit"})
             (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                                     true, 0, false);
         CachedPlan* cached = SPI_plan_get_cached_plan(plan);
         if (cached != nullptr)
-            ReleaseCachedPlan(cached, CurrentResourceOwner);
+            ReleaseCachedPlan(cached, is_kept ? CurrentResourceOwner : nullptr);
     });
 }
 
@@ -161,38 +183,50 @@ void initialize_plan_cache() {
 }
 
 SPIPlanPtr find_plan(const PlanShape& shape) {
-    PlanKey key = make_plan_key(shape);
-    auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
+    PlanEntry* entry = find_entry(make_plan_key(shape));
     if (entry == nullptr)
         return nullptr;
-    if (SPI_plan_is_valid(entry->plan)) {
-        if (shape.by_index)
-            plan_by_index(entry->plan); // again if the search_path or the role is another
-        return entry->plan;
+    if (!SPI_plan_is_valid(entry->plan)) {
+        retire(remove_entry(entry));
+        return nullptr;
     }
-    retire(entry->plan);
-    hash_search(plans, &key, HASH_REMOVE, nullptr);
-    return nullptr;
+    note_use(&plans_by_use, &entry->use);
+    SPIPlanPtr plan = entry->plan; // what follows may plan other statements
+    if (shape.by_index)
+        plan_by_index(plan, true); // again if the search_path or the role is another
+    return plan;
 }
 
+namespace {
+
+void keep(const PlanShape& shape, SPIPlanPtr plan) {
+    PlanKey key = make_plan_key(shape);
+    bool found;
+    auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_ENTER, &found));
+    if (found) {
+        retire(entry->plan);
+        note_use(&plans_by_use, &entry->use);
+    } else {
+        note_first_use(&plans_by_use, &entry->use);
+    }
+    entry->plan = plan;
+}
+
+} // namespace
+
 SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement) {
-    if (hash_get_num_entries(plans) >= kKeptPlans)
-        drop_all_plans();
+    bool is_kept = make_room();
     SPIPlanPtr plan = SPI_prepare_cursor(statement.text(), statement.parameter_count(),
                                          statement.types(), CURSOR_OPT_GENERIC_PLAN);
     if (plan == nullptr)
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));
-    SPI_keepplan(plan);
+    if (is_kept)
+        SPI_keepplan(plan);
     if (shape.by_index)
-        plan_by_index(plan);
-
-    PlanKey key = make_plan_key(shape);
-    bool found;
-    auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_ENTER, &found));
-    if (found)
-        retire(entry->plan);
-    entry->plan = plan;
+        plan_by_index(plan, is_kept);
+    if (is_kept)
+        keep(shape, plan);
     return plan;
 }
 

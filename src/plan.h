@@ -3,7 +3,9 @@
 // A plan is kept by relation, kind of statement and set of columns. It is checked before every use
 // as the server's foreign-key triggers do it: a plan that was invalidated is dropped and its text
 // built again, because names may have changed. A plan that is dropped while a caller further up may
-// still run it is freed at the end of the transaction.
+// still run it is freed at the end of the transaction. When there are too many, those go that were
+// used longest ago, but none that this transaction has used: then the new plan is not kept and ends
+// with the SPI connection.
 #pragma once
 
 #include "key.h"
@@ -115,7 +117,8 @@ void add_key(Parameters* parameters, const RelationFacts* facts, const Key& key)
 
 void initialize_plan_cache();
 
-// The kept plan of this shape, or null when it must be built; keep_plan builds and keeps it.
+// The kept plan of this shape, or null when it must be built; keep_plan builds it and keeps it if
+// there is room.
 SPIPlanPtr find_plan(const PlanShape& shape);
 SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement);
 

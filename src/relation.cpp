@@ -4,6 +4,7 @@
 #include "lease_require.h"
 #include "marker.h"
 #include "ownership.h"
+#include "recency.h"
 #include "row.h"
 #include "transition.h"
 #include "version.h"
@@ -17,12 +18,14 @@ struct CacheEntry {
     RelationFacts* facts;
     uint64 changes; // invalidations seen; one that arrives while the facts load makes them stale at
                     // once
+    LastUse use;
 };
 
-constexpr int kEntriesBeforePruning = 1024;
+// More only while one transaction uses more tables: it has a lock on each.
+constexpr int kKeptRelations = 8192; // about 8 kB each
 
 HTAB* cache = nullptr;
-CacheEntry* last_used = nullptr;
+dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
 
 void retire(RelationFacts* facts) {
     // A verb further up the stack may still read these facts, so they live on until the transaction
@@ -51,15 +54,14 @@ void invalidate(Datum, Oid relid) {
         mark_stale(entry);
 }
 
-void prune() {
-    last_used = nullptr;
-    HASH_SEQ_STATUS scan;
-    hash_seq_init(&scan, cache);
-    while (auto* entry = static_cast<CacheEntry*>(hash_seq_search(&scan))) {
-        if (entry->facts != nullptr && entry->facts->valid)
-            continue;
+void make_room() {
+    while (hash_get_num_entries(cache) >= kKeptRelations) {
+        auto* entry = longest_unused<CacheEntry>(&entries_by_use);
+        if (entry == nullptr)
+            return;
         if (entry->facts != nullptr)
-            retire(entry->facts);
+            MemoryContextDelete(entry->facts->memory);
+        forget_use(&entry->use);
         hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
     }
 }
@@ -220,17 +222,18 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
 }
 
 CacheEntry* find_entry(Oid relid) {
-    if (last_used != nullptr && last_used->relid == relid)
-        return last_used;
-    if (hash_get_num_entries(cache) > kEntriesBeforePruning)
-        prune();
-    bool found;
-    auto* entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, &found));
-    if (!found) {
-        entry->facts = nullptr;
-        entry->changes = 0;
+    auto* entry = latest<CacheEntry>(&entries_by_use);
+    if (entry == nullptr || entry->relid != relid)
+        entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_FIND, nullptr));
+    if (entry != nullptr) {
+        note_use(&entries_by_use, &entry->use);
+        return entry;
     }
-    last_used = entry;
+    make_room();
+    entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, nullptr));
+    entry->facts = nullptr;
+    entry->changes = 0;
+    note_first_use(&entries_by_use, &entry->use);
     return entry;
 }
 

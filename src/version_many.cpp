@@ -25,6 +25,7 @@ struct Batch {
     Relation rel;
     const RelationFacts* facts;
     const Versioning* versioning;
+    Bitmapset* managed;
     Item* items;
     Item** by_key;
     int count;
@@ -59,24 +60,23 @@ namespace {
              errhint("Give an array of {\"key\": ..., \"version\": ..., \"changes\": {...}}.")));
 }
 
-Jsonb* member_of(JsonbContainer* object, const char* name, int position) {
+JsonbValue member_of(JsonbContainer* object, const char* name, int position) {
     JsonbValue value;
     if (getKeyJsonValueFromContainer(object, name, strlen(name), &value) == nullptr)
         refuse_item(position, psprintf("has no member \"%s\"", name));
     if (value.type == jbvNull)
         refuse_item(position, psprintf("has a null \"%s\"", name));
-    return JsonbValueToJsonb(&value);
+    return value;
 }
 
-int64 token_of_json(const Versioning* versioning, Jsonb* json, int position) {
-    JsonbValue scalar;
-    if (!JsonbExtractScalar(&json->root, &scalar))
+int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int position) {
+    if (json.type == jbvBinary)
         refuse_item(position, "has a version that is no number or text");
-    char* text = scalar.type == jbvString ? pnstrdup(scalar.val.string.val, scalar.val.string.len)
-                                          : JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    char* text = scalar_text(json);
+    if (is_counter(versioning->kind))
+        return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(text)));
     Oid function, parameter;
-    getTypeInputInfo(is_counter(versioning->kind) ? INT8OID : token_type(versioning->kind),
-                     &function, &parameter);
+    getTypeInputInfo(token_type(versioning->kind), &function, &parameter);
     return DatumGetInt64(OidInputFunctionCall(function, text, parameter, -1));
 }
 
@@ -84,13 +84,14 @@ void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
     if (element.type != jbvBinary || !JsonContainerIsObject(element.val.binary.data))
         refuse_item(item->position, "is no object");
     JsonbContainer* object = element.val.binary.data;
-    item->key_json = JsonbPGetDatum(member_of(object, "key", item->position));
-    item->key = parse_key(batch.rel, batch.facts, item->key_json, JSONBOID);
+    JsonbValue key = member_of(object, "key", item->position);
+    item->key_json = JsonbPGetDatum(JsonbValueToJsonb(&key));
+    item->key = parse_key(batch.rel, batch.facts, key);
     item->expected = token_of_json(batch.versioning, member_of(object, "version", item->position),
                                    item->position);
+    JsonbValue changes = member_of(object, "changes", item->position);
     item->changes =
-        parse_changes(batch.rel, batch.facts, member_of(object, "changes", item->position),
-                      bms_make_singleton(batch.versioning->column));
+        parse_changes(batch.rel, batch.facts, JsonbValueToJsonb(&changes), batch.managed);
 }
 
 Batch read_batch(const Arguments& arguments) {
@@ -98,6 +99,7 @@ Batch read_batch(const Arguments& arguments) {
     batch.rel = open_table(arguments.relation(0), RowExclusiveLock);
     batch.facts = facts_of(batch.rel);
     batch.versioning = require_versioning(batch.rel, batch.facts);
+    batch.managed = bms_make_singleton(batch.versioning->column);
     Jsonb* updates = arguments.jsonb(1, "updates");
     if (!JB_ROOT_IS_ARRAY(updates) || JB_ROOT_IS_SCALAR(updates))
         ereport(
