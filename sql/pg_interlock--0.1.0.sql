@@ -1027,7 +1027,7 @@ CREATE FUNCTION interlock.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
-table; arguments: keep_versions, keep_for, since when the history is whole, the columns of the key.';
+table; arguments: keep_versions, keep_for, since when the history is whole, the columns of the key and their types.';
 
 CREATE FUNCTION interlock.history_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -1042,8 +1042,9 @@ COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval) IS
 grants who may read it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. Calling it again changes that. A history table that disable_history has left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
-Errors: 42501 not the owner, or no CREATE, 55000 no key, or a partition, 22023 keep_versions below one, keep_for not above zero or above ten
-years, 42809 no table. Errors of a write: 55000 the key is gone; whatever writing the entry raises. The entry is written at every isolation
+Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 22023 keep_versions below one, keep_for not above zero or above ten
+years, 42809 no table. Errors of a write: 55000 the key is gone; 09000 a trigger keeps the entry from being written, 42501 another role has put it there; whatever writing
+the entry raises. The entry is written at every isolation
 level in the transaction of the write.';
 
 CREATE FUNCTION interlock.disable_history(rel regclass) RETURNS void
@@ -1083,8 +1084,8 @@ CREATE FUNCTION interlock.trim_history(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.trim_history(regclass, integer) IS
 'Deletes the entries that retention does not keep, about max_rows at most, of one table or of all that the caller owns; returns how
-many. The sweeper does it by itself. Acts as the owner of the history table. Errors: 42501 not the owner, or others have put triggers
-on the history table, 22023.';
+many. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. One of all that fails is a
+warning. Errors: 42501 not the owner, or others have put triggers on the history table, 22023.';
 
 CREATE FUNCTION interlock.suppress_history(rel regclass = NULL, reason text = NULL) RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';

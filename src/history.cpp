@@ -16,8 +16,9 @@ using namespace interlock;
 namespace {
 
 constexpr const char* kTriggerName = "000_interlock_history";
-constexpr const char* kTruncateName = "000_interlock_history_truncate";
-constexpr int kKeyArgument = 3; // the first of the key's columns among the trigger's arguments
+constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of what is there then
+constexpr int kKeyArgument = 3; // the first of the key's names and types among the arguments
+constexpr const char* kEpoch = "microseconds since 2000-01-01 UTC";
 
 // What enable_history is asked for.
 struct Request {
@@ -29,7 +30,10 @@ Request read_request(const Arguments& arguments);
 bool has_leftover(Relation rel);
 void drop_triggers(Oid relid, const char* table);
 Oid find_or_create_history(Oid relid);
-void create_triggers(const char* table, Oid history, const Request& request, List* key);
+bool goes_on(const History* present, const Request& request);
+void refuse_own_history_of_partitions(Oid relid);
+void create_triggers(Oid relid, const char* table, Oid history, const Request& request,
+                     TimestampTz since);
 
 } // namespace
 
@@ -48,7 +52,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     require_key(rel, facts);
     Oid relid = RelationGetRelid(rel);
     Oid history = present != nullptr ? present->table : InvalidOid;
-    List* key = key_column_names(relid);
+    TimestampTz since = goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
 
@@ -56,9 +60,10 @@ Datum enable_history(PG_FUNCTION_ARGS) {
         List* states = trigger_states(relid, kTriggerName);
         List* truncate_states = trigger_states(relid, kTruncateName);
         drop_triggers(relid, table);
+        refuse_own_history_of_partitions(relid);
         if (!OidIsValid(history))
             history = find_or_create_history(relid);
-        create_triggers(table, history, request, key);
+        create_triggers(relid, table, history, request, since);
         restore_trigger_states(kTriggerName, states);
         restore_trigger_states(kTruncateName, truncate_states);
     });
@@ -95,6 +100,27 @@ Request read_request(const Arguments& arguments) {
     if (!arguments.is_null(2))
         request.keep_for = duration_argument(arguments.interval(2, "keep_for"), "keep_for");
     return request;
+}
+
+// Enabled as it is already: nothing has been missed.
+bool goes_on(const History* present, const Request& request) {
+    return present != nullptr && present->same_key && present->enabled != TRIGGER_DISABLED &&
+           present->keep_versions == request.keep_versions && present->keep_for == request.keep_for;
+}
+
+void refuse_own_history_of_partitions(Oid relid) {
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(relid, AccessExclusiveLock, nullptr)) {
+        Oid partition = lfirst_oid(cell);
+        if (partition == relid || !get_rel_relispartition(partition) ||
+            !OidIsValid(get_trigger_oid(partition, kTriggerName, true)))
+            continue;
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("partition \"%s\" has a history of its own", get_rel_name(partition)),
+                 errhint("Call interlock.disable_history for it; what it has recorded "
+                         "stays in its history table.")));
+    }
 }
 
 // The trigger of a table that was a partition.
@@ -151,7 +177,8 @@ constexpr HistoryColumn kColumns[] = {
     {"row", JSONBOID, "pg_catalog.jsonb NOT NULL"},
     {"changed", TEXTARRAYOID, "pg_catalog.text[]"},
     {"before", JSONBOID, "pg_catalog.jsonb"},
-    {"transaction", XID8OID, "pg_catalog.xid8 NOT NULL"}};
+    {"transaction", XID8OID, "pg_catalog.xid8 NOT NULL"},
+    {"command", INT8OID, "pg_catalog.int8 NOT NULL"}};
 
 bool has_our_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);
@@ -185,6 +212,24 @@ bool can_be_adopted(Oid relid, Oid owner) {
     return fits && !is_history_of_some_table(relid);
 }
 
+// Default privileges are for tables that their owner fills.
+void revoke_defaults(const char* table) {
+    char* name = quote_literal_cstr(table);
+    run_command(psprintf(
+        "SELECT pg_catalog.format('REVOKE ALL ON %%s %%s FROM %%s CASCADE', CASE c.relkind WHEN "
+        "'S' "
+        "THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::pg_catalog.regclass, CASE WHEN r.oid IS NULL "
+        "THEN 'PUBLIC' ELSE pg_catalog.quote_ident(r.rolname) END) FROM pg_catalog.pg_class c "
+        "CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) a LEFT JOIN pg_catalog.pg_roles r "
+        "ON r.oid OPERATOR(pg_catalog.=) a.grantee WHERE c.oid IN (%s::pg_catalog.regclass, "
+        "pg_catalog.pg_get_serial_sequence(%s, 'id')::pg_catalog.regclass) AND a.grantee "
+        "OPERATOR(pg_catalog.<>) c.relowner GROUP BY 1",
+        name, name));
+    SPITupleTable* commands = SPI_tuptable;
+    for (uint64 i = 0, count = SPI_processed; i < count; i++)
+        run_command(SPI_getvalue(commands->vals[i], commands->tupdesc, 1));
+}
+
 void create_table(const char* table, Oid owner) {
     StringInfoData text;
     initStringInfo(&text);
@@ -200,6 +245,7 @@ void create_table(const char* table, Oid owner) {
     if (owner != GetUserId()) // an administrator
         run_command(psprintf("ALTER TABLE %s OWNER TO %s", table,
                              quote_identifier(GetUserNameFromId(owner, false))));
+    revoke_defaults(table);
 }
 
 // <table>_history, with a number if that is taken by something else.
@@ -219,10 +265,14 @@ Oid find_or_create_history(Oid relid) {
     }
 }
 
-void create_triggers(const char* table, Oid history, const Request& request, List* key) {
-    const int utc = 0;
-    char since[MAXDATELEN + 1];
-    JsonEncodeDateTime(since, TimestampTzGetDatum(GetCurrentTimestamp()), TIMESTAMPTZOID, &utc);
+// The type as it is told in the trigger's arguments.
+char* type_name(Oid relid, const char* column) {
+    return format_type_extended(get_atttype(relid, get_attnum(relid, column)), -1,
+                                FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+}
+
+void create_triggers(Oid relid, const char* table, Oid history, const Request& request,
+                     TimestampTz since) {
     StringInfoData text;
     initStringInfo(&text);
     // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
@@ -239,10 +289,13 @@ void create_triggers(const char* table, Oid history, const Request& request, Lis
         appendStringInfo(&text, "'" INT64_FORMAT " microseconds', ", request.keep_for);
     else
         appendStringInfoString(&text, "'', ");
-    appendStringInfo(&text, "'%s'", since);
+    appendStringInfo(&text, "'" INT64_FORMAT " %s'", since, kEpoch);
     ListCell* cell;
-    foreach (cell, key)
-        appendStringInfo(&text, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
+    foreach (cell, key_column_names(relid)) {
+        const char* column = static_cast<char*>(lfirst(cell));
+        appendStringInfo(&text, ", %s, %s", quote_literal_cstr(column),
+                         quote_literal_cstr(type_name(relid, column)));
+    }
     appendStringInfoChar(&text, ')');
     run_command(text.data);
     run_command(
@@ -264,9 +317,36 @@ bool is_plain(Oid type) {
     }
 }
 
+// The table was a partition, too.
+bool is_clone(Oid root, const char* name) {
+    Relation rel = table_open(root, AccessShareLock);
+    const TriggerDesc* triggers = rel->trigdesc;
+    bool clone = false;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+        if (strcmp(triggers->triggers[i].tgname, name) == 0)
+            clone = triggers->triggers[i].tgisclone;
+    table_close(rel, AccessShareLock);
+    return clone;
+}
+
+// Anybody can make a trigger with any arguments on a table of his: they are read without an error.
+void load_settings(History* history, const Trigger* trigger) {
+    history->since = DT_NOEND;
+    if (trigger->tgnargs < kKeyArgument)
+        return;
+    long versions = strtol(trigger->tgargs[0], nullptr, 10);
+    int64 longest = 10 * INT64CONST(366) * USECS_PER_DAY; // as long as enable_history takes
+    history->keep_versions = static_cast<int32>(Max(0, Min(versions, PG_INT32_MAX)));
+    history->keep_for = Max(0, Min(strtoll(trigger->tgargs[1], nullptr, 10), longest));
+    char* end;
+    TimestampTz since = strtoll(trigger->tgargs[2], &end, 10);
+    if (end != trigger->tgargs[2] && IS_VALID_TIMESTAMP(since))
+        history->since = since;
+}
+
 void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
     List* names = key_column_names(history->root);
-    history->same_key = list_length(names) == trigger->tgnargs - kKeyArgument;
+    history->same_key = 2 * list_length(names) == trigger->tgnargs - kKeyArgument;
     history->plain_key = true;
     for (int i = 0; i < list_length(names); i++) {
         const char* name = static_cast<char*>(list_nth(names, i));
@@ -276,8 +356,9 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
         history->key = bms_add_member(history->key, column);
         history->plain_key =
             history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
-        history->same_key =
-            history->same_key && strcmp(name, trigger->tgargs[kKeyArgument + i]) == 0;
+        char* const* key = &trigger->tgargs[kKeyArgument + 2 * i];
+        history->same_key = history->same_key && strcmp(name, key[0]) == 0 &&
+                            strcmp(type_name(history->root, name), key[1]) == 0;
     }
 }
 
@@ -286,11 +367,13 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
 namespace interlock {
 
 History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
-    if (trigger->tgisclone && root_of_trigger(relid, trigger) == relid)
+    Oid root = root_of_trigger(relid, trigger);
+    if (trigger->tgisclone && is_clone(root, trigger->tgname))
         return nullptr;
     auto* history = static_cast<History*>(palloc0(sizeof(History)));
     history->table = trigger->tgconstrrelid;
-    history->root = root_of_trigger(relid, trigger);
+    history->root = root;
+    history->enabled = trigger->tgenabled;
     history->is_clone = trigger->tgisclone;
     load_history_key(history, columns, trigger);
     for (int i = 0; i < columns->natts; i++) {
@@ -298,13 +381,7 @@ History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
         if (!attribute->attisdropped && !is_stored(attribute))
             history->left_out = bms_add_member(history->left_out, i + 1);
     }
-    if (trigger->tgnargs < kKeyArgument)
-        return history;
-    history->keep_versions = static_cast<int32>(strtol(trigger->tgargs[0], nullptr, 10));
-    history->keep_for = strtoll(trigger->tgargs[1], nullptr, 10);
-    history->since =
-        DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(trigger->tgargs[2]),
-                                                ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+    load_settings(history, trigger);
     return history;
 }
 
@@ -363,8 +440,7 @@ Datum history_key(const RelationFacts* facts, const Key& key) {
     return history_key(facts, heap_form_tuple(facts->columns, values, nulls));
 }
 
-void add_entry_key(Statement* statement) {
-    int key = statement->parameter(JSONBOID);
+void add_entry_key(Statement* statement, int key) {
     statement->add(
         " WHERE pg_catalog.jsonb_hash_extended(h.key, 0) OPERATOR(pg_catalog.=) "
         "pg_catalog.jsonb_hash_extended($%d, 0) AND h.key OPERATOR(pg_catalog.=) $%d",

@@ -5,10 +5,13 @@
 // table, so that the server keeps the two together through renames, dumps and drops. Retention and
 // since when the history is whole are the trigger's arguments.
 //
-// Isolation: writers of one row exclude each other until they end, so the entries of a key are in
-// the order of their ids at every level. Readers see the entries that their snapshot shows.
+// Isolation: writers of one row exclude each other until they end, so a transaction's entries of a
+// key are together in the order of ids at every level. Among themselves they are ordered by
+// command, then id. Readers see the entries that their snapshot shows.
 //
-// SQLSTATEs of a write: 55000 the table has lost its key; and what writing the entry raises.
+// SQLSTATEs of a write: 55000 the table has lost its key; 09000 a trigger or rule of the history
+// table keeps the entry from being written; 42501 others have put triggers on it; and what writing
+// the entry raises.
 #pragma once
 
 #include "key.h"
@@ -20,12 +23,13 @@ struct History {
     Oid table;           // that keeps the entries
     Oid root;            // the table it is enabled on: this one, or one that this is a partition of
     Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
-    bool same_key;       // the key is the one the history began with
+    bool same_key;       // the key and its types are those the history began with
     bool plain_key;      // its values print alike whatever the session's settings are
     Bitmapset* left_out; // columns that are computed on reading
     int32 keep_versions; // 0: all
     int64 keep_for;      // microseconds, 0: for ever
     TimestampTz since;   // nothing is missing from here on but what retention takes
+    char enabled;        // tgenabled
     bool is_clone;       // the trigger belongs to the partitioned parent
 };
 
@@ -50,9 +54,9 @@ Datum history_key(const RelationFacts* facts, const Key& key);
 template <typename Body>
 void printing_alike(bool utc, Body&& body);
 
-// " WHERE <the key's hash> = ... AND key = $n": by the index of the history table.
+// " WHERE <the hash of h's key> = ... AND h.key = $key": by the index of the history table.
 class Statement;
-void add_entry_key(Statement* statement);
+void add_entry_key(Statement* statement, int key);
 
 // Entries are trimmed together: nobody misses them.
 constexpr TimestampTz kHistorySweepGap = USECS_PER_MINUTE;
@@ -68,14 +72,15 @@ List* trimmed_tables();
 // Lets the next pass begin with the first entry, for another retention.
 void restart_trimming(Oid history);
 
-// One batch of the table's history. `reached` is where it goes on, zero at first.
+// One batch of the table's history, after the one before; {} at first.
 struct TrimResult {
     int64 trimmed;
     bool more;
     int64 reached;
+    bool unsettled;   // an entry was passed that others may still come before
     TimestampTz next; // when there will be more, DT_NOEND if nothing is known
 };
-TrimResult trim_batch(Oid relid, int64 from, int32 max_rows);
+TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);
 
 // --- Inside --------------------------------------------------------------------------------------
 

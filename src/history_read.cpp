@@ -69,13 +69,18 @@ Question read_question(const Arguments& arguments) {
     return question;
 }
 
+// In their order. The same transaction number can come again after a restore into another server.
 void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.\"row\", h.changed, h.before, "
-        "h.changed_by, h.id FROM %s h",
+        "h.changed_by, h.id FROM (SELECT h.version, h.changed_at, h.writer, h.operation, "
+        "h.\"row\", h.changed, h.before, h.changed_by, h.id, h.transaction, h.command, "
+        "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
         table);
-    add_entry_key(statement);
-    statement->add(" ORDER BY h.id");
+    add_entry_key(statement, statement->parameter(JSONBOID));
+    statement->add(
+        ") h ORDER BY pg_catalog.count(*) FILTER (WHERE (h.previous OPERATOR(pg_catalog.=) "
+        "h.transaction) IS NOT TRUE) OVER (ORDER BY h.id), h.command, h.id");
 }
 
 void list_entries(const Question& question, ReturnSetInfo* output) {
@@ -113,6 +118,36 @@ Answer answer_of(SPIPlanPtr plan, const Parameters& parameters) {
     return answer;
 }
 
+// Which end of the entries that meet a condition, in their order.
+struct End {
+    const char* order;
+    const char* beyond;
+    const char* within;
+    const char* nowhere;
+};
+constexpr End kLast = {"DESC", "<", ">", "0"};
+constexpr End kFirst = {"ASC", ">", "<", "9223372036854775807"};
+
+// Asks the entry of the key $1 at that end. Its transaction's entries are found by the ids that
+// belong to no other.
+void write_end(Statement* statement, const End& end, const char* table, const char* selected,
+               const char* condition) {
+    statement->add("WITH e AS MATERIALIZED (SELECT h.id, h.transaction FROM %s h", table);
+    add_entry_key(statement, 1);
+    statement->add(" AND %s ORDER BY h.id %s LIMIT 1) SELECT %s FROM %s h, e", condition, end.order,
+                   selected, table);
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND %s AND h.transaction OPERATOR(pg_catalog.=) e.transaction AND h.id "
+        "OPERATOR(pg_catalog.%s) COALESCE((SELECT h.id FROM %s h",
+        condition, end.within, table);
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND h.id OPERATOR(pg_catalog.%s) e.id AND h.transaction OPERATOR(pg_catalog.<>) "
+        "e.transaction ORDER BY h.id %s LIMIT 1), %s) ORDER BY h.command %s, h.id %s",
+        end.beyond, end.order, end.nowhere, end.order, end.order);
+}
+
 // What the last entry up to the time says; when the history is whole, only entries from then on:
 // those before may be from a time before it was off.
 Answer last_entry(const Question& question, TimestampTz at) {
@@ -122,15 +157,13 @@ Answer last_entry(const Question& question, TimestampTz at) {
         PlanShape shape = {table, PlanKind::kHistoryAsOf};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
-            statement->add(
-                "SELECT CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
-                "('{delete,moved,truncate}') THEN NULL ELSE h.\"row\" END FROM %s h",
-                qualified_name(table));
-            add_entry_key(statement);
-            statement->add(" AND h.changed_at OPERATOR(pg_catalog.<=) $%d",
-                           statement->parameter(TIMESTAMPTZOID));
-            statement->add(" AND h.changed_at OPERATOR(pg_catalog.>=) $%d ORDER BY h.id DESC",
-                           statement->parameter(TIMESTAMPTZOID));
+            for (Oid type : {JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID})
+                (void)statement->parameter(type);
+            write_end(statement, kLast, qualified_name(table),
+                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
+                      "('{delete,moved,truncate}') THEN NULL ELSE h.\"row\" END",
+                      "h.changed_at OPERATOR(pg_catalog.<=) $2 AND "
+                      "h.changed_at OPERATOR(pg_catalog.>=) $3");
         });
         TimestampTz since = question.history->since;
         Parameters parameters(3);
@@ -159,25 +192,24 @@ Answer entry_after(const Question& question, TimestampTz at) {
         PlanShape shape = {table, PlanKind::kHistoryFirst};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
-            int names = statement->parameter(TEXTARRAYOID);
-            statement->add(
-                "SELECT CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' "
-                "OR h.changed OPERATOR(pg_catalog.&&) $%d THEN NULL "
-                "ELSE h.\"row\" OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END FROM %s h",
-                names, qualified_name(table));
-            add_entry_key(statement);
-            statement->add(" AND h.changed_at OPERATOR(pg_catalog.>) $%d ORDER BY h.id",
-                           statement->parameter(TIMESTAMPTZOID));
+            for (Oid type : {JSONBOID, TEXTARRAYOID, TIMESTAMPTZOID})
+                (void)statement->parameter(type);
+            write_end(statement, kFirst, qualified_name(table),
+                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' OR h.changed "
+                      "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE h.\"row\" "
+                      "OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END",
+                      "h.changed_at OPERATOR(pg_catalog.>) $3");
         });
         Parameters parameters(3);
-        parameters.add(key_names(question));
         parameters.add(question.entry_key);
+        parameters.add(key_names(question));
         parameters.add(TimestampTzGetDatum(at));
         answer = answer_of(plan, parameters);
     });
     return answer;
 }
 
+// Those that are younger than the history.
 int64 count_entries(const Question& question) {
     int64 count = 0;
     Oid table = question.history->table;
@@ -186,20 +218,25 @@ int64 count_entries(const Question& question) {
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             statement->add("SELECT FROM %s h", qualified_name(table));
-            add_entry_key(statement);
+            add_entry_key(statement, statement->parameter(JSONBOID));
+            statement->add(" AND h.changed_at OPERATOR(pg_catalog.>=) $%d",
+                           statement->parameter(TIMESTAMPTZOID));
         });
-        Parameters parameters(1);
+        Parameters parameters(2);
         parameters.add(question.entry_key);
+        parameters.add(TimestampTzGetDatum(question.history->since));
         count = static_cast<int64>(run_plan(plan, parameters, question.history->keep_versions));
     });
     return count;
 }
 
-// Whether every entry of the key from the time on is there.
+// Whether every entry of the key from the time on is there to be seen.
 bool reaches_back(const Question& question, TimestampTz at) {
     const History* history = question.history;
     if (at < history->since || !history->same_key)
         return false;
+    if (check_enable_rls(history->table, InvalidOid, true) == RLS_ENABLED)
+        return false; // entries may be hidden
     if (!has_retention(history))
         return true;
     if (history->keep_for > 0 && at >= GetCurrentTimestamp() - history->keep_for)

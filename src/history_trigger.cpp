@@ -4,6 +4,7 @@
 
 #include "own_table.h"
 #include "plan.h"
+#include "restricted.h"
 #include "row.h"
 #include "suppression.h"
 #include "sweeper_state.h"
@@ -27,7 +28,7 @@ struct Entry {
     const RelationFacts* facts;
     const char* operation;
     HeapTuple row;
-    CommandId command;        // that wrote or deleted it
+    CommandId command;        // orders the entries of a key within the transaction
     HeapTuple before;         // of an update, and
     const Bitmapset* changed; // the columns in which they differ
 };
@@ -65,6 +66,7 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
     if (changes_key(entry)) {
         Entry departure = entry;
         departure.operation = kMoved;
+        departure.command = writing_command(trigger);
         departure.row = entry.before;
         departure.before = nullptr;
         departure.changed = nullptr;
@@ -121,12 +123,30 @@ Bitmapset* differing_columns(TupleDesc columns, HeapTuple left, HeapTuple right,
     return differing;
 }
 
+// Whether the transaction has replaced or deleted this version already.
+bool is_superseded(HeapTupleHeader row) {
+    if ((row->t_infomask & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
+        return false;
+    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row));
+}
+
+// An AFTER trigger may write a row again while its first write waits for its turn here: that one
+// counts from the command that wrote it. A version that is there still is the newest of its key and
+// counts from now, also when its own command has deleted another one before (BEFORE triggers).
+CommandId entry_command(const TriggerData* trigger) {
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+        return writing_command(trigger);
+    HeapTuple row =
+        TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple;
+    return is_superseded(row->t_data) ? writing_command(trigger) : GetCurrentCommandId(false);
+}
+
 Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
     Entry entry = {};
     entry.rel = trigger->tg_relation;
     entry.facts = facts;
     entry.row = trigger->tg_trigtuple;
-    entry.command = writing_command(trigger);
+    entry.command = entry_command(trigger);
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         entry.operation = kInsert;
     } else if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
@@ -175,41 +195,6 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
 }
 
 // --- Entries -------------------------------------------------------------------------------------
-
-// A row that an AFTER trigger writes again while its first write waits for its turn would get its
-// entries in the wrong order. Then the later ones are numbered anew. What tells is that an entry
-// for a later command has been written already.
-struct CapturedTable {
-    Oid history;
-    CommandId latest;
-    CapturedTable* next;
-};
-CapturedTable* captured_tables = nullptr; // in the transaction's context
-
-void forget_captured(XactEvent event, void*) {
-    if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-        captured_tables = nullptr;
-}
-
-// Whether an entry of a later command is there, perhaps of this row.
-bool is_late(Oid history, CommandId command) {
-    static bool registered = false;
-    if (!registered)
-        RegisterXactCallback(forget_captured, nullptr);
-    registered = true;
-    CapturedTable* table = captured_tables;
-    while (table != nullptr && table->history != history)
-        table = table->next;
-    if (table == nullptr) {
-        table = static_cast<CapturedTable*>(
-            MemoryContextAlloc(TopTransactionContext, sizeof(CapturedTable)));
-        *table = {history, command, captured_tables};
-        captured_tables = table;
-    }
-    bool late = command < table->latest;
-    table->latest = Max(table->latest, command);
-    return late;
-}
 
 Datum row_without(Datum row, TupleDesc columns, const Bitmapset* left_out) {
     for (int column = -1; (column = bms_next_member(left_out, column)) >= 0;)
@@ -261,71 +246,25 @@ Datum names_of(TupleDesc columns, const Bitmapset* which) {
     return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-constexpr int kWrittenColumns = 10;
+constexpr int kWrittenColumns = 11;
 
-void write_insert(Statement* statement, const char* table, bool tell_id) {
-    constexpr Oid types[kWrittenColumns] = {JSONBOID, INT8OID,  TIMESTAMPTZOID, TEXTOID,  TEXTOID,
-                                            TEXTOID,  JSONBOID, TEXTARRAYOID,   JSONBOID, XID8OID};
+void write_insert(Statement* statement, const char* table) {
+    constexpr Oid types[kWrittenColumns] = {JSONBOID, INT8OID, TIMESTAMPTZOID, TEXTOID,
+                                            TEXTOID,  TEXTOID, JSONBOID,       TEXTARRAYOID,
+                                            JSONBOID, XID8OID, INT8OID};
     statement->add(
         "INSERT INTO %s (key, version, changed_at, writer, changed_by, operation, \"row\", "
-        "changed, before, transaction) VALUES (",
+        "changed, before, transaction, command) VALUES (",
         table);
     for (int i = 0; i < kWrittenColumns; i++)
         statement->add("%s$%d", i > 0 ? ", " : "", statement->parameter(types[i]));
-    statement->add(")%s", tell_id ? " RETURNING id" : "");
+    statement->add(")");
 }
 
-int64 returned_id(uint64 row) {
-    bool is_null;
-    return DatumGetInt64(
-        SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, &is_null));
-}
-
-void renumber(Oid history, int64 id) {
-    SPIPlanPtr plan = plan_of({history, PlanKind::kHistoryRenumber}, [&](Statement* statement) {
-        statement->add("UPDATE %s SET id = DEFAULT WHERE id OPERATOR(pg_catalog.=) $%d",
-                       qualified_name(history), statement->parameter(INT8OID));
-    });
-    Parameters parameters(1);
-    parameters.add(Int64GetDatum(id));
-    run_plan(plan, parameters);
-}
-
-// The entries of the key that were written since the command began get higher numbers than the one
-// that came late. What is written in a command for a row can only be later than the command's own.
-void renumber_later(const Entry& entry, Datum key, int64 late) {
-    Oid history = entry.facts->history->table;
-    PlanShape shape = {history, PlanKind::kHistoryLater};
-    shape.by_index = true;
-    SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
-        statement->add("SELECT h.id FROM ONLY %s h", qualified_name(history));
-        add_entry_key(statement);
-        statement->add(" AND h.transaction OPERATOR(pg_catalog.=) $%d",
-                       statement->parameter(XID8OID));
-        statement->add(" AND h.id OPERATOR(pg_catalog.<) $%d", statement->parameter(INT8OID));
-        statement->add(
-            " AND h.cmin::pg_catalog.text::pg_catalog.int8 OPERATOR(pg_catalog.>) $%d ORDER BY 1",
-            statement->parameter(INT8OID));
-    });
-    Parameters parameters(4);
-    parameters.add(key);
-    parameters.add(FullTransactionIdGetDatum(GetTopFullTransactionId()));
-    parameters.add(Int64GetDatum(late));
-    parameters.add(Int64GetDatum(entry.command));
-    uint64 count = run_plan(plan, parameters);
-    SPITupleTable* later = SPI_tuptable;
-    for (uint64 i = 0; i < count; i++) {
-        SPI_tuptable = later;
-        renumber(history, returned_id(i));
-    }
-}
-
-void insert_entry(const Entry& entry, const EntryValues& values, bool late) {
-    Oid history = entry.facts->history->table;
-    PlanKind kind = late ? PlanKind::kHistoryWriteLate : PlanKind::kHistoryWrite;
-    SPIPlanPtr plan = plan_of({history, kind}, [&](Statement* statement) {
-        write_insert(statement, qualified_name(history), late);
-    });
+void insert_entry(const Entry& entry, const EntryValues& values, Relation table) {
+    SPIPlanPtr plan =
+        plan_of({RelationGetRelid(table), PlanKind::kHistoryWrite},
+                [&](Statement* statement) { write_insert(statement, qualified_name(table)); });
     bool has_writer = values.writer != nullptr;
     bool is_update = entry.before != nullptr;
     Parameters parameters(kWrittenColumns);
@@ -339,18 +278,18 @@ void insert_entry(const Entry& entry, const EntryValues& values, bool late) {
     parameters.add(is_update ? names_of(entry.facts->columns, entry.changed) : 0, !is_update);
     parameters.add(values.before, !is_update);
     parameters.add(FullTransactionIdGetDatum(GetTopFullTransactionId()));
-    run_plan(plan, parameters);
-    if (late)
-        renumber_later(entry, values.key, returned_id(0));
+    parameters.add(Int64GetDatum(entry.command));
+    if (run_plan(plan, parameters) == 0)
+        raise_suppressed(table);
 }
 
 // Policies are for readers: as a foreign key the trigger writes past them.
 void capture(const Entry& entry) {
     const History* history = entry.facts->history;
     EntryValues values = values_of(entry);
-    bool late = is_late(history->table, entry.command);
-    as_user(owner_of_table(history->table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS,
-            [&] { with_spi([&] { insert_entry(entry, values, late); }); });
+    inserting_as_owner(history->table, [&](Relation table) {
+        with_spi([&] { insert_entry(entry, values, table); });
+    });
     if (has_retention(history))
         note_deadline(trim_time(history, GetCurrentTimestamp()));
 }

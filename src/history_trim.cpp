@@ -10,6 +10,7 @@
 #include "own_table.h"
 #include "plan.h"
 #include "restricted.h"
+#include "subtransaction.h"
 
 using namespace interlock;
 
@@ -19,6 +20,7 @@ namespace {
 constexpr TimestampTz kSettled = USECS_PER_MINUTE;
 
 void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output);
+void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output);
 
 } // namespace
 
@@ -41,7 +43,7 @@ Datum trim_history(PG_FUNCTION_ARGS) {
     ListCell* cell;
     foreach (cell, trimmed_tables())
         if (owns_relation(lfirst_oid(cell), GetUserId()))
-            trim_one(lfirst_oid(cell), max_rows, output);
+            try_to_trim(lfirst_oid(cell), max_rows, output);
     return 0;
 }
 }
@@ -55,13 +57,21 @@ void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     int64 trimmed = 0;
     do {
         CHECK_FOR_INTERRUPTS();
-        result =
-            trim_batch(relid, result.reached, static_cast<int32>(Min(max_rows - trimmed, kBatch)));
+        result = trim_batch(relid, result, static_cast<int32>(Min(max_rows - trimmed, kBatch)));
         trimmed += result.trimmed;
     } while (result.more && trimmed < max_rows);
     Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(trimmed)};
     bool nulls[2] = {};
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// One of several: it does not keep the others from being trimmed.
+void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
+    ErrorData* error = attempt([&] { trim_one(relid, max_rows, output); });
+    if (error != nullptr)
+        ereport(WARNING,
+                (errcode(error->sqlerrcode), errmsg("history of table \"%s\" was not trimmed: %s",
+                                                    get_rel_name(relid), error->message)));
 }
 
 Datum column_of(uint64 row, int n, bool* is_null) {
@@ -130,24 +140,29 @@ bool has_restarted(const History* history, int64 position) {
     return !is_null && DatumGetInt64(last) < position;
 }
 
-// Entries from before it are all to be seen: whoever runs began later. A role that may not see when
-// others began has the minute alone.
+// Entries from before it are all to be seen: whoever runs in this database began later. When a
+// prepared transaction began is not known.
 TimestampTz settled_before() {
     TimestampTz settled = GetCurrentTimestamp() - kSettled;
-    with_spi([&] {
-        SPIPlanPtr plan = plan_of({own_table("history_position"), PlanKind::kHistoryRunning},
-                                  [](Statement* statement) {
-                                      statement->add(
-                                          "SELECT pg_catalog.min(xact_start) FROM "
-                                          "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT "
-                                          "NULL AND pid OPERATOR(pg_catalog.<>) "
-                                          "pg_catalog.pg_backend_pid()");
-                                  });
-        run_plan(plan, Parameters(1));
-        bool is_null;
-        Datum oldest = column_of(0, 1, &is_null);
-        if (!is_null)
-            settled = Min(settled, DatumGetTimestampTz(oldest));
+    Oid table = own_table("history_position");
+    as_owner_of(table, [&] { // who may see all sessions
+        with_spi([&] {
+            SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryRunning}, [](Statement* statement) {
+                statement->add(
+                    "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
+                    "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "
+                    "OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pid "
+                    "OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()), (SELECT "
+                    "'-infinity'::pg_catalog.timestamptz FROM pg_catalog.pg_prepared_xacts "
+                    "WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() "
+                    "LIMIT 1))");
+            });
+            run_plan(plan, Parameters(1));
+            bool is_null;
+            Datum oldest = column_of(0, 1, &is_null);
+            if (!is_null)
+                settled = Min(settled, DatumGetTimestampTz(oldest));
+        });
     });
     return settled;
 }
@@ -155,9 +170,10 @@ TimestampTz settled_before() {
 // --- One batch -----------------------------------------------------------------------------------
 
 struct Batch {
-    int64 from;    // the entries after it
-    int64 to;      // up to this one
-    int64 settled; // and none up to here can still come
+    int64 from;     // the entries after it
+    int64 to;       // up to this one
+    int64 settled;  // and none up to here can still come
+    bool unsettled; // a later one can
     bool full;
     TimestampTz next; // when the next entry ages, DT_NOEND if there is none
 };
@@ -168,7 +184,7 @@ TimestampTz aged_before(const History* history) {
 
 // As many entries as have aged, in their order.
 Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
-    Batch batch = {from, from, from, false, DT_NOEND};
+    Batch batch = {from, from, from, false, false, DT_NOEND};
     TimestampTz aged = aged_before(history);
     SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryBatch}, [&](Statement* statement) {
         statement->add(
@@ -180,7 +196,6 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
     parameters.add(Int64GetDatum(from));
     parameters.add(Int32GetDatum(most));
     uint64 count = run_plan(plan, parameters);
-    bool is_settled = true;
     for (uint64 i = 0; i < count; i++) {
         TimestampTz changed_at = integer_column(i, 2);
         if (changed_at > aged) {
@@ -188,42 +203,46 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
             return batch;
         }
         batch.to = integer_column(i, 1);
-        is_settled = is_settled && changed_at < settled;
-        if (is_settled)
-            batch.settled = batch.to;
-        else if (batch.next == DT_NOEND)
+        if (changed_at >= settled && !batch.unsettled) {
+            batch.unsettled = true;
             batch.next = changed_at;
+        }
+        if (!batch.unsettled)
+            batch.settled = batch.to;
     }
     batch.full = count == static_cast<uint64>(most);
     return batch;
 }
 
 // Up to the end of the batch: however many entries a key has, a batch is no more work than another.
+// What has a higher id than an entry of the same transaction and comes before it is not taken for
+// newer.
 int64 delete_surplus(const History* history, Datum key, int64 to) {
     PlanShape shape = {history->table, PlanKind::kHistoryTrim};
     shape.subject = history->keep_versions > 0 ? 1 : 0;
     shape.by_index = true;
     SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
         const char* table = qualified_name(history->table);
-        statement->add("DELETE FROM %s h", table);
-        add_entry_key(statement);
-        statement->add(" AND h.changed_at OPERATOR(pg_catalog.<=) $%d",
-                       statement->parameter(TIMESTAMPTZOID));
-        statement->add(" AND h.id OPERATOR(pg_catalog.<=) $%d", statement->parameter(INT8OID));
+        for (Oid type : {JSONBOID, TIMESTAMPTZOID, INT8OID, INT8OID})
+            (void)statement->parameter(type);
+        statement->add("WITH kept AS MATERIALIZED (SELECT h.id, h.transaction, h.command FROM %s h",
+                       table);
+        add_entry_key(statement, 1);
+        statement->add(" ORDER BY h.id DESC LIMIT $4) DELETE FROM %s h", table);
+        add_entry_key(statement, 1);
+        statement->add(
+            " AND h.changed_at OPERATOR(pg_catalog.<=) $2 AND h.id OPERATOR(pg_catalog.<=) $3");
         if (history->keep_versions > 0)
             statement->add(
-                " AND h.id OPERATOR(pg_catalog.<) (SELECT n.id FROM %s n WHERE "
-                "pg_catalog.jsonb_hash_extended(n.key, 0) OPERATOR(pg_catalog.=) "
-                "pg_catalog.jsonb_hash_extended($1, 0) AND n.key OPERATOR(pg_catalog.=) $1 "
-                "ORDER BY n.id DESC OFFSET $%d LIMIT 1)",
-                table, statement->parameter(INT8OID));
+                " AND h.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(k.id) FROM kept k) AND "
+                "NOT EXISTS (SELECT FROM kept k WHERE k.transaction OPERATOR(pg_catalog.=) "
+                "h.transaction AND k.command OPERATOR(pg_catalog.<) h.command)");
     });
     Parameters parameters(4);
     parameters.add(key);
     parameters.add(TimestampTzGetDatum(aged_before(history)));
     parameters.add(Int64GetDatum(to));
-    if (history->keep_versions > 0)
-        parameters.add(Int64GetDatum(history->keep_versions - 1));
+    parameters.add(Int64GetDatum(history->keep_versions));
     return static_cast<int64>(run_plan(plan, parameters));
 }
 
@@ -265,12 +284,15 @@ List* trimmed_tables() {
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
         run_command(
-            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid "
+            "OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_catalog.pg_class h ON h.oid "
+            "OPERATOR(pg_catalog.=) t.tgconstrrelid AND h.relowner OPERATOR(pg_catalog.=) "
+            "c.relowner WHERE t.tgfoid OPERATOR(pg_catalog.=) "
             "'interlock.history_trigger()'::pg_catalog.regprocedure AND t.tgparentid "
-            "OPERATOR(pg_catalog.=) 0 AND t.tgnargs OPERATOR(pg_catalog.>) 2 AND "
+            "OPERATOR(pg_catalog.=) 0 AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
             // Its first or its second argument is not empty.
-            "(pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
-            "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0) ORDER BY 1");
+            "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
+            "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1");
         in_context(caller, [&] {
             for (uint64 i = 0; i < SPI_processed; i++) {
                 bool is_null;
@@ -282,13 +304,15 @@ List* trimmed_tables() {
     return tables;
 }
 
-TrimResult trim_batch(Oid relid, int64 from, int32 max_rows) {
-    TrimResult result = {0, false, from, DT_NOEND};
+TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
+    TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
     Relation rel = try_relation_open(relid, AccessShareLock);
     if (rel == nullptr)
         return result;
     const History* history = facts_of(rel)->history;
-    if (history == nullptr || !has_retention(history)) {
+    // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
+    if (history == nullptr || !has_retention(history) ||
+        owner_of_table(history->table) != rel->rd_rel->relowner) {
         relation_close(rel, AccessShareLock);
         return result;
     }
@@ -298,17 +322,20 @@ TrimResult trim_batch(Oid relid, int64 from, int32 max_rows) {
     bool restarted = false;
     deleting_as_owner(history->table, [&] {
         with_spi([&] {
-            batch = find_batch(history, Max(from, position), max_rows, settled);
+            batch = find_batch(history, Max(before.reached, position), max_rows, settled);
             result.trimmed = trim_keys(history, batch);
             restarted = batch.to == position && has_restarted(history, position);
         });
     });
-    if (batch.settled > position || restarted)
+    bool advances = batch.settled > position && !before.unsettled;
+    if (advances || restarted)
         write_position(history->table, restarted ? 0 : batch.settled);
     result.more = batch.full || restarted;
     result.reached = restarted ? 0 : batch.to;
-    if (batch.next != DT_NOEND)
-        result.next = Max(trim_time(history, batch.next), GetCurrentTimestamp() + kHistorySweepGap);
+    result.unsettled = !restarted && (before.unsettled || batch.unsettled);
+    if (batch.next != DT_NOEND || result.unsettled)
+        result.next = Max(batch.next == DT_NOEND ? 0 : trim_time(history, batch.next),
+                          GetCurrentTimestamp() + kHistorySweepGap);
     relation_close(rel, NoLock);
     return result;
 }

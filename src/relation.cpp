@@ -198,6 +198,14 @@ void load_partition_columns(RelationFacts* facts, Relation rel) {
             bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
 }
 
+void load_code(RelationFacts* facts, Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    facts->runs_code =
+        rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
+        (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
+    facts->index_count = list_length(RelationGetIndexList(rel));
+}
+
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
     uint64 changes = entry->changes;
     MemoryContext memory =
@@ -209,6 +217,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         result->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
         // Copied before any catalog is read: an invalidation on the way would free the original.
         TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+        load_code(result, rel);
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);

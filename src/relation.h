@@ -45,7 +45,9 @@ struct RelationFacts {
     int requirement_count;
     History* history;             // null when not enabled
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
-    FmgrInfo populate;            // jsonb_populate_record for the row type
+    int index_count;
+    bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
+    FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
 };
 

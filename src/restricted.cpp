@@ -24,11 +24,11 @@ bool writes_elsewhere(const Trigger& trigger) {
 
 } // namespace
 
-void refuse_strangers(Relation rel) {
+void refuse_strangers(Relation rel, int16 event) {
     Oid owner = rel->rd_rel->relowner;
     for (int i = 0; rel->trigdesc != nullptr && i < rel->trigdesc->numtriggers; i++) {
         const Trigger& trigger = rel->trigdesc->triggers[i];
-        if (trigger.tgisinternal && !writes_elsewhere(trigger))
+        if ((trigger.tgtype & event) == 0 || (trigger.tgisinternal && !writes_elsewhere(trigger)))
             continue;
         Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
                                          : owner_of_function(trigger.tgfoid);
@@ -36,7 +36,8 @@ void refuse_strangers(Relation rel) {
             continue;
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                 errmsg("deleting from table \"%s\" would run what role \"%s\" has put on it",
+                 errmsg("%s table \"%s\" would run what role \"%s\" has put on it",
+                        event == TRIGGER_TYPE_DELETE ? "deleting from" : "writing to",
                         RelationGetRelationName(rel), GetUserNameFromId(other, true)),
                  errhint("Give trigger functions, and tables that refer to it with ON DELETE "
                          "CASCADE or SET, to the owner of the table.")));

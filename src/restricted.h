@@ -5,6 +5,7 @@
 
 #include "server.h"
 
+#include "relation.h"
 #include "scope.h"
 
 namespace interlock {
@@ -24,17 +25,35 @@ void as_restricted(Oid user, int flags, Body&& body) {
     });
 }
 
-// Raises 42501 when a deletion from the table would run the code of others with the rights of the
-// owner, who may be a superuser.
-void refuse_strangers(Relation rel);
+// Raises 42501 when a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run the code of others with
+// the rights of the table's owner, who may be a superuser.
+void refuse_strangers(Relation rel, int16 event);
 
 // Runs body(), which deletes from the table, as its owner, past its policies and restricted; raises
 // 42501 when that would run the code of others.
 template <typename Body>
 void deleting_as_owner(Oid table, Body&& body) {
     Relation rel = table_open(table, RowExclusiveLock);
-    refuse_strangers(rel);
+    refuse_strangers(rel, TRIGGER_TYPE_DELETE);
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
+    table_close(rel, NoLock);
+}
+
+// Runs body(rel), which inserts into a history table, as its owner and past its policies;
+// restricted likewise when there is anything on the table that is not ours and that the INSERT
+// runs.
+constexpr int kHistoryIndexes = 2;
+template <typename Body>
+void inserting_as_owner(Oid table, Body&& body) {
+    Relation rel = table_open(table, RowExclusiveLock);
+    auto insert = [&] { body(rel); };
+    const RelationFacts* facts = facts_of(rel);
+    if (facts->index_count <= kHistoryIndexes && !facts->runs_code) {
+        as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
+    } else {
+        refuse_strangers(rel, TRIGGER_TYPE_INSERT);
+        as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, insert);
+    }
     table_close(rel, NoLock);
 }
 

@@ -346,14 +346,14 @@ void trim_table(Run* run, Oid table, TimestampTz stop_at) {
     auto batch = [&] {
         fire_triggers_at_once();
         enable_timeout_after(STATEMENT_TIMEOUT, kLongestTrim);
-        result = trim_batch(table, result.reached, size);
+        result = trim_batch(table, result, size);
         disable_timeout(STATEMENT_TIMEOUT, false);
     };
-    while (result.more && size > 0 && GetCurrentTimestamp() < stop_at) {
+    do {
         if (!in_transaction(message, batch))
             size = size == 1 ? 0 : Max(size / 10, 1);
         disable_timeout(STATEMENT_TIMEOUT, false);
-    }
+    } while (result.more && size > 0 && GetCurrentTimestamp() < stop_at);
     if (size == 0) {
         note_error(run, table, message);
         run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
@@ -362,14 +362,30 @@ void trim_table(Run* run, Oid table, TimestampTz stop_at) {
     }
 }
 
+// Each table has its share of the time that is left, and another one is the first in each run. What
+// came before does not leave them without any.
 void trim_histories(Run* run, TimestampTz stop_at) {
+    constexpr TimestampTz kLeast = USECS_PER_SEC / 5;
     pgstat_report_activity(STATE_RUNNING, "trimming history");
     Tables tables = {};
     char message[kErrorBytes] = "";
     MemoryContext context = CurrentMemoryContext;
     (void)in_transaction(message, [&] { tables = copy_tables(context, trimmed_tables()); });
-    for (int i = 0; i < tables.count; i++)
-        trim_table(run, tables.oids[i], stop_at);
+    if (message[0] != '\0') {
+        copy_message(run->last_error, kErrorBytes, psprintf("history: %s", message));
+        run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
+    }
+    TimestampTz end = Max(stop_at, GetCurrentTimestamp() + kLeast);
+    int first = static_cast<int>(run->start % Max(tables.count, 1));
+    for (int i = 0; i < tables.count; i++) {
+        TimestampTz now = GetCurrentTimestamp();
+        if (now >= end) {
+            run->next_deadline = run->start; // the others are due now
+            break;
+        }
+        trim_table(run, tables.oids[(first + i) % tables.count],
+                   now + (end - now) / (tables.count - i));
+    }
 }
 
 void trim_log(Run* run, TimestampTz stop_at) {

@@ -1,13 +1,13 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(25);
+SELECT plan(26);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
 SELECT interlock.enable_history('page', 10, '30 days');
 
 SELECT has_table('page_history');
-SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row,changed,before,transaction}'::text[]) c;
+SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row,changed,before,transaction,command}'::text[]) c;
 INSERT INTO page VALUES (1, 'a');
 SELECT interlock.set_writer('anna');
 UPDATE page SET body = 'b';

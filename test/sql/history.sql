@@ -7,7 +7,7 @@ GRANT CREATE, USAGE ON SCHEMA public TO history_owner;
 -- The entries without what differs from run to run
 CREATE FUNCTION entries(history regclass) RETURNS TABLE (key jsonb, version bigint, operation text, "row" jsonb, changed text[], before jsonb)
     LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE
-    format('SELECT key, version, operation, "row", changed, before FROM %s ORDER BY id', history); END $$;
+    format('SELECT key, version, operation, "row", changed, before FROM %s ORDER BY max(id) OVER (PARTITION BY transaction), command, id', history); END $$;
 
 -- Every write of every kind, with the counter; HIS-10: each update, not what is left of them
 SET ROLE history_owner;
@@ -151,14 +151,37 @@ SELECT version, operation, "row"->>'note' AS note FROM interlock.row_history('ch
 INSERT INTO chain VALUES (2, 0, ''), (3, 0, ''), (4, 0, '');
 TRUNCATE chain_history RESTART IDENTITY;
 BEGIN; UPDATE chain SET n = 1; UPDATE chain SET note = 'others'; COMMIT;
-SELECT key, version, operation, "row"->'n' AS n, "row"->>'note' AS note FROM chain_history ORDER BY key, id;
+SELECT key, version, operation, "row"->'n' AS n, "row"->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
 -- and the same with what is deleted by the statement
 CREATE FUNCTION bring_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF OLD.id = 1 THEN INSERT INTO chain VALUES (2, 5, 'back'); END IF; RETURN NULL; END $$;
 CREATE TRIGGER b AFTER DELETE ON chain FOR EACH ROW EXECUTE FUNCTION bring_back();
 TRUNCATE chain_history RESTART IDENTITY;
 DELETE FROM chain WHERE id IN (1, 2);
-SELECT key, operation, "row"->>'note' AS note FROM chain_history ORDER BY key, id;
+SELECT key, operation, "row"->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
+-- a BEFORE trigger that replaces: its own command is later than the one whose row it makes way for
+CREATE FUNCTION make_way() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DELETE FROM chain WHERE id = NEW.id; RETURN NEW; END $$;
+CREATE TRIGGER c BEFORE INSERT ON chain FOR EACH ROW WHEN (NEW.note = 'replaces') EXECUTE FUNCTION make_way();
+DROP TRIGGER b ON chain;
+INSERT INTO chain VALUES (4, 9, 'replaces');
+SELECT operation, "row"->>'note' AS note FROM interlock.row_history('chain', 4) ORDER BY id DESC LIMIT 2;
+SELECT interlock.row_as_of('chain', 4, 'infinity')->>'note' AS note;
+-- keys that make room for each other while a trigger writes elsewhere
+CREATE FUNCTION bump() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id <> OLD.id THEN UPDATE chain SET n = n + 1 WHERE id = 100; END IF; RETURN NULL; END $$;
+DROP TRIGGER "000_a" ON chain; DROP TRIGGER c ON chain; DELETE FROM chain;
+INSERT INTO chain VALUES (3, 3, ''), (2, 2, ''), (1, 1, ''), (100, 0, '');
+CREATE TRIGGER d AFTER UPDATE ON chain FOR EACH ROW EXECUTE FUNCTION bump();
+UPDATE chain SET id = id + 1 WHERE id < 100;
+SELECT id, n, interlock.row_as_of('chain', id, 'infinity') = to_jsonb(chain) AS same FROM chain ORDER BY 1;
+SELECT operation FROM interlock.row_history('chain', 3);
+-- the newest entry is not the one with the highest id, and stays
+SELECT interlock.enable_history('chain', 1);
+CREATE FUNCTION ahead() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = 50 AND NEW.id = 2 THEN UPDATE chain SET n = 51 WHERE id = 3; END IF; RETURN NULL; END $$;
+CREATE TRIGGER e AFTER UPDATE ON chain FOR EACH ROW EXECUTE FUNCTION ahead();
+DELETE FROM chain WHERE id > 3; UPDATE chain SET n = 40; UPDATE chain SET n = 50;
+SELECT trimmed > 0 AS trimmed FROM interlock.trim_history('chain');
+SELECT id, n, interlock.row_as_of('chain', id, 'infinity')->'n' AS recorded FROM chain ORDER BY 1;
+SELECT interlock.row_as_of('chain', 3, 'infinity')->'n' AS n, count(*) FROM interlock.row_history('chain', 3);
 DROP TABLE chain, chain_history;
 
 -- row_as_of: from the entries, from the first one after the time, from the table
@@ -193,6 +216,30 @@ SET session_replication_role = replica; UPDATE price SET note = 'replica'; RESET
 ALTER TABLE price DISABLE TRIGGER "000_interlock_history"; UPDATE price SET note = 'disabled'; ALTER TABLE price ENABLE TRIGGER "000_interlock_history";
 SELECT note FROM price;
 SELECT "row"->>'note' AS note FROM interlock.row_history('price', 1) ORDER BY id DESC LIMIT 1;
+-- the same again: it goes on without a break; another retention begins anew, and what came before it is not counted
+SELECT interlock.enable_history('price', 1);
+UPDATE price SET note = 'once' WHERE id = 1;
+SELECT interlock.enable_history('price', 1);
+SELECT interlock.row_as_of('price', 1, clock_timestamp())->>'note' AS note;
+SELECT interlock.enable_history('price', 2);
+SELECT interlock.row_as_of('price', 1, clock_timestamp())->>'note' AS from_the_table, count(*) > 2 AS older FROM price_history;
+-- another type of the key is another key
+SELECT interlock.enable_history('price');
+SELECT clock_timestamp() AS t6 \gset
+ALTER TABLE price ALTER id TYPE text;
+SELECT interlock.row_as_of('price', '1'::text, :'t6');
+-- where policies may hide entries nothing is concluded from those that are missing
+GRANT SELECT ON price, price_history TO history_reader;
+ALTER TABLE price ALTER id TYPE int USING id::int;
+SELECT interlock.enable_history('price');
+SELECT clock_timestamp() AS t7 \gset
+UPDATE price SET note = 'eight' WHERE id = 1;
+SELECT interlock.row_as_of('price', 1, :'t7')->>'note' AS note;
+ALTER TABLE price_history ENABLE ROW LEVEL SECURITY;
+CREATE POLICY nothing ON price_history USING (false);
+SET ROLE history_reader;
+SELECT interlock.row_as_of('price', 1, :'t7');
+RESET ROLE;
 DROP TABLE price, price_history; DROP FUNCTION prices;
 
 -- Retention: among the newest, or young enough; both verbs of it
@@ -227,6 +274,14 @@ SELECT position > 0 AS passed FROM interlock.history_position WHERE history = 'k
 TRUNCATE kept_history RESTART IDENTITY;
 UPDATE kept SET n = 11; UPDATE kept SET n = 12;
 SELECT trimmed FROM interlock.trim_history('kept');
+-- the position stays behind an entry that others may still come before, over all batches
+SELECT interlock.enable_history('kept', keep_for => '10 s');
+TRUNCATE kept_history RESTART IDENTITY;
+INSERT INTO kept SELECT g, 0 FROM generate_series(100, 2000) g;
+UPDATE kept_history SET changed_at = changed_at - CASE WHEN id = 1 THEN interval '30 s' ELSE '1 hour' END;
+SELECT trimmed FROM interlock.trim_history('kept');
+SELECT position FROM interlock.history_position WHERE history = 'kept_history'::regclass;
+DELETE FROM kept WHERE id >= 100;
 SELECT interlock.enable_history('kept');
 SELECT * FROM interlock.trim_history('kept');
 SELECT * FROM interlock.trim_history();
@@ -240,8 +295,74 @@ CREATE TRIGGER spy BEFORE DELETE ON doc_history FOR EACH ROW EXECUTE FUNCTION sp
 SET ROLE history_owner;
 SELECT * FROM interlock.trim_history('doc');
 RESET ROLE;
+-- a table alone fails, the others are trimmed
+SELECT interlock.enable_history('kept', 1);
+UPDATE kept SET n = 20; UPDATE kept SET n = 21;
+SELECT * FROM interlock.trim_history();
+-- nor does it run when an entry is written
+DROP TRIGGER spy ON doc_history;
+SET ROLE history_writer;
+CREATE TRIGGER spy BEFORE INSERT ON doc_history FOR EACH ROW EXECUTE FUNCTION spy();
+INSERT INTO doc VALUES (60, 'spied on');
+RESET ROLE;
+DROP TRIGGER spy ON doc_history;
+-- what the owner has put there runs with his rights, and not by the writer's search_path
+SET ROLE history_owner;
+CREATE TABLE copies (operation text);
+CREATE FUNCTION copy_entry() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO copies VALUES (NEW.operation); RETURN NEW; END $$;
+CREATE TRIGGER copy BEFORE INSERT ON doc_history FOR EACH ROW EXECUTE FUNCTION copy_entry();
+RESET ROLE;
+CREATE SCHEMA spies AUTHORIZATION history_writer;
+SET ROLE history_writer;
+CREATE TABLE spies.copies (operation text); GRANT USAGE ON SCHEMA spies TO PUBLIC; GRANT ALL ON spies.copies TO PUBLIC;
+SET search_path = spies, public;
+INSERT INTO doc VALUES (60, 'spied on');
+RESET search_path;
+RESET ROLE;
+DROP TABLE spies.copies; DROP SCHEMA spies;
+ALTER FUNCTION copy_entry() SET search_path = public, pg_temp;
+INSERT INTO doc VALUES (60, 'copied');
+SELECT * FROM copies;
+DROP TRIGGER copy ON doc_history;
+-- an entry that a trigger drops is an error
+CREATE FUNCTION drop_entry() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER drops BEFORE INSERT ON doc_history FOR EACH ROW EXECUTE FUNCTION drop_entry();
+UPDATE doc SET title = 'dropped' WHERE id = 60;
+SELECT title FROM doc WHERE id = 60;
+DROP TRIGGER drops ON doc_history;
+-- triggers that others forge FROM the history table trim nothing of it, and garbage in their arguments stops nobody
+SET ROLE history_writer;
+CREATE TABLE bogus (id int PRIMARY KEY);
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus FROM doc_history FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '1 microseconds', 'nonsense');
+SELECT * FROM interlock.trim_history('bogus');
+CREATE TABLE bogus2 (id int PRIMARY KEY);
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus2 FROM bogus2 FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('-99999999999999999999', 'x', 'nonsense');
+INSERT INTO bogus2 VALUES (1);
+RESET ROLE;
+SELECT count(*) > 0 AS still_there FROM doc_history;
+UPDATE kept SET n = 22;
+SELECT rel FROM interlock.trim_history();
+DROP TABLE bogus, bogus2, copies;
+-- nobody has a privilege on a new history table, whatever the defaults are
+CREATE TABLE secret (id int PRIMARY KEY);
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC, history_reader;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO history_reader;
+SELECT interlock.enable_history('secret');
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM PUBLIC, history_reader;
+ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM history_reader;
+SELECT relname, count(*) FILTER (WHERE a.grantee <> relowner) AS others FROM pg_class c, aclexplode(relacl) a WHERE relname LIKE 'secret_history%' GROUP BY 1 ORDER BY 1;
+DROP TABLE secret, secret_history;
+-- what comes before TRUNCATE and still writes is captured, too
+CREATE TABLE last (id int PRIMARY KEY, n int);
+SELECT interlock.enable_history('last'); INSERT INTO last VALUES (1, 0);
+CREATE FUNCTION write_first() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE last SET n = 1; RETURN NULL; END';
+CREATE TRIGGER archive BEFORE TRUNCATE ON last FOR EACH STATEMENT EXECUTE FUNCTION write_first();
+TRUNCATE last;
+SELECT operation, "row" FROM entries('last_history');
+SELECT interlock.row_as_of('last', 1, 'infinity');
+DROP TABLE last, last_history;
 DROP TABLE kept, kept_history, doc_note, doc_note_history, doc, doc_history;
-DROP FUNCTION entries, rename_doc, add_to_price, write_nothing, again, bring_back, spy;
+DROP FUNCTION entries, rename_doc, add_to_price, write_nothing, again, bring_back, spy, make_way, bump, ahead, copy_entry, drop_entry, write_first;
 REVOKE ALL ON SCHEMA public FROM history_owner, history_writer;
 SELECT interlock.revoke_writer('robot', 'history_writer');
 DROP ROLE history_owner, history_writer, history_reader;

@@ -203,9 +203,30 @@ SELECT interlock.disable_history('part_c');
 ALTER TABLE part_bc ATTACH PARTITION part_c FOR VALUES IN ('c');
 SELECT operation, "row"->'a' AS a FROM part_history UNION ALL SELECT 'of its own: ' || operation, "row"->'a' FROM part_c_history ORDER BY 2;
 DROP TABLE part_history;
-SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgrelid::regclass::text LIKE 'part%' AND tgname LIKE '000_interlock_history%';
+SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgrelid::regclass::text LIKE 'part%' AND tgname LIKE '%interlock_history%';
 UPDATE part SET a = 12;
 DROP TABLE part, part_c_history;
+-- the parts of a partitioned table that is detached write nothing into what was its parent's history
+CREATE TABLE whole (id int, r text, PRIMARY KEY (id, r)) PARTITION BY LIST (r);
+CREATE TABLE half PARTITION OF whole FOR VALUES IN ('a', 'b') PARTITION BY LIST (r);
+CREATE TABLE quarter PARTITION OF half FOR VALUES IN ('a');
+SELECT interlock.enable_history('whole');
+INSERT INTO whole VALUES (1, 'a');
+ALTER TABLE whole DETACH PARTITION half;
+INSERT INTO half VALUES (2, 'a'); INSERT INTO quarter VALUES (3, 'a');
+SELECT key FROM whole_history;
+SELECT interlock.disable_history('half');
+INSERT INTO half VALUES (4, 'a');
+-- a partition's own history must end before that of the whole begins
+SELECT interlock.enable_history('half');
+SELECT interlock.disable_history('whole');
+ALTER TABLE whole ATTACH PARTITION half FOR VALUES IN ('a', 'b');
+SELECT interlock.enable_history('whole');
+SELECT interlock.disable_history('half');
+SELECT interlock.enable_history('whole');
+INSERT INTO whole VALUES (5, 'a');
+SELECT key FROM whole_history ORDER BY id;
+DROP TABLE whole, whole_history, half_history;
 -- tables that inherit have a history of their own or none
 CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child (PRIMARY KEY (id)) INHERITS (parent);
 SELECT interlock.enable_history('parent');

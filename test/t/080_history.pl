@@ -48,6 +48,17 @@ is(sql('SELECT operation, key, row_count, reason FROM interlock.operation_log'),
 is(notes(), 'a rolled swallowed discarded other after', 'HIS-15: the session goes on without the scope');
 $session->quit;
 
+# What a prepared transaction brings late has lower numbers than what was trimmed before it
+sql("CREATE TABLE late (id int PRIMARY KEY); SELECT interlock.enable_history('late', keep_for => '1 hour');");
+sql("BEGIN; INSERT INTO late VALUES (1); UPDATE late_history SET changed_at = now() - interval '3 hours'; PREPARE TRANSACTION 'late';");
+sql("INSERT INTO late VALUES (2); UPDATE late_history SET changed_at = now() - interval '2 hours'");
+sql("SELECT interlock.trim_history('late')");
+sql("COMMIT PREPARED 'late'");
+is(sql('SELECT count(*) FROM late_history'), 1, 'HIS-12: a prepared transaction is committed late');
+sql("SELECT interlock.trim_history('late')");
+is(sql('SELECT count(*) FROM late_history'), 0, 'HIS-12: and its entry is trimmed, too');
+sql('DROP TABLE late, late_history');
+
 # Dump and restore: the history goes along, and the restore adds nothing to it
 sql(q(
     CREATE TABLE "Odd Part" (id int, r text, note text, PRIMARY KEY (id, r)) PARTITION BY LIST (r);
