@@ -175,15 +175,6 @@ Answer last_entry(const Question& question, TimestampTz at) {
     return answer;
 }
 
-Datum key_names(const Question& question) {
-    const Bitmapset* key = question.history->key;
-    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * bms_num_members(key)));
-    int count = 0;
-    for (int column = -1; (column = bms_next_member(key, column)) >= 0;)
-        names[count++] = CStringGetTextDatum(column_name(question.facts, column));
-    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 // What the first entry after the time says of the row before it.
 Answer entry_after(const Question& question, TimestampTz at) {
     Answer answer = {};
@@ -202,7 +193,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
         });
         Parameters parameters(3);
         parameters.add(question.entry_key);
-        parameters.add(key_names(question));
+        parameters.add(column_names(question.facts->columns, question.history->key));
         parameters.add(TimestampTzGetDatum(at));
         answer = answer_of(plan, parameters);
     });

@@ -238,14 +238,6 @@ NullableDatum version_of(const Entry& entry) {
     return {Int64GetDatum(token_of_datum(versioning->kind, value, is_null)), is_null};
 }
 
-Datum names_of(TupleDesc columns, const Bitmapset* which) {
-    int count = 0;
-    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * (bms_num_members(which) + 1)));
-    for (int column = -1; (column = bms_next_member(which, column)) >= 0;)
-        names[count++] = CStringGetTextDatum(NameStr(TupleDescAttr(columns, column - 1)->attname));
-    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 constexpr int kWrittenColumns = 11;
 
 void write_insert(Statement* statement, const char* table) {
@@ -275,7 +267,7 @@ void insert_entry(const Entry& entry, const EntryValues& values, Relation table)
     parameters.add(CStringGetTextDatum(values.changed_by));
     parameters.add(CStringGetTextDatum(entry.operation));
     parameters.add(values.row);
-    parameters.add(is_update ? names_of(entry.facts->columns, entry.changed) : 0, !is_update);
+    parameters.add(is_update ? column_names(entry.facts->columns, entry.changed) : 0, !is_update);
     parameters.add(values.before, !is_update);
     parameters.add(FullTransactionIdGetDatum(GetTopFullTransactionId()));
     parameters.add(Int64GetDatum(entry.command));

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "error.h"
+#include "row.h"
 
 using namespace interlock;
 
@@ -159,17 +160,6 @@ const Marker* require_marker(Relation rel, const RelationFacts* facts) {
 
 namespace {
 
-int64 integer_value(Oid type, Datum value) {
-    switch (type) {
-    case INT2OID:
-        return DatumGetInt16(value);
-    case INT4OID:
-        return DatumGetInt32(value);
-    default:
-        return DatumGetInt64(value);
-    }
-}
-
 TimestampTz time_value(const MarkerColumn& column, TupleDesc columns, HeapTuple row) {
     bool is_null;
     Datum value = heap_getattr(row, column.attnum, columns, &is_null);
@@ -187,7 +177,7 @@ MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row,
     MarkerState state = {};
     bool is_null;
     Datum status = heap_getattr(row, marker->columns[kStatus].attnum, columns, &is_null);
-    state.set = !is_null && integer_value(marker->columns[kStatus].type, status) == 1;
+    state.set = !is_null && integer_of(marker->columns[kStatus].type, status) == 1;
     state.since = time_value(marker->columns[kTime], columns, row);
     state.until = time_value(marker->columns[kUntil], columns, row);
     if (!state.set)

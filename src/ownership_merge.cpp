@@ -3,6 +3,8 @@
 
 #include "ownership.h"
 
+#include "row.h"
+
 namespace interlock {
 
 namespace {
@@ -11,17 +13,6 @@ namespace {
 
 bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 bool is_float(Oid type) { return type == FLOAT4OID || type == FLOAT8OID; }
-
-int64 integer_of(Oid type, Datum value) {
-    switch (type) {
-    case INT2OID:
-        return DatumGetInt16(value);
-    case INT4OID:
-        return DatumGetInt32(value);
-    default:
-        return DatumGetInt64(value);
-    }
-}
 
 Datum add_integers(Oid type, Datum base, Datum theirs, Datum mine) {
     auto sum = static_cast<__int128>(integer_of(type, theirs)) + integer_of(type, mine) -

@@ -351,6 +351,25 @@ void raise_suppressed(Relation rel) {
          errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
 }
 
+Datum column_names(TupleDesc columns, const Bitmapset* which) {
+    int count = 0;
+    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * (bms_num_members(which) + 1)));
+    for (int column = -1; (column = bms_next_member(which, column)) >= 0;)
+        names[count++] = CStringGetTextDatum(NameStr(TupleDescAttr(columns, column - 1)->attname));
+    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+int64 integer_of(Oid type, Datum value) {
+    switch (type) {
+    case INT2OID:
+        return DatumGetInt16(value);
+    case INT4OID:
+        return DatumGetInt32(value);
+    default:
+        return DatumGetInt64(value);
+    }
+}
+
 // A value out of line that an update does not touch is the same pointer: it need not be fetched.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     if (attribute->attlen == -1) {

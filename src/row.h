@@ -80,6 +80,12 @@ HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
 // Whether two values of a column that are not null have the same bytes.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right);
 
+// The columns' names as text[].
+Datum column_names(TupleDesc columns, const Bitmapset* which);
+
+// The value of a column of one of the integer types.
+int64 integer_of(Oid type, Datum value);
+
 // Whether a column has the same bytes in both rows.
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 

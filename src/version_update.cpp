@@ -163,15 +163,6 @@ Datum token_result(const Call& call, int64 token) {
     return CStringGetTextDatum(token_to_text(kind, token));
 }
 
-Datum column_names(const RelationFacts* facts, const Bitmapset* columns) {
-    int count = bms_num_members(columns);
-    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * count));
-    int i = 0;
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
-        names[i++] = CStringGetTextDatum(column_name(facts, column));
-    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
 // Builds (outcome, version, current[, conflicts]). A conflict shows the row as it is now.
 Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
              const StoredRow* row, const Bitmapset* conflicts) {
@@ -195,7 +186,7 @@ Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 t
         nulls[2] = false;
     }
     if (!nulls[3])
-        values[3] = column_names(call.facts, conflicts);
+        values[3] = column_names(call.facts->columns, conflicts);
     close_table(call.rel);
     return result_row(fcinfo, values, nulls);
 }

@@ -14,8 +14,7 @@ namespace {
 constexpr int kLineColumns = 14;
 constexpr const char* kColumnNames =
     "written_at, decision, table_name, table_owner, operation, key, columns, row_count, owner, "
-    "writer, "
-    "written_by, reason, stored, given";
+    "writer, written_by, reason, stored, given";
 constexpr Oid kColumnTypes[] = {TIMESTAMPTZOID, TEXTOID,      TEXTOID,  TEXTOID, TEXTOID,
                                 JSONBOID,       TEXTARRAYOID, INT8OID,  TEXTOID, TEXTOID,
                                 TEXTOID,        TEXTOID,      JSONBOID, JSONBOID};
