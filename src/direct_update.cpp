@@ -19,19 +19,6 @@ struct Execution {
 
 // --- What is declined ----------------------------------------------------------
 
-bool direct_updates = true;
-
-bool is_plain_transaction() {
-    return direct_updates && !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
-           ExecutorCheckPerms_hook == nullptr;
-}
-
-bool is_plain_table(Relation rel) {
-    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-           !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
-           rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
-}
-
 bool has_row_triggers_only(Relation rel) {
     const TriggerDesc* triggers = rel->trigdesc;
     return triggers == nullptr ||
@@ -39,39 +26,9 @@ bool has_row_triggers_only(Relation rel) {
              triggers->trig_update_old_table || triggers->trig_update_new_table);
 }
 
-// A function that can be replaced must be looked up again for each statement.
-bool is_built_in(Oid function) { return function < FirstUnpinnedObjectId; }
-
-// The statement also checks privileges column by column, who may use the schema, and who may call
-// the operators.
-bool has_plain_rights(const RowUpdate& update) {
-    Oid relid = RelationGetRelid(update.rel);
-    Oid user = GetUserId();
-    constexpr AclMode kNeeded = ACL_SELECT | ACL_UPDATE;
-    if (pg_class_aclmask(relid, user, kNeeded, ACLMASK_ALL) != kNeeded)
-        return false;
-    if (check_schema_privilege(RelationGetNamespace(update.rel), user) != ACLCHECK_OK)
-        return false;
-    for (int i = 0; i < update.facts->key_count; i++) {
-        Oid equal = update.facts->keys[i].equal.fn_oid;
-        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
-            return false;
-    }
-    return !update.rel->rd_rel->relrowsecurity ||
-           check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
-}
-
-// An index of another collation than the column's does not say which key is equal.
-bool index_fits(const RelationFacts* facts, Relation index) {
-    for (int i = 0; i < facts->key_count; i++)
-        if (index->rd_indcollation[i] != facts->keys[i].collation)
-            return false;
-    return true;
-}
-
 bool may_update_directly(const RowUpdate& update) {
-    return is_plain_transaction() && is_plain_table(update.rel) &&
-           has_row_triggers_only(update.rel) && has_plain_rights(update);
+    return has_row_triggers_only(update.row.rel) &&
+           may_act_directly(update.row, ACL_SELECT | ACL_UPDATE);
 }
 
 // --- The executor's state -------------------------------------------------------
@@ -95,7 +52,7 @@ RangeTblEntry* range_table_entry(Relation rel) {
 // In the query's memory context.
 void begin_execution(Execution* execution) {
     EState* estate = execution->estate;
-    Relation rel = execution->update->rel;
+    Relation rel = execution->update->row.rel;
     set_updated_columns(estate, range_table_entry(rel),
                         offset_columns(execution->update->changes.columns));
     execution->target = makeNode(ResultRelInfo);
@@ -117,42 +74,7 @@ void end_execution(Execution* execution) {
 
 HeapTuple row_in(TupleTableSlot* slot) { return ExecFetchSlotHeapTuple(slot, false, nullptr); }
 
-// --- Finding and locking the row -------------------------------------------------
-
-void set_scan_keys(ScanKey keys, const RowUpdate& update) {
-    for (int i = 0; i < update.facts->key_count; i++) {
-        const KeyColumn& key = update.facts->keys[i];
-        ScanKeyEntryInitializeWithInfo(&keys[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
-                                       key.collation, const_cast<FmgrInfo*>(&key.equal),
-                                       update.key->values[i]);
-    }
-}
-
-// Finds the row as the snapshot sees it.
-bool probe(Execution* execution, Relation index) {
-    const RowUpdate& update = *execution->update;
-    ScanKeyData keys[INDEX_MAX_KEYS];
-    set_scan_keys(keys, update);
-    int count = update.facts->key_count;
-    IndexScanDesc scan = begin_index_scan(update.rel, index, GetActiveSnapshot(), count);
-    index_rescan(scan, keys, count, nullptr, 0);
-    bool found = index_getnext_slot(scan, ForwardScanDirection, execution->old_row);
-    index_endscan(scan);
-    return found;
-}
-
-bool has_key(const RowUpdate& update, HeapTuple row) {
-    for (int i = 0; i < update.facts->key_count; i++) {
-        const KeyColumn& key = update.facts->keys[i];
-        bool is_null;
-        Datum value = heap_getattr(row, key.attnum, RelationGetDescr(update.rel), &is_null);
-        if (is_null ||
-            !DatumGetBool(FunctionCall2Coll(const_cast<FmgrInfo*>(&key.equal), key.collation, value,
-                                            update.key->values[i])))
-            return false;
-    }
-    return true;
-}
+// --- Locking the row -------------------------------------------------------------
 
 [[noreturn]] void refuse_modified_twice() {
     ereport(ERROR,
@@ -172,7 +94,7 @@ bool lock_newest(Execution* execution, RowCallback condition) {
     ExecClearTuple(execution->old_row);
     TM_FailureData failure;
     TM_Result result =
-        table_tuple_lock(update.rel, &execution->place, estate->es_snapshot, execution->old_row,
+        table_tuple_lock(update.row.rel, &execution->place, estate->es_snapshot, execution->old_row,
                          estate->es_output_cid, ExecUpdateLockMode(estate, execution->target),
                          LockWaitBlock, TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
     switch (result) {
@@ -188,7 +110,7 @@ bool lock_newest(Execution* execution, RowCallback condition) {
     if (!failure.traversed)
         return true;
     HeapTuple row = row_in(execution->old_row);
-    return has_key(update, row) && condition.call(condition.closure, row);
+    return has_key(update.row, row) && condition.call(condition.closure, row);
 }
 
 // --- Writing it -----------------------------------------------------------------
@@ -196,7 +118,7 @@ bool lock_newest(Execution* execution, RowCallback condition) {
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
-    TupleDesc columns = RelationGetDescr(execution->update->rel);
+    TupleDesc columns = RelationGetDescr(execution->update->row.rel);
     slot_getallattrs(old_row);
     for (int i = 0; i < columns->natts; i++) {
         new_row->tts_isnull[i] = old_row->tts_isnull[i] || TupleDescAttr(columns, i)->attisdropped;
@@ -214,7 +136,7 @@ void make_new_row(Execution* execution) {
 // Indexes are opened only for a row that needs entries in them; one that is updated in its page
 // (HOT) does not.
 List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
-    if (indexes == kNoIndexes || !execution->update->rel->rd_rel->relhasindex)
+    if (indexes == kNoIndexes || !execution->update->row.rel->rd_rel->relhasindex)
         return NIL;
     ExecOpenIndices(execution->target, false);
     if (execution->target->ri_NumIndices == 0)
@@ -228,7 +150,7 @@ IndexesToUpdate write_heap(Execution* execution) {
     LockTupleMode mode;
     IndexesToUpdate indexes = kNoIndexes;
     TM_Result result = table_tuple_update(
-        execution->update->rel, &execution->place, execution->new_row, estate->es_output_cid,
+        execution->update->row.rel, &execution->place, execution->new_row, estate->es_output_cid,
         estate->es_snapshot, InvalidSnapshot, true, &failure, &mode, &indexes);
     if (result == TM_SelfModified) // by one of the row's own BEFORE triggers
         refuse_modified_twice();
@@ -242,11 +164,11 @@ bool write_row(Execution* execution) {
     EState* estate = execution->estate;
     ResultRelInfo* target = execution->target;
     TupleTableSlot* new_row = execution->new_row;
-    const TupleConstr* constraints = RelationGetDescr(execution->update->rel)->constr;
+    const TupleConstr* constraints = RelationGetDescr(execution->update->row.rel)->constr;
     if (target->ri_TrigDesc != nullptr && target->ri_TrigDesc->trig_update_before_row &&
         !fire_before_update(estate, &execution->recheck, target, &execution->place, new_row))
         return false;
-    new_row->tts_tableOid = RelationGetRelid(execution->update->rel);
+    new_row->tts_tableOid = RelationGetRelid(execution->update->row.rel);
     if (constraints != nullptr && constraints->has_generated_stored)
         ExecComputeStoredGenerated(target, estate, new_row, CMD_UPDATE);
     ExecMaterializeSlot(new_row);
@@ -262,7 +184,8 @@ bool write_row(Execution* execution) {
 
 bool find_and_write(Execution* execution, Relation index, RowCallback condition,
                     RowCallback returning) {
-    if (!probe(execution, index) || !condition.call(condition.closure, row_in(execution->old_row)))
+    if (!probe_key(execution->update->row, index, execution->old_row) ||
+        !condition.call(condition.closure, row_in(execution->old_row)))
         return false;
     begin_execution(execution);
     bool written = false;
@@ -282,7 +205,7 @@ bool execute(const RowUpdate& update, Relation index, RowCallback condition,
     execution.update = &update;
     execution.estate = CreateExecutorState();
     bool written = in_context(execution.estate->es_query_cxt, [&] {
-        execution.old_row = table_slot_create(update.rel, &execution.estate->es_tupleTable);
+        execution.old_row = table_slot_create(update.row.rel, &execution.estate->es_tupleTable);
         bool result = find_and_write(&execution, index, condition, returning);
         ExecResetTupleTable(execution.estate->es_tupleTable, false);
         return result;
@@ -293,22 +216,14 @@ bool execute(const RowUpdate& update, Relation index, RowCallback condition,
 
 } // namespace
 
-void define_direct_update_settings() {
-    DefineCustomBoolVariable("interlock.direct_updates",
-                             "Writes a row without a statement where that is the same.", nullptr,
-                             &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
-}
-
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
                               RowCallback returning) {
     if (!may_update_directly(update))
         return DirectOutcome::kDeclined;
-    Relation index = index_open(update.facts->key_index, RowExclusiveLock);
-    if (!index_fits(update.facts, index)) {
-        index_close(index, NoLock);
+    Relation index = open_key_index(update.row.facts, RowExclusiveLock);
+    if (index == nullptr)
         return DirectOutcome::kDeclined;
-    }
-    CheckCmdReplicaIdentity(update.rel, CMD_UPDATE);
+    CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
     bool written = execute(update, index, condition, returning);

@@ -4,21 +4,20 @@
 //     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
 //
 // with the same waits, triggers, checks and errors, at about half its cost. Whatever is
-// not plain (may_update_directly says what) is declined before anything is done, and the caller
-// runs the statement. What the server learns of statements alone differs: pg_stat_statements and
-// auto_explain see the caller's statement and not this one, and errors have no line of CONTEXT
-// with its text, hooks of other modules that look at statements do not see it, and indexes that the
-// update does not change are not locked.
+// not plain (direct_probe.h, and triggers of statements) is declined before anything is done, and
+// the caller runs the statement. What the server learns of statements alone differs:
+// pg_stat_statements and auto_explain see the caller's statement and not this one, and errors have
+// no line of CONTEXT with its text, hooks of other modules that look at statements do not see it,
+// and indexes that the update does not change are not locked.
 #pragma once
 
+#include "direct_probe.h"
 #include "row.h"
 
 namespace interlock {
 
 struct RowUpdate {
-    Relation rel;
-    const RelationFacts* facts;
-    const Key* key;
+    KeyedRow row;
     Changes changes; // its columns are those that SET names; those without a value keep theirs
 };
 
@@ -29,8 +28,6 @@ struct RowCallback {
     bool (*call)(void* closure, HeapTuple row);
     void* closure;
 };
-
-void define_direct_update_settings();
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
                               RowCallback returning);

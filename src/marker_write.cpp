@@ -65,7 +65,7 @@ bool is_held(const MarkedRow& row, HeapTuple tuple) {
 }
 
 RowUpdate update_of(const MarkedRow& row, const Changes& changes, int more) {
-    return {row.rel, row.facts, &row.key, extended(changes, more)};
+    return {{row.rel, row.facts, &row.key}, extended(changes, more)};
 }
 
 DirectOutcome take_directly(const MarkedRow& row, TimestampTz until, const char* reason,

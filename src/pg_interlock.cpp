@@ -1,6 +1,6 @@
 // The module: what the server finds and runs when it loads the library.
 
-#include "direct_update.h"
+#include "direct_probe.h"
 #include "idempotency_wait.h"
 #include "key_lock.h"
 #include "lease.h"
@@ -18,7 +18,7 @@ INTERLOCK_MODULE_MAGIC;
 
 void _PG_init(void) {
     using namespace interlock;
-    define_direct_update_settings();
+    define_direct_settings();
     define_marker_settings();
     define_sweeper_settings();
     define_key_lock_settings();

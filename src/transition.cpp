@@ -134,7 +134,7 @@ DirectOutcome transition_without_plan(const Move& move) {
     TupleDesc columns = RelationGetDescr(move.rel);
     Oid collation = TupleDescAttr(columns, machine->column - 1)->attcollation;
     Datum from = state_datum(machine, move.from);
-    RowUpdate update = {move.rel, move.facts, &move.key, extended(move.changes, 1)};
+    RowUpdate update = {{move.rel, move.facts, &move.key}, extended(move.changes, 1)};
     assign(&update.changes, machine->column, state_datum(machine, move.to));
     return update_directly(
         update,

@@ -240,7 +240,7 @@ void write_delete(Statement* statement, Relation rel, const RelationFacts* facts
 DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, const Key& key,
                                   int64 expected, const Changes& changes, int64* token) {
     const Versioning* versioning = facts->versioning;
-    RowUpdate update = {rel, facts, &key, changes};
+    RowUpdate update = {{rel, facts, &key}, changes};
     if (changes.count == 0)
         update.changes.columns = bms_make_singleton(versioning->column);
     auto token_of = [&](HeapTuple row) {

@@ -1,0 +1,100 @@
+#include "direct_probe.h"
+
+namespace interlock {
+
+namespace {
+
+bool direct_updates = true;
+
+bool is_plain_transaction() {
+    return direct_updates && !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
+           ExecutorCheckPerms_hook == nullptr;
+}
+
+bool is_plain_table(Relation rel) {
+    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+           !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
+           rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
+}
+
+// A function that can be replaced must be looked up again for each statement.
+bool is_built_in(Oid function) { return function < FirstUnpinnedObjectId; }
+
+// The statement also checks privileges column by column, who may use the schema, and who may call
+// the operators.
+bool has_plain_rights(const KeyedRow& row, AclMode needed) {
+    Oid relid = RelationGetRelid(row.rel);
+    Oid user = GetUserId();
+    if (pg_class_aclmask(relid, user, needed, ACLMASK_ALL) != needed)
+        return false;
+    if (check_schema_privilege(RelationGetNamespace(row.rel), user) != ACLCHECK_OK)
+        return false;
+    for (int i = 0; i < row.facts->key_count; i++) {
+        Oid equal = row.facts->keys[i].equal.fn_oid;
+        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
+            return false;
+    }
+    return !row.rel->rd_rel->relrowsecurity ||
+           check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
+}
+
+bool index_fits(const RelationFacts* facts, Relation index) {
+    for (int i = 0; i < facts->key_count; i++)
+        if (index->rd_indcollation[i] != facts->keys[i].collation)
+            return false;
+    return true;
+}
+
+void set_scan_keys(ScanKey keys, const KeyedRow& row) {
+    for (int i = 0; i < row.facts->key_count; i++) {
+        const KeyColumn& key = row.facts->keys[i];
+        ScanKeyEntryInitializeWithInfo(&keys[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
+                                       key.collation, const_cast<FmgrInfo*>(&key.equal),
+                                       row.key->values[i]);
+    }
+}
+
+} // namespace
+
+bool may_act_directly(const KeyedRow& row, AclMode needed) {
+    return is_plain_transaction() && is_plain_table(row.rel) && has_plain_rights(row, needed);
+}
+
+Relation open_key_index(const RelationFacts* facts, LOCKMODE mode) {
+    Relation index = index_open(facts->key_index, mode);
+    if (index_fits(facts, index))
+        return index;
+    index_close(index, NoLock);
+    return nullptr;
+}
+
+bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot) {
+    ScanKeyData keys[INDEX_MAX_KEYS];
+    set_scan_keys(keys, row);
+    int count = row.facts->key_count;
+    IndexScanDesc scan = begin_index_scan(row.rel, index, GetActiveSnapshot(), count);
+    index_rescan(scan, keys, count, nullptr, 0);
+    bool found = index_getnext_slot(scan, ForwardScanDirection, slot);
+    index_endscan(scan);
+    return found;
+}
+
+bool has_key(const KeyedRow& row, HeapTuple version) {
+    for (int i = 0; i < row.facts->key_count; i++) {
+        const KeyColumn& key = row.facts->keys[i];
+        bool is_null;
+        Datum value = heap_getattr(version, key.attnum, RelationGetDescr(row.rel), &is_null);
+        if (is_null || !DatumGetBool(FunctionCall2Coll(const_cast<FmgrInfo*>(&key.equal),
+                                                       key.collation, value, row.key->values[i])))
+            return false;
+    }
+    return true;
+}
+
+void define_direct_settings() {
+    DefineCustomBoolVariable("interlock.direct_updates",
+                             "Writes a row without a statement where that is the same.", nullptr,
+                             &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+}
+
+} // namespace interlock

@@ -1,0 +1,34 @@
+// What the verbs share that act on a row without a statement: whether the case is plain enough for
+// that, and finding the row by its key.
+#pragma once
+
+#include "key.h"
+#include "relation.h"
+
+namespace interlock {
+
+struct KeyedRow {
+    Relation rel;
+    const RelationFacts* facts;
+    const Key* key;
+};
+
+// Whether the calls that the executor would make for a statement on the row are known: an ordinary
+// heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
+// caller who has `needed` on the whole table, may use the schema and the key's operators, and whom
+// row security does not apply to. interlock.direct_updates turns it off.
+bool may_act_directly(const KeyedRow& row, AclMode needed);
+
+// The key's index, null when its collation differs from the columns': then it does not say which
+// key is equal.
+Relation open_key_index(const RelationFacts* facts, LOCKMODE mode);
+
+// Puts the row as the active snapshot sees it into the slot; false when there is none.
+bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
+
+// Whether a version of the row has the key.
+bool has_key(const KeyedRow& row, HeapTuple version);
+
+void define_direct_settings();
+
+} // namespace interlock
