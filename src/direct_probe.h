@@ -13,6 +13,15 @@ struct KeyedRow {
     const Key* key;
 };
 
+// kDeclined: nothing was done, and the caller runs the statement.
+enum class DirectOutcome : uint8 { kDeclined, kNoRow, kDone };
+
+// What is asked or told of a version of a row.
+struct RowCallback {
+    bool (*call)(void* closure, HeapTuple version);
+    void* closure;
+};
+
 // Whether the calls that the executor would make for a statement on the row are known: an ordinary
 // heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
 // caller who has `needed` on the whole table, may use the schema and the key's operators, and whom
@@ -28,6 +37,10 @@ bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 
 // Whether a version of the row has the key.
 bool has_key(const KeyedRow& row, HeapTuple version);
+
+inline HeapTuple row_in(TupleTableSlot* slot) {
+    return ExecFetchSlotHeapTuple(slot, false, nullptr);
+}
 
 void define_direct_settings();
 

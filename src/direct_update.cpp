@@ -72,8 +72,6 @@ void end_execution(Execution* execution) {
     ExecCloseResultRelations(execution->estate);
 }
 
-HeapTuple row_in(TupleTableSlot* slot) { return ExecFetchSlotHeapTuple(slot, false, nullptr); }
-
 // --- Locking the row -------------------------------------------------------------
 
 [[noreturn]] void refuse_modified_twice() {
@@ -230,7 +228,7 @@ DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
     PopActiveSnapshot();
     CommandCounterIncrement();
     index_close(index, NoLock);
-    return written ? DirectOutcome::kUpdated : DirectOutcome::kNoRow;
+    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
 }
 
 Changes extended(const Changes& changes, int more) {

@@ -21,14 +21,6 @@ struct RowUpdate {
     Changes changes; // its columns are those that SET names; those without a value keep theirs
 };
 
-enum class DirectOutcome : uint8 { kDeclined, kNoRow, kUpdated };
-
-// What is asked of a row of the table: the condition before the update, what is returned after it.
-struct RowCallback {
-    bool (*call)(void* closure, HeapTuple row);
-    void* closure;
-};
-
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
                               RowCallback returning);
 

@@ -29,7 +29,7 @@ bool write_as(const VerbCall& verb, Directly&& directly, ByPlan&& by_plan) {
     bool written = false;
     as_verb(verb, [&] {
         DirectOutcome direct = directly();
-        written = direct == DirectOutcome::kUpdated;
+        written = direct == DirectOutcome::kDone;
         if (direct == DirectOutcome::kDeclined)
             with_spi([&] { written = by_plan(); });
     });

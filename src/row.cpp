@@ -1,5 +1,6 @@
 #include "row.h"
 
+#include "direct_read.h"
 #include "error.h"
 #include "plan.h"
 #include "scope.h"
@@ -288,10 +289,34 @@ Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple) {
     return FunctionCall1(&to_jsonb, heap_copy_tuple_as_datum(tuple, blessed));
 }
 
+namespace {
+
+// The columns of a row of the table, as a SELECT of them returns it.
+void select_columns(StoredRow* row, TupleDesc table, HeapTuple version) {
+    int count = bms_num_members(row->attnums);
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
+    row->columns = CreateTemplateTupleDesc(count);
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(row->attnums, column)) >= 0; i++) {
+        TupleDescCopyEntry(row->columns, i + 1, table, column);
+        values[i] = heap_getattr(version, column, table, &nulls[i]);
+    }
+    row->tuple = heap_form_tuple(row->columns, values, nulls);
+    row->found = true;
+}
+
+} // namespace
+
 StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
     StoredRow row = {};
     row.attnums = columns;
+    DirectOutcome direct = read_directly({rel, facts, &key}, lock, [&](HeapTuple version) {
+        select_columns(&row, RelationGetDescr(rel), version);
+    });
+    if (direct != DirectOutcome::kDeclined)
+        return row;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
         PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};

@@ -154,7 +154,7 @@ DirectOutcome transition_without_plan(const Move& move) {
 bool run_transition(const Move& move) {
     DirectOutcome direct = transition_without_plan(move);
     if (direct != DirectOutcome::kDeclined)
-        return direct == DirectOutcome::kUpdated;
+        return direct == DirectOutcome::kDone;
     bool moved = false;
     with_spi([&] {
         SPIPlanPtr plan = plan_of({RelationGetRelid(move.rel), PlanKind::kTransition,

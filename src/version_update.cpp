@@ -257,7 +257,7 @@ bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 
                 const Changes& changes, int64* token) {
     DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token);
     if (direct != DirectOutcome::kDeclined)
-        return direct == DirectOutcome::kUpdated;
+        return direct == DirectOutcome::kDone;
     bool updated = false;
     with_spi([&] {
         SPIPlanPtr plan = plan_of(
