@@ -1,21 +1,28 @@
 #include "direct_update.h"
 
+#include "marker.h"
+#include "row_change.h"
 #include "scope.h"
+#include "version.h"
 
 namespace interlock {
 
-namespace {
-
-// What the executor keeps for a statement.
+// What the executor keeps for a statement, in the memory of its EState.
 struct Execution {
-    const RowUpdate* update;
     EState* estate;
-    ResultRelInfo* target;
-    EPQState recheck; // for the triggers; nothing is left to check again when they run
+    Relation index;
+    const RowUpdate* update; // the present one
+    Bitmapset* columns;      // that SET names, and
+    Bitmapset* assigned;     // the same as the server numbers them
+    bool judged;             // no BEFORE trigger but those of judge()
+    ResultRelInfo* target;   // null before the first row that is to be written
+    EPQState recheck;        // for the triggers; nothing is left to check again when they run
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
     ItemPointerData place; // of the old row
 };
+
+namespace {
 
 // --- What is declined ----------------------------------------------------------
 
@@ -31,14 +38,56 @@ bool may_update_directly(const RowUpdate& update) {
            may_act_directly(update.row, ACL_SELECT | ACL_UPDATE);
 }
 
-// --- The executor's state -------------------------------------------------------
-
 Bitmapset* offset_columns(const Bitmapset* columns) {
     Bitmapset* result = nullptr;
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         result = bms_add_member(result, column - FirstLowInvalidHeapAttributeNumber);
     return result;
 }
+
+// --- Whose code runs --------------------------------------------------------------
+
+bool has_generated_columns(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return constraints != nullptr && constraints->has_generated_stored;
+}
+
+bool is_judged(const RowUpdate& update) {
+    return update.row.facts->judged && !has_generated_columns(update.row.rel);
+}
+
+// The columns that may change: those that are set, and those that judge() sets.
+Bitmapset* columns_at_stake(const RowUpdate& update) {
+    const RelationFacts* facts = update.row.facts;
+    Bitmapset* columns = bms_copy(update.changes.columns);
+    if (facts->marker != nullptr)
+        columns = bms_add_members(columns, facts->marker->attnums);
+    if (facts->versioning != nullptr)
+        columns = bms_add_member(columns, facts->versioning->column);
+    return columns;
+}
+
+// That of the referencing side only looks. That of the referenced side may write, and
+// does nothing unless a column of some key changes.
+bool runs_only_key_checks(const RowUpdate& update) {
+    Relation rel = update.row.rel;
+    const TriggerDesc* triggers = rel->trigdesc;
+    bool is_referenced = false;
+    for (int i = 0; i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_AFTER,
+                                  TRIGGER_TYPE_UPDATE))
+            continue;
+        int side = RI_FKey_trigger_type(trigger->tgfoid);
+        if (side == RI_TRIGGER_NONE)
+            return false;
+        is_referenced = is_referenced || side == RI_TRIGGER_PK;
+    }
+    return !is_referenced || !bms_overlap(offset_columns(columns_at_stake(update)),
+                                          RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY));
+}
+
+// --- The executor's state -------------------------------------------------------
 
 RangeTblEntry* range_table_entry(Relation rel) {
     auto* entry = makeNode(RangeTblEntry);
@@ -49,27 +98,55 @@ RangeTblEntry* range_table_entry(Relation rel) {
     return entry;
 }
 
-// In the query's memory context.
-void begin_execution(Execution* execution) {
+Execution* open_execution(const RowUpdate& update) {
+    Relation index = open_key_index(update.row.facts, RowExclusiveLock);
+    if (index == nullptr)
+        return nullptr;
+    CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
+    EState* estate = CreateExecutorState();
+    return in_context(estate->es_query_cxt, [&] {
+        auto* execution = static_cast<Execution*>(palloc0(sizeof(Execution)));
+        execution->estate = estate;
+        execution->index = index;
+        execution->columns = bms_copy(update.changes.columns);
+        execution->assigned = offset_columns(update.changes.columns);
+        execution->judged = is_judged(update);
+        execution->old_row = table_slot_create(update.row.rel, &estate->es_tupleTable);
+        return execution;
+    });
+}
+
+void close_execution(Execution* execution) {
+    EState* estate = execution->estate;
+    Relation index = execution->index;
+    // Also closes the tables of triggers that a foreign key's cascade fired.
+    ExecCloseResultRelations(estate);
+    ExecResetTupleTable(estate->es_tupleTable, false);
+    FreeExecutorState(estate);
+    index_close(index, NoLock);
+}
+
+void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
-    set_updated_columns(estate, range_table_entry(rel),
-                        offset_columns(execution->update->changes.columns));
+    MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+    set_updated_columns(estate, range_table_entry(rel), execution->assigned);
     execution->target = makeNode(ResultRelInfo);
     InitResultRelInfo(execution->target, rel, 1, nullptr, 0);
     // AFTER triggers look for their table here.
     estate->es_opened_result_relations = list_make1(execution->target);
-    estate->es_snapshot = GetActiveSnapshot();
-    estate->es_output_cid = GetCurrentCommandId(true);
     begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
-    AfterTriggerBeginQuery();
+    MemoryContextSwitchTo(caller);
 }
 
-void end_execution(Execution* execution) {
-    AfterTriggerEndQuery(execution->estate);
-    // Also closes the tables of triggers that a foreign key's cascade fired.
-    ExecCloseResultRelations(execution->estate);
+void begin_row(Execution* execution) {
+    EState* estate = execution->estate;
+    if (execution->target == nullptr)
+        prepare_to_write(execution);
+    estate->es_snapshot = GetActiveSnapshot();
+    estate->es_output_cid = GetCurrentCommandId(true);
+    AfterTriggerBeginQuery();
 }
 
 // --- Locking the row -------------------------------------------------------------
@@ -86,13 +163,13 @@ void end_execution(Execution* execution) {
 // Locks the newest version of the row, after a wait if need be. A version that is newer than the
 // snapshot must have the key and meet the condition again.
 bool lock_newest(Execution* execution, RowCallback condition) {
-    const RowUpdate& update = *execution->update;
+    const KeyedRow& row = execution->update->row;
     EState* estate = execution->estate;
     execution->place = execution->old_row->tts_tid;
     ExecClearTuple(execution->old_row);
     TM_FailureData failure;
     TM_Result result =
-        table_tuple_lock(update.row.rel, &execution->place, estate->es_snapshot, execution->old_row,
+        table_tuple_lock(row.rel, &execution->place, estate->es_snapshot, execution->old_row,
                          estate->es_output_cid, ExecUpdateLockMode(estate, execution->target),
                          LockWaitBlock, TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
     switch (result) {
@@ -107,16 +184,25 @@ bool lock_newest(Execution* execution, RowCallback condition) {
     }
     if (!failure.traversed)
         return true;
-    HeapTuple row = row_in(execution->old_row);
-    return has_key(update.row, row) && condition.call(condition.closure, row);
+    HeapTuple version = row_in(execution->old_row);
+    return has_key(row, version) && condition.call(condition.closure, version);
+}
+
+// Nobody has locked or replaced the version since it was written, as its page says. That is
+// without a hint that saves asking who has.
+bool is_untouched(HeapTuple version) {
+    return (version->t_data->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
 // --- Writing it -----------------------------------------------------------------
+
+enum class Written : uint8 { kYes, kSuppressed, kOvertaken };
 
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
     TupleDesc columns = RelationGetDescr(execution->update->row.rel);
+    ExecClearTuple(new_row);
     slot_getallattrs(old_row);
     for (int i = 0; i < columns->natts; i++) {
         new_row->tts_isnull[i] = old_row->tts_isnull[i] || TupleDescAttr(columns, i)->attisdropped;
@@ -131,104 +217,169 @@ void make_new_row(Execution* execution) {
     ExecMaterializeSlot(new_row);
 }
 
+// Returns false when the row is to be left alone.
+bool ask_judges(Execution* execution) {
+    const RowUpdate& update = *execution->update;
+    HeapTuple new_row = row_in(execution->new_row);
+    HeapTuple judged = judge({update.row.rel, update.row.facts, row_in(execution->old_row), new_row,
+                              execution->assigned, update.verb});
+    if (judged != nullptr && judged != new_row)
+        ExecForceStoreHeapTuple(judged, execution->new_row, false);
+    return judged != nullptr;
+}
+
+bool ask_triggers(Execution* execution) {
+    if (execution->judged)
+        return ask_judges(execution);
+    ResultRelInfo* target = execution->target;
+    return target->ri_TrigDesc == nullptr || !target->ri_TrigDesc->trig_update_before_row ||
+           fire_before_update(execution->estate, &execution->recheck, target, &execution->place,
+                              execution->new_row);
+}
+
+void check_new_row(Execution* execution) {
+    Relation rel = execution->update->row.rel;
+    TupleTableSlot* new_row = execution->new_row;
+    new_row->tts_tableOid = RelationGetRelid(rel);
+    if (has_generated_columns(rel))
+        ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
+    ExecMaterializeSlot(new_row);
+    if (RelationGetDescr(rel)->constr != nullptr)
+        ExecConstraints(execution->target, new_row, execution->estate);
+}
+
 // Indexes are opened only for a row that needs entries in them; one that is updated in its page
 // (HOT) does not.
 List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
+    ResultRelInfo* target = execution->target;
     if (indexes == kNoIndexes || !execution->update->row.rel->rd_rel->relhasindex)
         return NIL;
-    ExecOpenIndices(execution->target, false);
-    if (execution->target->ri_NumIndices == 0)
+    if (target->ri_IndexRelationDescs == nullptr)
+        in_context(execution->estate->es_query_cxt, [&] {
+            ExecOpenIndices(target, false);
+            return 0;
+        });
+    if (target->ri_NumIndices == 0)
         return NIL;
-    return insert_index_entries(execution->target, execution->estate, execution->new_row, indexes);
+    return insert_index_entries(target, execution->estate, execution->new_row, indexes);
 }
 
-IndexesToUpdate write_heap(Execution* execution) {
+Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
     EState* estate = execution->estate;
     TM_FailureData failure;
     LockTupleMode mode;
-    IndexesToUpdate indexes = kNoIndexes;
     TM_Result result = table_tuple_update(
         execution->update->row.rel, &execution->place, execution->new_row, estate->es_output_cid,
-        estate->es_snapshot, InvalidSnapshot, true, &failure, &mode, &indexes);
-    if (result == TM_SelfModified) // by one of the row's own BEFORE triggers
+        estate->es_snapshot, InvalidSnapshot, true, &failure, &mode, indexes);
+    switch (result) {
+    case TM_Ok:
+        return Written::kYes;
+    case TM_Updated:
+    case TM_Deleted:
+        return Written::kOvertaken;
+    case TM_SelfModified: // by one of the row's own BEFORE triggers
         refuse_modified_twice();
-    if (result != TM_Ok)
+    default:
         elog(ERROR, "unexpected table_tuple_update status: %u", result);
-    return indexes;
+    }
+    pg_unreachable();
 }
 
-// Returns false when a BEFORE trigger suppresses the update.
-bool write_row(Execution* execution) {
-    EState* estate = execution->estate;
-    ResultRelInfo* target = execution->target;
-    TupleTableSlot* new_row = execution->new_row;
-    const TupleConstr* constraints = RelationGetDescr(execution->update->row.rel)->constr;
-    if (target->ri_TrigDesc != nullptr && target->ri_TrigDesc->trig_update_before_row &&
-        !fire_before_update(estate, &execution->recheck, target, &execution->place, new_row))
-        return false;
-    new_row->tts_tableOid = RelationGetRelid(execution->update->row.rel);
-    if (constraints != nullptr && constraints->has_generated_stored)
-        ExecComputeStoredGenerated(target, estate, new_row, CMD_UPDATE);
-    ExecMaterializeSlot(new_row);
-    if (constraints != nullptr)
-        ExecConstraints(target, new_row, estate);
-    List* to_check_again = write_index_entries(execution, write_heap(execution));
-    ExecARUpdateTriggers(estate, target, nullptr, nullptr, &execution->place, nullptr, new_row,
-                         to_check_again, nullptr, false);
-    return true;
+// Writes the new version of the old row, which is at `place`.
+Written write_row(Execution* execution) {
+    make_new_row(execution);
+    if (!ask_triggers(execution))
+        return Written::kSuppressed;
+    check_new_row(execution);
+    IndexesToUpdate indexes = kNoIndexes;
+    Written written = write_heap(execution, &indexes);
+    if (written != Written::kYes)
+        return written;
+    List* to_check_again = write_index_entries(execution, indexes);
+    ExecARUpdateTriggers(execution->estate, execution->target, nullptr, nullptr, &execution->place,
+                         nullptr, execution->new_row, to_check_again, nullptr, false);
+    return written;
+}
+
+Written write_untouched(Execution* execution) {
+    if (!execution->judged || !is_untouched(row_in(execution->old_row)))
+        return Written::kOvertaken;
+    execution->place = execution->old_row->tts_tid;
+    return write_row(execution);
+}
+
+Written write_locked(Execution* execution, RowCallback condition) {
+    if (!lock_newest(execution, condition))
+        return Written::kSuppressed;
+    Written written = write_row(execution);
+    if (written == Written::kOvertaken)
+        elog(ERROR, "a locked row was updated by another transaction");
+    return written;
 }
 
 // --- The whole -------------------------------------------------------------------
 
-bool find_and_write(Execution* execution, Relation index, RowCallback condition,
-                    RowCallback returning) {
-    if (!probe_key(execution->update->row, index, execution->old_row) ||
+bool find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
+    if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
         !condition.call(condition.closure, row_in(execution->old_row)))
         return false;
-    begin_execution(execution);
-    bool written = false;
-    if (lock_newest(execution, condition)) {
-        make_new_row(execution);
-        written = write_row(execution);
-    }
-    if (written)
+    begin_row(execution);
+    Written written = write_untouched(execution);
+    if (written == Written::kOvertaken)
+        written = write_locked(execution, condition);
+    if (written == Written::kYes)
         returning.call(returning.closure, row_in(execution->new_row));
-    end_execution(execution);
-    return written;
+    AfterTriggerEndQuery(execution->estate);
+    return written == Written::kYes;
 }
 
-bool execute(const RowUpdate& update, Relation index, RowCallback condition,
-             RowCallback returning) {
-    Execution execution = {};
-    execution.update = &update;
-    execution.estate = CreateExecutorState();
-    bool written = in_context(execution.estate->es_query_cxt, [&] {
-        execution.old_row = table_slot_create(update.row.rel, &execution.estate->es_tupleTable);
-        bool result = find_and_write(&execution, index, condition, returning);
-        ExecResetTupleTable(execution.estate->es_tupleTable, false);
-        return result;
-    });
-    FreeExecutorState(execution.estate);
-    return written;
+DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
+                      RowCallback returning) {
+    execution->update = &update;
+    CommandCounterIncrement();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    bool written = find_and_write(execution, condition, returning);
+    PopActiveSnapshot();
+    CommandCounterIncrement();
+    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
 }
 
 } // namespace
 
-DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
-                              RowCallback returning) {
+bool runs_no_other_code(const RowUpdate& update) {
+    Relation rel = update.row.rel;
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return is_judged(update) && (constraints == nullptr || constraints->num_check == 0) &&
+           (rel->trigdesc == nullptr || !rel->trigdesc->trig_update_after_row ||
+            runs_only_key_checks(update));
+}
+
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
+                              OpenUpdates* open) {
+    if (open != nullptr && open->execution != nullptr) {
+        if (bms_equal(open->execution->columns, update.changes.columns))
+            return execute(open->execution, update, condition, returning);
+        close_updates(open);
+    }
     if (!may_update_directly(update))
         return DirectOutcome::kDeclined;
-    Relation index = open_key_index(update.row.facts, RowExclusiveLock);
-    if (index == nullptr)
+    Execution* execution = in_context(open != nullptr ? open->memory : CurrentMemoryContext,
+                                      [&] { return open_execution(update); });
+    if (execution == nullptr)
         return DirectOutcome::kDeclined;
-    CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
-    CommandCounterIncrement();
-    PushActiveSnapshot(GetTransactionSnapshot());
-    bool written = execute(update, index, condition, returning);
-    PopActiveSnapshot();
-    CommandCounterIncrement();
-    index_close(index, NoLock);
-    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+    DirectOutcome outcome = execute(execution, update, condition, returning);
+    // Others' code could change what was found out about the table.
+    if (open != nullptr && runs_no_other_code(update))
+        open->execution = execution;
+    else
+        close_execution(execution);
+    return outcome;
+}
+
+void close_updates(OpenUpdates* open) {
+    if (open->execution != nullptr)
+        close_execution(open->execution);
+    open->execution = nullptr;
 }
 
 Changes extended(const Changes& changes, int more) {

@@ -3,12 +3,17 @@
 //
 //     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
 //
-// with the same waits, triggers, checks and errors, at about half its cost. Whatever is
+// with the same waits, triggers, checks and errors, at less than half its cost. Whatever is
 // not plain (direct_probe.h, and triggers of statements) is declined before anything is done, and
 // the caller runs the statement. What the server learns of statements alone differs:
 // pg_stat_statements and auto_explain see the caller's statement and not this one, and errors have
 // no line of CONTEXT with its text, hooks of other modules that look at statements do not see it,
 // and indexes that the update does not change are not locked.
+//
+// Where no BEFORE trigger but our own fires, these are asked directly (row_change.h), and a row
+// that nobody has locked is written without locking it first: the version that the snapshot shows
+// is the newest then, what it says is judged at that moment, and if it has changed before it is
+// written, all of it is done again with the lock.
 #pragma once
 
 #include "direct_probe.h"
@@ -16,18 +21,30 @@
 
 namespace interlock {
 
+struct VerbCall;
+
 struct RowUpdate {
     KeyedRow row;
     Changes changes; // its columns are those that SET names; those without a value keep theirs
+    const VerbCall* verb = nullptr; // of the marker, for judge()
 };
 
-DirectOutcome update_directly(const RowUpdate& update, RowCallback condition,
-                              RowCallback returning);
+// What stays open from one row to the next: for many updates of one table inside one function
+// call. Lives in `memory`, which must outlive them; close_updates in the end.
+struct Execution;
+struct OpenUpdates {
+    MemoryContext memory;
+    Execution* execution = nullptr;
+};
+void close_updates(OpenUpdates* open);
+
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
+                              OpenUpdates* open = nullptr);
 
 // As above with condition(row), which may be asked twice, and returning(row).
 template <typename Condition, typename Returning>
-DirectOutcome update_directly(const RowUpdate& update, Condition&& condition,
-                              Returning&& returning) {
+DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Returning&& returning,
+                              OpenUpdates* open = nullptr) {
     auto ask = [](void* closure, HeapTuple row) {
         return (*static_cast<std::remove_reference_t<Condition>*>(closure))(row);
     };
@@ -35,8 +52,13 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition,
         (*static_cast<std::remove_reference_t<Returning>*>(closure))(row);
         return true;
     };
-    return update_directly(update, RowCallback{ask, &condition}, RowCallback{tell, &returning});
+    return update_directly(update, RowCallback{ask, &condition}, RowCallback{tell, &returning},
+                           open);
 }
+
+// Whether update_directly runs nobody else's code: no triggers, checks or generated columns but
+// foreign keys that look and do not write.
+bool runs_no_other_code(const RowUpdate& update);
 
 // A copy of the changes with room for `more` columns, and one more column in it, which must not be
 // there yet and keeps its value unless one is given.

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "marker.h"
 #include "row.h"
+#include "row_change.h"
 #include "sweeper_state.h"
 
 using namespace interlock;
@@ -24,7 +25,8 @@ struct Write {
     MarkerState before;
     MarkerState after;
     TimestampTz clock;    // after any wait for the row
-    const VerbCall* verb; // null when no verb's statement writes
+    const VerbCall* verb; // null when no verb writes
+    const char* writer;   // the present holder, null for nobody
 };
 
 // New values for marker columns.
@@ -35,10 +37,8 @@ struct Fill {
     bool nulls[kMarkerRoles];
 };
 
-Write read_write(const TriggerData* trigger);
-bool is_lost(const Write& write);
-void check_authority(const Write& write);
-HeapTuple settle_marker(const Write& write);
+Write read_write(const RowChange& change, const char* writer);
+HeapTuple settle(const Write& write);
 
 } // namespace
 
@@ -46,30 +46,34 @@ extern "C" {
 PG_FUNCTION_INFO_V1(marker_trigger);
 
 Datum marker_trigger(PG_FUNCTION_ARGS) {
-    Write write = read_write(row_trigger(fcinfo, "marker_trigger"));
-    if (is_lost(write))
-        return PointerGetDatum(nullptr);
-    check_authority(write);
-    return PointerGetDatum(write.new_row != nullptr ? settle_marker(write) : write.old_row);
+    TriggerData* trigger = row_trigger(fcinfo, "marker_trigger");
+    RowChange change = {};
+    change.rel = trigger->tg_relation;
+    change.facts = facts_of(change.rel);
+    change.verb = firing_verb(usable_marker(change.rel, change.facts));
+    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        change.old_row = trigger->tg_trigtuple;
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+        change.new_row = trigger->tg_trigtuple;
+    else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        change.new_row = trigger->tg_newtuple;
+    return PointerGetDatum(settle(read_write(change, current_holder())));
 }
 }
 
 namespace {
 
-Write read_write(const TriggerData* trigger) {
+Write read_write(const RowChange& change, const char* writer) {
     Write write = {};
-    write.rel = trigger->tg_relation;
-    write.facts = facts_of(write.rel);
+    write.rel = change.rel;
+    write.facts = change.facts;
     write.marker = usable_marker(write.rel, write.facts);
     write.columns = RelationGetDescr(write.rel);
+    write.old_row = change.old_row;
+    write.new_row = change.new_row;
     write.clock = GetCurrentTimestamp();
-    write.verb = firing_verb(write.marker);
-    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        write.old_row = trigger->tg_trigtuple;
-    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        write.new_row = trigger->tg_trigtuple;
-    else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-        write.new_row = trigger->tg_newtuple;
+    write.verb = change.verb;
+    write.writer = writer;
     if (write.old_row != nullptr)
         write.before = marker_state(write.marker, write.columns, write.old_row, write.clock);
     if (write.new_row != nullptr)
@@ -126,7 +130,7 @@ const char* time_text(TimestampTz time) {
 // Where markers are enforced only the live holder writes. Where they are not, anybody may, but
 // nobody takes a live marker over.
 void check_authority(const Write& write) {
-    if (!write.before.live || same_holder(current_holder(), write.before.holder) ||
+    if (!write.before.live || same_holder(write.writer, write.before.holder) ||
         (is_verb(write, Verb::kForce) && is_verbs_row(write)))
         return;
     bool takes_over = write.new_row != nullptr && write.after.set &&
@@ -189,14 +193,13 @@ HeapTuple release(const Write& write) {
 const char* require_holder(const Write& write) {
     if (write.after.holder != nullptr && write.after.holder[0] != '\0')
         return check_holder(write.after.holder);
-    const char* holder = current_holder();
-    if (holder == nullptr)
+    if (write.writer == nullptr)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a row of table \"%s\" cannot be marked without a holder",
                                RelationGetRelationName(write.rel)),
                         errhint("Set column \"%s\", or use interlock.lock_row.",
                                 NameStr(write.marker->columns[kHolder].name))));
-    return holder;
+    return write.writer;
 }
 
 // The writer's own deadline counts if it gave one. Else the timeout counts, from the clock and not
@@ -249,4 +252,21 @@ HeapTuple settle_marker(const Write& write) {
     return hold(write, taken);
 }
 
+// The row as it is to be, null to leave it alone.
+HeapTuple settle(const Write& write) {
+    if (is_lost(write))
+        return nullptr;
+    check_authority(write);
+    return write.new_row != nullptr ? settle_marker(write) : write.old_row;
+}
+
 } // namespace
+
+namespace interlock {
+
+HeapTuple judge_marker(const RowChange& change) {
+    return settle(
+        read_write(change, change.verb != nullptr ? change.verb->holder : current_holder()));
+}
+
+} // namespace interlock

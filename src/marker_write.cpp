@@ -23,16 +23,14 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 timeout) {
     return result;
 }
 
-// Runs the verb's statement in whichever way it can be run.
+// Writes the row in whichever way it can be written.
 template <typename Directly, typename ByPlan>
 bool write_as(const VerbCall& verb, Directly&& directly, ByPlan&& by_plan) {
+    DirectOutcome direct = directly();
+    if (direct != DirectOutcome::kDeclined)
+        return direct == DirectOutcome::kDone;
     bool written = false;
-    as_verb(verb, [&] {
-        DirectOutcome direct = directly();
-        written = direct == DirectOutcome::kDone;
-        if (direct == DirectOutcome::kDeclined)
-            with_spi([&] { written = by_plan(); });
-    });
+    as_verb(verb, [&] { with_spi([&] { written = by_plan(); }); });
     return written;
 }
 
@@ -64,27 +62,37 @@ bool is_held(const MarkedRow& row, HeapTuple tuple) {
     return state.live && strcmp(state.holder != nullptr ? state.holder : "", row.holder) == 0;
 }
 
-RowUpdate update_of(const MarkedRow& row, const Changes& changes, int more) {
-    return {{row.rel, row.facts, &row.key}, extended(changes, more)};
+RowUpdate update_of(const MarkedRow& row, const VerbCall& verb, const Changes& changes, int more) {
+    return {{row.rel, row.facts, &row.key}, extended(changes, more), &verb};
 }
 
-DirectOutcome take_directly(const MarkedRow& row, TimestampTz until, const char* reason,
+// Code of others, if any runs, must see who writes.
+template <typename Condition, typename Returning>
+DirectOutcome run_directly(const RowUpdate& update, Condition&& condition, Returning&& returning) {
+    if (runs_no_other_code(update))
+        return update_directly(update, condition, returning);
+    DirectOutcome outcome = DirectOutcome::kDeclined;
+    as_verb(*update.verb, [&] { outcome = update_directly(update, condition, returning); });
+    return outcome;
+}
+
+DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const char* reason,
                             MarkerState* held) {
     const MarkerColumn* columns = row.marker->columns;
     if (!compares_bytes(row) || !fits(columns[kHolder], row.holder) ||
         !fits(columns[kReason], reason))
         return DirectOutcome::kDeclined;
-    RowUpdate update = update_of(row, {}, kMarkerRoles);
+    RowUpdate update = update_of(row, verb, {}, kMarkerRoles);
     Changes* changes = &update.changes;
     assign(changes, columns[kStatus].attnum, status_value(row.marker, 1));
     assign(changes, columns[kHolder].attnum, marker_text(columns[kHolder], row.holder));
     assign(changes, columns[kTime].attnum);
-    assign(changes, columns[kUntil].attnum, TimestampTzGetDatum(until));
+    assign(changes, columns[kUntil].attnum, TimestampTzGetDatum(verb.until));
     if (reason != nullptr)
         assign(changes, columns[kReason].attnum, marker_text(columns[kReason], reason));
     else
         assign(changes, columns[kReason].attnum);
-    return update_directly(
+    return run_directly(
         update,
         [&](HeapTuple tuple) {
             MarkerState state = state_of(row, tuple);
@@ -97,21 +105,21 @@ DirectOutcome take_directly(const MarkedRow& row, TimestampTz until, const char*
         });
 }
 
-DirectOutcome release_directly(const MarkedRow& row) {
+DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
     if (!compares_bytes(row))
         return DirectOutcome::kDeclined;
-    RowUpdate update = update_of(row, {}, 1);
+    RowUpdate update = update_of(row, verb, {}, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
-    return update_directly(
+    return run_directly(
         update, [&](HeapTuple tuple) { return is_held(row, tuple); }, [](HeapTuple) {});
 }
 
-DirectOutcome touch_directly(const MarkedRow& row, TimestampTz asked, TimestampTz* until) {
+DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, TimestampTz* until) {
     if (!compares_bytes(row))
         return DirectOutcome::kDeclined;
-    RowUpdate update = update_of(row, {}, 1);
-    assign(&update.changes, row.marker->columns[kUntil].attnum, TimestampTzGetDatum(asked));
-    return update_directly(
+    RowUpdate update = update_of(row, verb, {}, 1);
+    assign(&update.changes, row.marker->columns[kUntil].attnum, TimestampTzGetDatum(verb.until));
+    return run_directly(
         update, [&](HeapTuple tuple) { return is_held(row, tuple); },
         [&](HeapTuple tuple) { *until = state_of(row, tuple).until; });
 }
@@ -123,8 +131,8 @@ NullableDatum version_of(const MarkedRow& row, HeapTuple tuple) {
     return version;
 }
 
-DirectOutcome save_directly(const MarkedRow& row, const Changes& changes, const int64* expected,
-                            NullableDatum* version) {
+DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Changes& changes,
+                            const int64* expected, NullableDatum* version) {
     if (!compares_bytes(row))
         return DirectOutcome::kDeclined;
     const Versioning* versioning = row.facts->versioning;
@@ -132,9 +140,9 @@ DirectOutcome save_directly(const MarkedRow& row, const Changes& changes, const 
         NullableDatum stored = version_of(row, tuple);
         return token_of_datum(versioning->kind, stored.value, stored.isnull);
     };
-    RowUpdate update = update_of(row, changes, 1);
+    RowUpdate update = update_of(row, verb, changes, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
-    return update_directly(
+    return run_directly(
         update,
         [&](HeapTuple tuple) {
             return is_held(row, tuple) && (expected == nullptr || token_of(tuple) == *expected);
@@ -290,29 +298,29 @@ bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, Marker
     verb.has_reason = reason != nullptr;
     held->holder = row.holder;
     return write_as(
-        verb, [&] { return take_directly(row, verb.until, reason, held); },
+        verb, [&] { return take_directly(row, verb, reason, held); },
         [&] { return take_by_plan(row, verb.until, reason, held); });
 }
 
-bool release_marker(const MarkedRow& row, Verb verb) {
+bool release_marker(const MarkedRow& row, Verb kind) {
+    VerbCall verb = verb_call(row, kind, row.marker->timeout);
     return write_as(
-        verb_call(row, verb, row.marker->timeout), [&] { return release_directly(row); },
-        [&] { return release_by_plan(row); });
+        verb, [&] { return release_directly(row, verb); }, [&] { return release_by_plan(row); });
 }
 
 bool touch_marker(const MarkedRow& row, TimestampTz* until) {
     VerbCall verb = verb_call(row, Verb::kTouch, row.marker->timeout);
     return write_as(
-        verb, [&] { return touch_directly(row, verb.until, until); },
+        verb, [&] { return touch_directly(row, verb, until); },
         [&] { return touch_by_plan(row, verb.until, until); });
 }
 
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  NullableDatum* version) {
     *version = {0, true};
+    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->timeout);
     return write_as(
-        verb_call(row, Verb::kRelease, row.marker->timeout),
-        [&] { return save_directly(row, changes, expected, version); },
+        verb, [&] { return save_directly(row, verb, changes, expected, version); },
         [&] { return save_by_plan(row, changes, expected, version); });
 }
 

@@ -20,7 +20,7 @@ struct MarkedRow {
 bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, MarkerState* held);
 
 // Takes the marker off while row.holder holds it.
-bool release_marker(const MarkedRow& row, Verb verb);
+bool release_marker(const MarkedRow& row, Verb kind);
 
 // Puts the deadline off while row.holder holds the marker.
 bool touch_marker(const MarkedRow& row, TimestampTz* until);

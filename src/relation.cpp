@@ -198,6 +198,30 @@ void load_partition_columns(RelationFacts* facts, Relation rel) {
             bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
 }
 
+// The place in judge()'s order, which is that of the names we give the triggers; -1 for others.
+int place_of_judge(const Trigger* trigger) {
+    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
+    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
+        if (trigger_calls(trigger, kJudges[place]))
+            return place;
+    return -1;
+}
+
+bool is_judged(const TriggerDesc* triggers) {
+    int last = 0;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
+                                  TRIGGER_TYPE_UPDATE))
+            continue;
+        int place = place_of_judge(trigger);
+        if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
+            return false;
+        last = place;
+    }
+    return true;
+}
+
 void load_code(RelationFacts* facts, Relation rel) {
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
     facts->runs_code =
@@ -221,6 +245,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);
+        result->judged = is_judged(triggers);
         load_partition_columns(result, rel);
         return result;
     });

@@ -47,6 +47,7 @@ struct RelationFacts {
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     int index_count;
     bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
+    bool judged;       // before an UPDATE only judge() runs (row_change.h)
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
 };

@@ -25,6 +25,7 @@ struct StateMachine {
     Jsonb* transitions; // {"from": ["to", ...]}, states as the column's type prints them
     Jsonb* initial;     // ["state", ...] or null
     bool is_clone;      // the trigger belongs to the partitioned parent
+    char enabled;       // tgenabled
 };
 
 void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine);

@@ -50,6 +50,7 @@ Jsonb* parse_argument(const Trigger* trigger, int n) {
 void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine) {
     namestrcpy(&machine->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
     machine->is_clone = trigger->tgisclone;
+    machine->enabled = trigger->tgenabled;
     machine->transitions = parse_argument(trigger, 1);
     machine->initial = parse_argument(trigger, 2);
     machine->column = find_attribute(columns, NameStr(machine->name));

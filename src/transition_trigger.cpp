@@ -1,6 +1,7 @@
 // The trigger that holds every update to the declared transitions.
 
 #include "row.h"
+#include "row_change.h"
 #include "transition.h"
 
 using namespace interlock;
@@ -48,3 +49,17 @@ void check_update(Relation rel, const RelationFacts* facts, const StateMachine* 
 }
 
 } // namespace
+
+namespace interlock {
+
+HeapTuple judge_transitions(const RowChange& change) {
+    for (int i = 0; i < change.facts->machine_count; i++) {
+        const StateMachine* machine = &change.facts->machines[i];
+        if (trigger_fires(machine->enabled))
+            check_update(change.rel, change.facts, usable_machine(change.rel, machine),
+                         change.old_row, change.new_row);
+    }
+    return change.new_row;
+}
+
+} // namespace interlock

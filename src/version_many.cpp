@@ -4,6 +4,7 @@
 // calls over the same rows cannot deadlock. The results come in the order given.
 
 #include "arguments.h"
+#include "direct_update.h"
 #include "error.h"
 #include "scope.h"
 #include "version_update.h"
@@ -141,12 +142,13 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
 
     MemoryContext scratch =
         AllocSetContextCreate(CurrentMemoryContext, "interlock batch row", ALLOCSET_DEFAULT_SIZES);
+    OpenUpdates open = {CurrentMemoryContext};
     for (int i = 0; i < batch->count; i++) {
         CHECK_FOR_INTERRUPTS();
         Item* item = batch->by_key[i];
         item->attempt = in_context(scratch, [&] {
             return update_if_current(batch->rel, batch->facts, item->key, item->expected,
-                                     item->changes);
+                                     item->changes, &open);
         });
         if (all_or_nothing && item->attempt.outcome == Outcome::kNotFound)
             raise_no_such_row(batch->rel, batch->facts, item->key);
@@ -155,6 +157,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
                                    item->attempt.stored);
         MemoryContextReset(scratch);
     }
+    close_updates(&open);
     MemoryContextDelete(scratch);
 }
 

@@ -3,6 +3,7 @@
 #include "error.h"
 #include "plan.h"
 #include "row.h"
+#include "row_change.h"
 #include "version.h"
 #include "version_floor.h"
 
@@ -10,7 +11,6 @@ using namespace interlock;
 
 namespace {
 
-HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning);
 bool key_changes(const TriggerData* trigger, const RelationFacts* facts);
 
 } // namespace
@@ -30,7 +30,8 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     }
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return PointerGetDatum(trigger->tg_trigtuple);
-    HeapTuple result = move_token(trigger, versioning);
+    HeapTuple result = judge_version({rel, facts, trigger->tg_trigtuple, trigger->tg_newtuple,
+                                      trigger->tg_updatedcols, nullptr});
     if (key_changes(trigger, facts))
         note_departure(rel, versioning, trigger->tg_trigtuple);
     return PointerGetDatum(result);
@@ -39,9 +40,9 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 
 namespace {
 
-bool assigned_only_ignored(const TriggerData* trigger, const Versioning* versioning) {
+bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
     bool any = false;
-    for (int bit = -1; (bit = bms_next_member(trigger->tg_updatedcols, bit)) >= 0; any = true)
+    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0; any = true)
         if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
             return false;
     return any;
@@ -49,28 +50,28 @@ bool assigned_only_ignored(const TriggerData* trigger, const Versioning* version
 
 // An update that changes ignored columns alone leaves the token where it is. One that changes
 // nothing at all is judged by the columns it names, so that SET a = a still moves it.
-bool is_housekeeping(const TriggerData* trigger, const Versioning* versioning) {
-    TupleDesc columns = RelationGetDescr(trigger->tg_relation);
+bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
+    TupleDesc columns = RelationGetDescr(change.rel);
     bool changed = false;
     for (int attnum = 1; attnum <= columns->natts; attnum++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
         if (attribute->attisdropped || attnum == versioning->column ||
             attribute->attgenerated != '\0' ||
-            same_value(columns, trigger->tg_trigtuple, trigger->tg_newtuple, attnum))
+            same_value(columns, change.old_row, change.new_row, attnum))
             continue;
         if (!bms_is_member(attnum, versioning->ignored))
             return false;
         changed = true;
     }
-    return changed || assigned_only_ignored(trigger, versioning);
+    return changed || assigned_only_ignored(change, versioning);
 }
 
-[[noreturn]] void refuse_version(const TriggerData* trigger, const Versioning* versioning,
+[[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
                                  int64 old_token, const char* given) {
-    Relation rel = trigger->tg_relation;
-    const RelationFacts* facts = facts_of(rel);
+    Relation rel = change.rel;
+    const RelationFacts* facts = change.facts;
     char* stored = token_to_json(versioning->kind, old_token);
-    const char* key = key_to_text(facts, key_of_tuple(facts, trigger->tg_trigtuple));
+    const char* key = key_to_text(facts, key_of_tuple(facts, change.old_row));
     ereport(
         ERROR,
         (errcode(kVersionConflict),
@@ -97,19 +98,19 @@ bool is_housekeeping(const TriggerData* trigger, const Versioning* versioning) {
 }
 
 // Decides the next counter. Returns false when the new row already holds it.
-bool next_counter(const TriggerData* trigger, const Versioning* versioning, int64 old_token,
+bool next_counter(const RowChange& change, const Versioning* versioning, int64 old_token,
                   int64 new_token, bool new_is_null, Datum* next) {
     int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
     bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
     if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
         return false;
     if (assigned)
-        refuse_version(trigger, versioning, old_token,
+        refuse_version(change, versioning, old_token,
                        new_is_null ? "null" : token_to_json(versioning->kind, new_token));
-    if (versioning->has_ignored && is_housekeeping(trigger, versioning))
+    if (versioning->has_ignored && is_housekeeping(change, versioning))
         return false;
     if (old_token >= limit)
-        refuse_end_of_range(trigger->tg_relation, versioning);
+        refuse_end_of_range(change.rel, versioning);
     *next = versioning->kind == TokenKind::kInteger
                 ? Int32GetDatum(static_cast<int32>(old_token + 1))
                 : Int64GetDatum(old_token + 1);
@@ -137,42 +138,21 @@ int64 clock_step(const Versioning* versioning) {
 
 // Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse
 // of an updated_time column), else the clock, and in any case later than before.
-bool next_timestamp(const TriggerData* trigger, const Versioning* versioning, int64 old_token,
+bool next_timestamp(const RowChange& change, const Versioning* versioning, int64 old_token,
                     int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
-        refuse_version(trigger, versioning, old_token, token_to_json(versioning->kind, new_token));
+        refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
     if (!new_is_null && new_token > old_token)
         return false;
     bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
-    if (!assigned && versioning->has_ignored && is_housekeeping(trigger, versioning))
+    if (!assigned && versioning->has_ignored && is_housekeeping(change, versioning))
         return false;
     int64 step = clock_step(versioning);
     if (old_token >= END_TIMESTAMP - step)
-        refuse_end_of_range(trigger->tg_relation, versioning);
+        refuse_end_of_range(change.rel, versioning);
     int64 clock = clock_token(versioning);
     *next = TimestampGetDatum(clock > old_token ? clock : old_token + step);
     return true;
-}
-
-HeapTuple move_token(const TriggerData* trigger, const Versioning* versioning) {
-    TupleDesc columns = RelationGetDescr(trigger->tg_relation);
-    bool old_is_null, new_is_null;
-    Datum old_value =
-        heap_getattr(trigger->tg_trigtuple, versioning->column, columns, &old_is_null);
-    Datum new_value = heap_getattr(trigger->tg_newtuple, versioning->column, columns, &new_is_null);
-    int64 old_token = token_of_datum(versioning->kind, old_value, old_is_null);
-    int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
-
-    Datum next;
-    bool moves =
-        is_counter(versioning->kind)
-            ? next_counter(trigger, versioning, old_token, new_token, new_is_null, &next)
-            : next_timestamp(trigger, versioning, old_token, new_token, new_is_null, &next);
-    if (!moves)
-        return trigger->tg_newtuple;
-    int column = versioning->column;
-    bool is_null = false;
-    return heap_modify_tuple_by_cols(trigger->tg_newtuple, columns, 1, &column, &next, &is_null);
 }
 
 // A trigger before this one may have changed a key that the statement does not name.
@@ -185,3 +165,27 @@ bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
 }
 
 } // namespace
+
+namespace interlock {
+
+HeapTuple judge_version(const RowChange& change) {
+    const Versioning* versioning = usable_versioning(change.rel, change.facts);
+    TupleDesc columns = RelationGetDescr(change.rel);
+    bool old_is_null, new_is_null;
+    Datum old_value = heap_getattr(change.old_row, versioning->column, columns, &old_is_null);
+    Datum new_value = heap_getattr(change.new_row, versioning->column, columns, &new_is_null);
+    int64 old_token = token_of_datum(versioning->kind, old_value, old_is_null);
+    int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
+
+    Datum next;
+    bool moves = is_counter(versioning->kind)
+                     ? next_counter(change, versioning, old_token, new_token, new_is_null, &next)
+                     : next_timestamp(change, versioning, old_token, new_token, new_is_null, &next);
+    if (!moves)
+        return change.new_row;
+    int column = versioning->column;
+    bool is_null = false;
+    return heap_modify_tuple_by_cols(change.new_row, columns, 1, &column, &next, &is_null);
+}
+
+} // namespace interlock

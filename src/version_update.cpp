@@ -238,7 +238,8 @@ void write_delete(Statement* statement, Relation rel, const RelationFacts* facts
 }
 
 DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, const Key& key,
-                                  int64 expected, const Changes& changes, int64* token) {
+                                  int64 expected, const Changes& changes, int64* token,
+                                  OpenUpdates* open) {
     const Versioning* versioning = facts->versioning;
     RowUpdate update = {{rel, facts, &key}, changes};
     if (changes.count == 0)
@@ -250,12 +251,12 @@ DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, cons
     };
     return update_directly(
         update, [&](HeapTuple row) { return token_of(row) == expected; },
-        [&](HeapTuple row) { *token = token_of(row); });
+        [&](HeapTuple row) { *token = token_of(row); }, open);
 }
 
 bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
-                const Changes& changes, int64* token) {
-    DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token);
+                const Changes& changes, int64* token, OpenUpdates* open) {
+    DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token, open);
     if (direct != DirectOutcome::kDeclined)
         return direct == DirectOutcome::kDone;
     bool updated = false;
@@ -328,10 +329,10 @@ const char* outcome_name(Outcome outcome) {
 }
 
 Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
-                          const Changes& changes) {
+                          const Changes& changes, OpenUpdates* open) {
     return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kUpdated;
-        return run_update(rel, facts, key, expected, changes, &attempt->stored);
+        return run_update(rel, facts, key, expected, changes, &attempt->stored, open);
     });
 }
 

@@ -18,9 +18,11 @@ struct Attempt {
     int64 stored;
 };
 
-// Updates the row if its token is `expected`. With no changes it only moves the token.
+// Updates the row if its token is `expected`. With no changes it only moves the token. Updates of
+// one table after each other share what is `open`.
+struct OpenUpdates;
 Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
-                          const Changes& changes);
+                          const Changes& changes, OpenUpdates* open = nullptr);
 Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected);
 
 // Everything the caller may see of the row, and its token.
