@@ -331,13 +331,14 @@ COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
 CREATE FUNCTION interlock.enable_marker(
     rel regclass, timeout interval = '5 min', enforce boolean = true, notify boolean = false,
     status_column name = 'lock_status', holder_column name = 'lock_by', time_column name = 'lock_time',
-    until_column name = 'lock_until', reason_column name = 'lock_reason') RETURNS void
+    until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, boolean, name, name, name, name, name) IS
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, boolean, name, name, name, name, name, boolean) IS
 'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted, an index over the deadlines is created. timeout is how long a marker lives
-without a touch. enforce: nobody but the live holder may update or delete the row (IL004); without it the marker only
-keeps others from taking it over. notify: NOTIFY interlock_row_lock with {table, key, event, holder}.
+Missing columns are added, existing ones adopted. timeout is how long a marker lives without a touch. enforce: nobody but the
+live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
+interlock_row_lock with {table, key, event, holder}. sweep_index: an index over the deadlines of marked rows, so that a sweep
+takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
 Calling it again changes the settings. Errors: 42501 not the owner, 42804 column type, 22023 timeout not positive.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void

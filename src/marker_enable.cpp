@@ -22,6 +22,7 @@ struct Request {
     int64 timeout;
     bool enforce;
     bool notify;
+    bool sweep_index;
     const char* columns[kMarkerRoles];
 };
 
@@ -55,7 +56,10 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     with_spi([&] {
         add_missing_columns(relid, table, request);
         date_open_markers(table, request);
-        create_sweep_index(relid, table, request);
+        if (request.sweep_index)
+            create_sweep_index(relid, table, request);
+        else
+            drop_sweep_indexes(relid, InvalidAttrNumber);
         create_marker_trigger(relid, table, request);
         set_notify_trigger(relid, table, request.notify);
         report_open_markers(table, request);
@@ -90,6 +94,7 @@ Request read_request(const Arguments& arguments) {
     request.timeout = duration_argument(arguments.interval(1, "timeout"), "timeout");
     request.enforce = arguments.boolean(2, "enforce");
     request.notify = arguments.boolean(3, "notify");
+    request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};
     for (int role = 0; role < kMarkerRoles; role++) {

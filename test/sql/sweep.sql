@@ -93,4 +93,32 @@ SELECT idx_scan - :before AS searches FROM pg_stat_xact_user_tables WHERE relnam
 COMMIT;
 DROP TABLE page;
 
+-- without the index: rows are marked and saved in their page (HOT), and swept all the same
+CREATE TABLE page (id int PRIMARY KEY, body text) WITH (fillfactor = 50);
+INSERT INTO page SELECT generate_series(1, 20);
+CREATE FUNCTION sweep_indexes() RETURNS bigint LANGUAGE sql AS
+$$ SELECT count(*) FROM pg_index WHERE indrelid = 'page'::regclass AND indpred IS NOT NULL $$;
+CREATE FUNCTION updates_in_page() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_stat_get_xact_tuples_hot_updated('page'::regclass) $$;
+CREATE FUNCTION marked_in_page() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE before bigint := updates_in_page();
+BEGIN
+    PERFORM interlock.lock_row('page', 1, 'anna');
+    PERFORM interlock.save_row('page', 1, 'anna', '{"body": "new"}');
+    RETURN updates_in_page() - before;
+END $$;
+SELECT interlock.enable_marker('page', sweep_index => false);
+SELECT sweep_indexes(), marked_in_page();
+SELECT count((interlock.lock_row('page', g, 'anna', '1 millisecond')).locked) FROM generate_series(1, 5) g;
+SELECT pg_sleep(0.01);
+SELECT * FROM interlock.sweep(3);
+SELECT * FROM interlock.sweep();
+SELECT count(*) FROM page WHERE lock_status = 1;
+SELECT interlock.enable_marker('page');
+SELECT sweep_indexes(), marked_in_page();
+SELECT interlock.enable_marker('page', sweep_index => false);
+SELECT sweep_indexes();
+SELECT interlock.enable_marker('page', sweep_index => NULL);
+DROP TABLE page;
+DROP FUNCTION sweep_indexes, marked_in_page, updates_in_page;
+
 DROP ROLE interlock_mallory;

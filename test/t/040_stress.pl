@@ -52,6 +52,14 @@ load_on('documents', 'documents_with', "SELECT interlock.enable_marker('document
 is($node->safe_psql('stress', 'SELECT count(*) FROM overwritten'), 0, 'with: none');
 ok($node->poll_query_until('stress', 'SELECT count(*) = 0 FROM document WHERE lock_status = 1'), 'and none is stuck');
 
+# Three rows that all clients want: rows that nobody has locked are written without a lock, and often somebody else is faster.
+$lost = 'SELECT count(*) FROM hot JOIN (SELECT id, count(*) AS written FROM won GROUP BY id) w USING (id) WHERE n <> written';
+load_on('hot', 'hot_version', "SELECT interlock.enable_versioning('hot')");
+is($node->safe_psql('stress', $lost), 0, 'no update of a hot row is lost');
+is($node->safe_psql('stress', 'SELECT count(*) FROM hot WHERE version <> n + 1'), 0, 'each moved its version by one');
+load_on('hot', 'hot_marker', "SELECT interlock.enable_marker('hot')");
+is($node->safe_psql('stress', $lost), 0, 'no edit of a hot row is lost');
+
 my $deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = 'stress'";
 load_on('bank', 'bank_without', undef, '--max-tries=0');
 cmp_ok($node->safe_psql('stress', $deadlocks), '>', 0, 'without: transfers deadlock');
