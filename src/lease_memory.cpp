@@ -93,12 +93,63 @@ Ref take_piece(Ref ref) {
     return piece;
 }
 
+Ref allocate_shared(uint16 size) {
+    SpinLockAcquire(&header->lock);
+    Ref slab = header->with_room[size];
+    if (slab == 0)
+        slab = new_slab(size);
+    Ref piece = slab == 0 ? 0 : take_piece(slab);
+    SpinLockRelease(&header->lock);
+    return piece;
+}
+
+void free_shared(Ref piece) {
+    Ref ref = slab_of(piece);
+    Slab* slab = slab_at(ref);
+    SpinLockAcquire(&header->lock);
+    if (!has_room(ref))
+        link(&header->with_room[slab->size], ref);
+    *at<Ref>(piece) = slab->free;
+    slab->free = piece;
+    if (--slab->used == 0) {
+        unlink(&header->with_room[slab->size], ref);
+        link(&header->free_slab, ref);
+    }
+    SpinLockRelease(&header->lock);
+}
+
+// --- What a process keeps -----------------------------------------------------------------------
+
+// Of the smallest size: what the key and the lease of a short name take.
+constexpr int kMostKept = kUnitsPerLease;
+Ref kept[kMostKept];
+int kept_count = 0;
+
+enum class Keeping : uint8 { kNotYet, kOn, kOver };
+Keeping keeping = Keeping::kNotYet;
+
+void give_back_kept(int, Datum) {
+    keeping = Keeping::kOver;
+    while (kept_count > 0)
+        free_shared(kept[--kept_count]);
+}
+
+// Processes that the postmaster forks would all have what it keeps.
+bool may_keep() {
+    if (keeping == Keeping::kNotYet && IsUnderPostmaster) {
+        on_shmem_exit(give_back_kept, 0);
+        keeping = Keeping::kOn;
+    }
+    return keeping == Keeping::kOn && kept_count < kMostKept;
+}
+
 } // namespace
 
-// As many slabs as one-unit pieces for all leases need, and one that keeps 0 free.
+// As many slabs as one-unit pieces for all leases need, one for each piece that processes may keep,
+// and one that keeps 0 free.
 size_t lease_memory_size() {
     size_t pieces = static_cast<size_t>(max_leases) * kUnitsPerLease;
-    size_t slabs = pieces / (kSlabUnits - 1) + 2;
+    size_t slabs = pieces / (kSlabUnits - 1) + 2 + static_cast<size_t>(MaxBackends) * kMostKept;
     return slabs * kSlabUnits * kMemoryUnit;
 }
 
@@ -117,28 +168,14 @@ Ref allocate_piece(size_t bytes) {
     uint16 size = 0;
     while (kUnits[size] * kMemoryUnit < bytes)
         size++;
-    SpinLockAcquire(&header->lock);
-    Ref slab = header->with_room[size];
-    if (slab == 0)
-        slab = new_slab(size);
-    Ref piece = slab == 0 ? 0 : take_piece(slab);
-    SpinLockRelease(&header->lock);
-    return piece;
+    return size == 0 && kept_count > 0 ? kept[--kept_count] : allocate_shared(size);
 }
 
 void free_piece(Ref piece) {
-    Ref ref = slab_of(piece);
-    Slab* slab = slab_at(ref);
-    SpinLockAcquire(&header->lock);
-    if (!has_room(ref))
-        link(&header->with_room[slab->size], ref);
-    *at<Ref>(piece) = slab->free;
-    slab->free = piece;
-    if (--slab->used == 0) {
-        unlink(&header->with_room[slab->size], ref);
-        link(&header->free_slab, ref);
-    }
-    SpinLockRelease(&header->lock);
+    if (slab_at(slab_of(piece))->size == 0 && may_keep())
+        kept[kept_count++] = piece;
+    else
+        free_shared(piece);
 }
 
 } // namespace interlock

@@ -4,6 +4,9 @@
 // It lies in the server's main segment and not in dynamic shared memory, because the postmaster
 // itself saves the leases when everybody else is gone (lease_save.cpp).
 //
+// A process keeps the last small pieces that it freed for its next lease: they are in its core's
+// cache, and nobody else has to be kept waiting for them.
+//
 // Pieces of one size share a slab. A slab without pieces goes back and may get another size, so
 // that many short keys never use up the memory for long ones.
 #pragma once

@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-// One for each backend.
-struct LeaseWaiter {
+// One for each backend, on a cache line of its own.
+struct alignas(PG_CACHE_LINE_SIZE) LeaseWaiter {
     LeaseClaim claim;
     Latch* latch;
     int32 pid;
