@@ -209,6 +209,85 @@ SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_
 SELECT * FROM try('ALTER TABLE t ADD COLUMN lock_by varchar(4), ADD COLUMN lock_status bigint; SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'berta')$$);
 SELECT * FROM try('CREATE COLLATION careless (provider = icu, locale = ''und-u-ks-level2'', deterministic = false); ALTER TABLE t ADD COLUMN lock_by text COLLATE careless; SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')',
     $$SELECT interlock.unlock_row('t', 1, 'ANNA')$$);
+-- Tables on which no BEFORE trigger fires but those of this library, which are then asked without the server: with an AFTER trigger that
+-- tells how the verb ran, and without any
+CREATE FUNCTION log_holder() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO public.fired (name, event) VALUES (TG_NAME, current_setting('interlock.holder', true)); RETURN NEW; END $$;
+CREATE FUNCTION try_own(setup text, verb text, by_hand text DEFAULT NULL, role text DEFAULT NULL,
+    OUT how text, OUT as_twin boolean, OUT as_by_hand boolean, OUT alone_as_twin boolean, OUT alone_as_by_hand boolean, OUT answer text) LANGUAGE plpgsql AS $$
+DECLARE alone record;
+BEGIN
+    SELECT * INTO alone FROM try('DROP TRIGGER first ON t; ' || setup, verb, by_hand, role);
+    SELECT t.how, t.as_twin, t.as_by_hand, t.answer INTO how, as_twin, as_by_hand, answer
+        FROM try('DROP TRIGGER first ON t; CREATE TRIGGER first AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION public.log_fired(); ' || setup, verb, by_hand, role) t;
+    alone_as_twin := alone.as_twin;
+    alone_as_by_hand := alone.as_by_hand;
+    IF NOT (alone.as_twin AND coalesce(alone.as_by_hand, true)) THEN answer := alone.answer; END IF;
+END $$;
+CREATE FUNCTION try_own_update(setup text, changes text DEFAULT '{"a": 7, "b": "seven"}', assignments text DEFAULT $$a = 7, b = 'seven'$$,
+    OUT how text, OUT as_twin boolean, OUT as_by_hand boolean, OUT alone_as_twin boolean, OUT alone_as_by_hand boolean, OUT answer text) LANGUAGE sql AS $$
+SELECT * FROM try_own(setup, format('SELECT interlock.versioned_update(''t'', 1, 1, %L)', changes),
+    format('UPDATE ONLY t SET %s WHERE id = 1 AND version = 1 RETURNING version', assignments))
+$$;
+SELECT * FROM try_own_update('');
+SELECT * FROM try_own_update('', '{}', 'version = version');
+SELECT * FROM try_own_update('', '{"a": null, "b": null, "c": 3.10}', 'a = NULL, b = NULL, c = 3.10');
+SELECT * FROM try_own_update('ALTER TABLE t DROP COLUMN c; ALTER TABLE t ADD COLUMN d int DEFAULT 5, ADD COLUMN "E f" text');
+SELECT * FROM try_own_update('CREATE INDEX ON t (a)');
+SELECT * FROM try_own_update('CREATE INDEX ON t ((a + 1)) WHERE b IS NOT NULL; CREATE INDEX ON t USING brin (c)');
+SELECT * FROM try_own_update('ALTER TABLE t ADD COLUMN twice int GENERATED ALWAYS AS (a * 2) STORED');
+SELECT * FROM try_own_update('ALTER TABLE t ALTER b SET STORAGE EXTERNAL; SELECT interlock.disable_versioning(''t''); UPDATE t SET b = repeat(''x'', 10000); SELECT interlock.enable_versioning(''t'')', '{"a": 7}', 'a = 7');
+SELECT * FROM try_own_update('SELECT interlock.enable_versioning(''t'', ignore_columns => ''{a}'')');
+SELECT * FROM try_own_update('SELECT interlock.enable_versioning(''t'', ignore_columns => ''{a}'')', '{"a": 7}', 'a = 7');
+SELECT * FROM try_own_update('SELECT interlock.enable_versioning(''t'', ignore_columns => ''{a}'')', '{"a": 1}', 'a = 1');
+SELECT * FROM try_own_update('ALTER TABLE t ADD CHECK (a < 5)');
+SELECT * FROM try_own_update('CREATE UNIQUE INDEX ON t (a)', '{"a": 2}', 'a = 2');
+SELECT * FROM try_own_update('ALTER TABLE t ADD UNIQUE (a) DEFERRABLE INITIALLY DEFERRED', '{"a": 2}', 'a = 2');
+SELECT * FROM try_own_update('ALTER TABLE t ADD EXCLUDE USING btree (a WITH =)', '{"a": 2}', 'a = 2');
+SELECT * FROM try_own_update('CREATE TABLE parent (id int PRIMARY KEY); INSERT INTO parent VALUES (1), (2); ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES parent DEFERRABLE INITIALLY DEFERRED');
+SELECT * FROM try_own_update('CREATE UNIQUE INDEX ON t (a); CREATE TABLE child (a int REFERENCES t (a)); INSERT INTO child VALUES (1)');
+SELECT * FROM try_own_update('CREATE UNIQUE INDEX ON t (a); CREATE TABLE child (a int REFERENCES t (a)); INSERT INTO child VALUES (1)', '{"b": "seven"}', 'b = ''seven''');
+SELECT * FROM try_own_update('CREATE UNIQUE INDEX ON t (a); CREATE TABLE child (a int REFERENCES t (a) ON UPDATE CASCADE); INSERT INTO child VALUES (1);
+    CREATE TRIGGER cascaded AFTER UPDATE ON child FOR EACH ROW EXECUTE FUNCTION public.log_fired()');
+SELECT * FROM try_own_update('ALTER TRIGGER zzz_interlock_version ON t RENAME TO aaa; SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["seven"]}'')');
+SELECT * FROM try_own('ALTER TABLE t DISABLE TRIGGER zzz_interlock_version', $$SELECT interlock.versioned_update('t', 1, 1, '{"a": 7}')$$);
+-- several concepts on one table
+SELECT * FROM try_own_update('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["seven"]}'')');
+SELECT * FROM try_own_update('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"]}'')');
+SELECT * FROM try_own_update('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"]}''); ALTER TABLE t DISABLE TRIGGER zzz_interlock_transition_b');
+SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'')');
+SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert''); ALTER TABLE t DISABLE TRIGGER zzz_interlock_marker');
+SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'', ''1 us'')');
+SELECT interlock.grant_writer('direct_writer', 'public');
+SELECT * FROM try_own_update('SELECT interlock.own_columns(''t'', ''direct_writer'', ''{a}'')');
+SELECT interlock.revoke_writer('direct_writer', 'public');
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'')', $$SELECT interlock.versioned_update('t', 1, 1, '{"a": 7}') FROM interlock.set_holder('bert')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'anna')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'anna', '1 min', 'typos')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'anna')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'', reason => ''first'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'anna')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"]}'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"b": "seven"}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t'', sweep_index => false); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 1)$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 2)$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'bert', '{"a": 7}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'', ''1 us'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.unlock_row('t', 1, 'anna')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.touch_row('t', 1, 'anna') > now()$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.force_unlock_row('t', 1, 'gone home')$$);
+-- whoever else looks, in an AFTER trigger, a check or a cascade, sees who writes
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); CREATE TRIGGER holder AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION public.log_holder()', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT name, event FROM fired WHERE name = 'holder';
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); CREATE UNIQUE INDEX ON t (a); CREATE TABLE child (a int REFERENCES t (a) ON UPDATE CASCADE); INSERT INTO child VALUES (1);
+    CREATE TRIGGER holder BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION public.log_holder()', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT name, event FROM fired WHERE name = 'holder';
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); ALTER TABLE t ADD CHECK (a < 5 OR current_setting(''interlock.holder'') = ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+-- a batch shares what it opens; rows twice, other columns, a conflict and a missing row in between
+SELECT * FROM try_own('INSERT INTO t SELECT g, g, ''more'', g FROM generate_series(3, 6) g', $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t',
+    '[{"key": 5, "version": 1, "changes": {"a": 50}}, {"key": 1, "version": 1, "changes": {"a": 10}}, {"key": 3, "version": 4, "changes": {"a": 30}}, {"key": 2, "version": 1, "changes": {"b": "other", "c": 1}},
+      {"key": 9, "version": 1, "changes": {"a": 90}}, {"key": 5, "version": 2, "changes": {"a": 51}}, {"key": 4, "version": 1, "changes": {}}, {"key": 6, "version": 1, "changes": {"a": 60}}]', false) m$$);
+SELECT * FROM try_own('CREATE UNIQUE INDEX ON t (a); INSERT INTO t SELECT g, g, ''more'', g FROM generate_series(3, 6) g', $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t',
+    '[{"key": 5, "version": 1, "changes": {"a": 50}}, {"key": 4, "version": 1, "changes": {"a": 40}}, {"key": 6, "version": 1, "changes": {"a": 40}}]') m$$);
 
 -- A schema that the caller may not use, and a server that is told to run statements
 CREATE SCHEMA direct_closed;
@@ -230,7 +309,7 @@ DELETE FROM interlock.row_lock_audit WHERE table_name IN ('ours.t', 'twin.t');
 DROP SCHEMA ours, twin, hand CASCADE;
 RESET search_path;
 DROP SEQUENCE how;
-DROP FUNCTION try_update, try, make_table, effect, nothing, log_fired;
+DROP FUNCTION try_own_update, try_own, try_update, try, make_table, effect, nothing, log_fired, log_holder;
 DROP OPERATOR CLASS own_ops USING btree;
 DROP OPERATOR FAMILY own_ops USING btree;
 DROP OPERATOR === (int, int);
