@@ -160,11 +160,16 @@ const Marker* require_marker(Relation rel, const RelationFacts* facts) {
 
 namespace {
 
-TimestampTz time_value(const MarkerColumn& column, TupleDesc columns, HeapTuple row) {
-    bool is_null;
-    Datum value = heap_getattr(row, column.attnum, columns, &is_null);
-    if (is_null)
+// The columns of a row, taken apart at once: behind a null each would be searched for anew.
+struct Columns {
+    Datum values[MaxHeapAttributeNumber];
+    bool nulls[MaxHeapAttributeNumber];
+};
+
+TimestampTz time_value(const MarkerColumn& column, const Columns& row) {
+    if (row.nulls[column.attnum - 1])
         return DT_NOBEGIN;
+    Datum value = row.values[column.attnum - 1];
     if (column.type == TIMESTAMPOID)
         value = DirectFunctionCall1(timestamp_timestamptz, value);
     return DatumGetTimestampTz(value);
@@ -172,20 +177,22 @@ TimestampTz time_value(const MarkerColumn& column, TupleDesc columns, HeapTuple 
 
 } // namespace
 
-MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row,
+MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock) {
+    Columns row; // NOLINT(cppcoreguidelines-pro-type-member-init): large, and filled here
+    heap_deform_tuple(tuple, columns, row.values, row.nulls);
+    const MarkerColumn& status = marker->columns[kStatus];
+    AttrNumber holder = marker->columns[kHolder].attnum;
     MarkerState state = {};
-    bool is_null;
-    Datum status = heap_getattr(row, marker->columns[kStatus].attnum, columns, &is_null);
-    state.set = !is_null && integer_of(marker->columns[kStatus].type, status) == 1;
-    state.since = time_value(marker->columns[kTime], columns, row);
-    state.until = time_value(marker->columns[kUntil], columns, row);
+    state.set = !row.nulls[status.attnum - 1] &&
+                integer_of(status.type, row.values[status.attnum - 1]) == 1;
+    state.since = time_value(marker->columns[kTime], row);
+    state.until = time_value(marker->columns[kUntil], row);
     if (!state.set)
         return state;
     state.live = state.until > clock;
-    Datum holder = heap_getattr(row, marker->columns[kHolder].attnum, columns, &is_null);
-    if (!is_null)
-        state.holder = TextDatumGetCString(holder);
+    if (!row.nulls[holder - 1])
+        state.holder = TextDatumGetCString(row.values[holder - 1]);
     return state;
 }
 

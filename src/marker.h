@@ -61,7 +61,8 @@ struct MarkerState {
     TimestampTz since;  // DT_NOBEGIN when null
     TimestampTz until;  // DT_NOBEGIN when null
 };
-MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple row, TimestampTz clock);
+MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
+                         TimestampTz clock);
 
 // A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
 // that is too long is 22001.
