@@ -98,6 +98,7 @@ print_verdicts() {
                 "$line$([ "$clients" = 0 ] || echo ", $(clients_in_words "$clients")")" \
                 "$(printf '%6.3f, %s %s, against %s' "$ratio" "$bound" "$target" "$against")"
         done
+    note "$(jq -rs 'map(select(.target != null)) | "\(map(select(.met)) | length) of \(length) met"' "$WORK/rows")"
 }
 
 draw_chart() {
