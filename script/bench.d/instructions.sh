@@ -18,10 +18,11 @@ declare -A COUNTS=() # load: instructions
 FIRST=0
 SPREAD="1 + g * 7919 % 100000" # rows of one load are in pages far from each other: none is pruned because of another
 
-# Nothing that comes with time, such as images of whole pages after a checkpoint, may be in the counts.
+# Nothing that comes with time may be in the counts: images of pages after a checkpoint, or what a sweep left behind.
 measure_instructions() {
     need_packages valgrind gcc libc6-dev
-    start_cluster "${SETTINGS[@]}" "full_page_writes = off" "interlock.lease_durable_after = '1h'"
+    add_about --arg version "$(valgrind --version)" '.versions.valgrind = $version | .settings |= {pgbench, server}'
+    start_cluster "${SETTINGS[@]}" "full_page_writes = off" "interlock.lease_durable_after = '1h'" "interlock.sweeper = off"
     heading "pg_interlock on PostgreSQL $PG_VERSION: instructions of the server for a statement"
     set_up_counts
     start_under_valgrind
@@ -38,6 +39,7 @@ measure_instructions() {
 }
 
 set_up_counts() {
+    mkdir -p "$OUT/profiles"
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/mark.so" "$ROOT/script/load/mark.c"
     progress "filling tables"
@@ -115,6 +117,7 @@ each_count() {
     local few many
     few=$(cat "$WORK"/counts/*.3 | sed -n 's/^totals: //p')
     many=$(cat "$WORK"/counts/*.4 | sed -n 's/^totals: //p')
+    cp "$WORK"/counts/*.4 "$OUT/profiles/$load" # of the MANY, for callgrind_annotate
     echo $(((many - few) / (MANY - FEW)))
 }
 
