@@ -13,7 +13,7 @@ set_up_lines() {
     write_key_loads
     write_idempotency_loads
     write hand_transition "UPDATE plain SET status = 'a' WHERE id = :id AND status = 'a';"
-    write verb_transition "SELECT outcome FROM interlock.try_transition('machine', :id, 'a', 'a');"
+    write verb_transition "SELECT (interlock.try_transition('machine', :id, 'a', 'a')).outcome;"
     write own_transition "SELECT own.try_transition(:id, 'a', 'a');"
 }
 
@@ -27,17 +27,23 @@ lines() {
     line "$1" "versioned_update, three columns" verb_update \
         "the same UPDATE ... AND version" hand_update 1.0 \
         "PL/pgSQL for this table" own_update - "PL/pgSQL for any table" own_update_any -
+    line "$1" "try_versioned_update, three columns" verb_try_update \
+        "the same UPDATE ... AND version" hand_update - "versioned_update" verb_update -
     line "$1" "versioned_update_many, 1,000 rows" verb_batch \
         "1,000 single calls in one transaction" verb_singles 5 \
         "1,000 single calls in one statement" verb_singles_inside - \
         "one UPDATE of all by hand" hand_batch - "PL/pgSQL, one UPDATE" own_batch -
-    line "$1" "lock_row + save_row" verb_lock \
-        "two UPDATEs by hand" hand_lock 1.0 "PL/pgSQL, with a deadline, enforced" own_lock -
+    line "$1" "lock_row + save_row" verb_marked_lock \
+        "two UPDATEs by hand, no deadline" hand_lock 1.0 \
+        "two UPDATEs by hand, deadline and index" hand_deadline_lock - \
+        "the same without the index for the sweeper" verb_unswept_lock - \
+        "PL/pgSQL, with a deadline, enforced" own_lock -
     line "$1" "acquire_lease + release_lease" lease \
         "two empty C functions" empty 0.9 "Redis SET NX EX + Lua delete" redis_c 1.1 \
         "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark - "PL/pgSQL on a table" own_lease -
     line "$1" "lock_key" key_lock \
-        "pg_try_advisory_xact_lock" advisory_lock 0.95 "PL/pgSQL on an advisory lock" own_key -
+        "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
+        "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -
     line "$1" "lock_keys, two keys" key_locks \
         "two pg_advisory_xact_lock" advisory_locks - "PL/pgSQL in order of the hash" own_keys -
     line "$1" "lock_rows, ten rows" lock_rows \
@@ -64,7 +70,9 @@ write_version_loads() {
     write hand_update "SELECT version FROM plain WHERE id = :id \\gset" \
         "UPDATE plain SET $values, version = version + 1 WHERE id = :id AND version = :version RETURNING version;"
     write verb_update "SELECT version FROM versioned WHERE id = :id \\gset" \
-        "SELECT version FROM interlock.try_versioned_update('versioned', :id, :version, '$changes');"
+        "SELECT interlock.versioned_update('versioned', :id, :version, '$changes');"
+    write verb_try_update "SELECT version FROM versioned WHERE id = :id \\gset" \
+        "SELECT (interlock.try_versioned_update('versioned', :id, :version, '$changes')).version;"
     write own_update "SELECT version FROM own.versioned WHERE id = :id \\gset" \
         "SELECT own.try_versioned_update(:id, :version, 1, 'y', 2.5);"
     write own_update_any "SELECT version FROM own.versioned WHERE id = :id \\gset" \
@@ -92,15 +100,21 @@ write_batch_loads() {
         "UPDATE hand_batch b SET $values, version = b.version + 1 FROM $rows WHERE b.id = g AND b.version = :version;"
 }
 
-# The hand-written marker has neither a deadline nor anything that keeps others from writing.
+# The first marker by hand has neither a deadline nor anything that keeps others from writing. The second has a deadline,
+# lets others take over a row whose time is up, and has the index that finds such rows.
 write_marker_loads() {
+    local table held="id = :id AND lock_by = 'me'"
     write hand_lock \
         "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;" \
-        "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE id = :id AND lock_by = 'me';"
-    write verb_lock "SELECT locked AS ok FROM interlock.lock_row('marked', :id, 'me' || :client_id::text) \\gset" "\\if :ok" \
-        "SELECT interlock.save_row('marked', :id, 'me' || :client_id::text, '{\"b\": \"y\"}');" "\\endif"
-    write own_lock "SELECT own.lock_row(:id, 'me' || :client_id::text) AS ok \\gset" "\\if :ok" \
-        "SELECT own.save_row(:id, 'me' || :client_id::text, 'y');" "\\endif"
+        "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE $held;"
+    write hand_deadline_lock \
+        "UPDATE hand_marked SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + '5 min' WHERE id = :id AND (lock_status = 0 OR lock_until <= now());" \
+        "UPDATE hand_marked SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE $held AND lock_until > now();"
+    for table in marked unswept; do
+        write verb_${table}_lock "SELECT (interlock.lock_row('$table', :id, 'me')).locked AS ok \\gset" "\\if :ok" \
+            "SELECT interlock.save_row('$table', :id, 'me', '{\"b\": \"y\"}');" "\\endif"
+    done
+    write own_lock "SELECT own.lock_row(:id, 'me') AS ok \\gset" "\\if :ok" "SELECT own.save_row(:id, 'me', 'y');" "\\endif"
 }
 
 write_lease_loads() {
@@ -115,15 +129,17 @@ write_lease_loads() {
     write own_lease "$key" "SELECT own.acquire_lease(:key, '30 s') AS token \\gset" "SELECT own.release_lease(:key, :token);"
 }
 
+# A key is a parameter of type text on all sides, as clients send it.
 write_key_loads() {
-    local key="'account:' || :id::text" other="'account:' || (:id + 7)::text"
+    local other='\set other :id + 100000'
     local ten="ARRAY[:id, :id + 11, :id + 22, :id + 33, :id + 44, :id + 55, :id + 66, :id + 77, :id + 88, :id + 99]"
-    write key_lock "SELECT interlock.lock_key($key);"
+    write key_lock "SELECT interlock.lock_key(:id);"
+    write text_lock "SELECT pg_try_advisory_xact_lock(hashtextextended(:id, 0));"
     write advisory_lock "SELECT pg_try_advisory_xact_lock(:id);"
-    write own_key "SELECT own.lock_key($key);"
-    write key_locks "SELECT interlock.lock_keys(ARRAY[$key, $other]);"
-    write advisory_locks "SELECT pg_advisory_xact_lock(hashtextextended($key, 0)), pg_advisory_xact_lock(hashtextextended($other, 0));"
-    write own_keys "SELECT own.lock_keys(ARRAY[$key, $other]);"
+    write own_key "SELECT own.lock_key(:id);"
+    write key_locks "$other" "SELECT interlock.lock_keys(ARRAY[:id, :other]);"
+    write advisory_locks "$other" "SELECT pg_advisory_xact_lock(hashtextextended(:id, 0)), pg_advisory_xact_lock(hashtextextended(:other, 0));"
+    write own_keys "$other" "SELECT own.lock_keys(ARRAY[:id, :other]);"
     write lock_rows "SELECT key FROM interlock.lock_rows('plain', $ten);"
     write hand_rows "SELECT id FROM plain WHERE id = ANY($ten) ORDER BY id FOR UPDATE;"
     write own_rows "SELECT own.lock_rows($ten);"
@@ -135,7 +151,7 @@ write_idempotency_loads() {
         "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256($body), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
         "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = $key;"
     write verb_idempotency "$next" \
-        "SELECT token FROM interlock.idempotency_claim('pay', $key, $body) \\gset" \
+        "SELECT (interlock.idempotency_claim('pay', $key, $body)).token \\gset" \
         "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"
     write own_idempotency "$next" \
         "SELECT proof FROM own.claim('pay', $key, $body) \\gset" \

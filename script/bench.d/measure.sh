@@ -3,7 +3,7 @@
 #   write NAME LINE...                            a load for pgbench
 #   line CLIENTS NAME LOAD [PEER LOAD TARGET]...  measures them all in turn; - for no target
 #
-# A load is a script for pgbench made by write, or a name that sample knows.
+# A load is a script for pgbench made by write, or a name that sample knows. With --targets the others are left out.
 
 # fsync is off in every cluster of these scripts, and nothing waits for a disk: what is measured is work, not disks.
 # Nobody else may start work in the middle of a line: tables are vacuumed before each line instead.
@@ -15,17 +15,22 @@ declare -A SAMPLES=()     # load: its rounds so far
 WANTED=0
 DONE=0
 
-# write NAME LINE...: a load. :id is a row.
+# write NAME LINE...: a load. :id is a row, of each client's own: a version conflict would end the client.
 write() {
     local name=$1
     shift
-    printf '\\set id random(1, 100000)\n%s\n' "$(printf '%s\n' "$@")" >"$WORK/$name.load"
+    printf '%s\n' '\set id random(0, 100000 / :clients - 1) * :clients + :client_id + 1' "$@" >"$WORK/$name.load"
 }
 
 line() {
-    local clients=$1 name=$2 ours=$3 loads=() i
+    local clients=$1 name=$2 ours=$3 loads=() judged=() i
     shift 3
     wanted "$name" || return 0
+    if [ -n "$TARGETS" ]; then
+        for ((i = 1; i <= $#; i += 3)); do [ "${*:i+2:1}" = - ] || judged+=("${@:i:3}"); done
+        set -- "${judged[@]}"
+        [ $# -gt 0 ] || return 0
+    fi
     loads=("$ours")
     for ((i = 2; i <= $#; i += 3)); do loads+=("${!i}"); done
     if [ -n "${COUNTING:-}" ]; then
@@ -86,7 +91,7 @@ sample() {
         redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
         node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$WORK/load.log" ;;
         *)
-            "${run[@]}" pgbench -n -M prepared -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
+            "${run[@]}" pgbench -n -M prepared -D clients="$1" -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
                 awk '/^tps/ {print $3}' "$WORK/load.log"
             ;;
     esac

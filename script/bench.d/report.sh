@@ -21,7 +21,7 @@ start_report() {
          versions: {pg_interlock: $ours, commit: $commit, postgresql: $postgresql},
          settings: {rounds: $rounds, seconds: $seconds, clients: ($clients | split(" ") | map(tonumber)), pgbench: "-M prepared", server: $ARGS.positional}}' \
         --args "fsync = off" "${SETTINGS[@]}" >"$WORK/about"
-    touch "$WORK/rows" "$WORK/missing" "$WORK/scale"
+    touch "$WORK/rows" "$WORK/missing" "$WORK/scale" "$WORK/instructions"
 }
 
 # add_about JQ_ARGUMENT...: changes what is noted.
@@ -81,8 +81,8 @@ describe() {
 
 finish_report() {
     jq --argjson seconds "$((SECONDS - STARTED))" --slurpfile lines "$WORK/rows" --slurpfile missing "$WORK/missing" \
-        --slurpfile scale "$WORK/scale" \
-        '. + {took_seconds: $seconds, lines: $lines, not_measured: $missing, scale: $scale}' "$WORK/about" >"$OUT/results.json"
+        --slurpfile scale "$WORK/scale" --slurpfile instructions "$WORK/instructions" \
+        '. + {took_seconds: $seconds, lines: $lines, not_measured: $missing, scale: $scale, instructions: $instructions}' "$WORK/about" >"$OUT/results.json"
     if jq -es 'any(.target != null)' "$WORK/rows" >/dev/null; then print_verdicts; fi
     if jq -es 'any(.unit == "/s" or .target != null)' "$WORK/rows" >/dev/null; then draw_chart; fi
     heading "$OUT"
@@ -98,6 +98,7 @@ print_verdicts() {
                 "$line$([ "$clients" = 0 ] || echo ", $(clients_in_words "$clients")")" \
                 "$(printf '%6.3f, %s %s, against %s' "$ratio" "$bound" "$target" "$against")"
         done
+    note "$(jq -rs 'map(select(.target != null)) | "\(map(select(.met)) | length) of \(length) met"' "$WORK/rows")"
 }
 
 draw_chart() {

@@ -87,10 +87,10 @@ middle() { printf '%s\n' "$@" | sort -n | awk '{v[NR] = $1} END {print v[int((NR
 scale_rows() {
     local rows
     write row_verb_update "\\set id random(1, :rows)" "SELECT version FROM big_versioned WHERE id = :id \\gset" \
-        "SELECT version FROM interlock.try_versioned_update('big_versioned', :id, :version, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
+        "SELECT interlock.versioned_update('big_versioned', :id, :version, '{\"a\": 1, \"b\": \"y\", \"c\": 2.5}');"
     write row_hand_update "\\set id random(1, :rows)" "SELECT version FROM big_plain WHERE id = :id \\gset" \
         "UPDATE big_plain SET a = 1, b = 'y', c = 2.5, version = version + 1 WHERE id = :id AND version = :version RETURNING version;"
-    write row_verb_lock "\\set id random(1, :rows)" "SELECT interlock.lock_row('big_marked', :id, 'me');" \
+    write row_verb_lock "\\set id random(1, :rows)" "SELECT (interlock.lock_row('big_marked', :id, 'me')).locked;" \
         "SELECT interlock.save_row('big_marked', :id, 'me', '{\"b\": \"y\"}');"
     write row_hand_lock "\\set id random(1, :rows)" \
         "UPDATE big_plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;" \
@@ -172,8 +172,8 @@ scale_clients() {
     write_key_loads
     for clients in $CLIENT_COUNTS; do
         scale_loads clients "$clients" "$clients" /s "versioned_update, three columns" verb_update "the same by hand" hand_update \
-            "lock_row + save_row" verb_lock "two UPDATEs by hand" hand_lock \
-            "acquire_lease + release_lease" lease "lock_key" key_lock "pg_try_advisory_xact_lock" advisory_lock
+            "lock_row + save_row" verb_marked_lock "two UPDATEs by hand" hand_lock \
+            "acquire_lease + release_lease" lease "lock_key" key_lock "pg_try_advisory_xact_lock of a text" text_lock
     done
     scale_table clients "Clients: all of them together, each with rows and keys of its own choice" clients
 }
@@ -181,9 +181,9 @@ scale_clients() {
 # Everybody wants the same. What counts is what got done: a refused update is no update.
 scale_hot() {
     local clients
-    write hot_retry "SELECT outcome FROM interlock.update_with_retry('versioned', 1, 'add_one(jsonb, jsonb)', max_retries => 1000);"
+    write hot_retry "SELECT (interlock.update_with_retry('versioned', 1, 'add_one(jsonb, jsonb)', max_retries => 1000)).outcome;"
     write hot_verb "SELECT version FROM versioned WHERE id = 2 \\gset" \
-        "SELECT outcome FROM interlock.try_versioned_update('versioned', 2, :version, '{\"a\": 1}');"
+        "SELECT (interlock.try_versioned_update('versioned', 2, :version, '{\"a\": 1}')).outcome;"
     write hot_hand "SELECT version FROM plain WHERE id = 2 \\gset" \
         "UPDATE plain SET a = 1, version = version + 1 WHERE id = 2 AND version = :version;"
     write hot_increment "UPDATE plain SET a = a + 1 WHERE id = 1;"

@@ -28,9 +28,18 @@ CREATE TABLE marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO marked SELECT * FROM plain;
 SELECT interlock.enable_marker('marked');
 
+CREATE TABLE unswept (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO unswept SELECT * FROM plain;
+SELECT interlock.enable_marker('unswept', sweep_index => false);
+
+-- By hand, with the index that finds expired markers.
+CREATE TABLE hand_marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO hand_marked SELECT * FROM plain;
+CREATE INDEX ON hand_marked (lock_until) WHERE lock_status = 1;
+
 CREATE TABLE machine (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO machine SELECT * FROM plain;
-SELECT interlock.define_transitions('machine', 'status', '{"a": ["a"]}');
+SELECT interlock.define_transitions('machine', 'status', '{"a": ["a", "b"]}');
 
 CREATE TABLE keys (scope text, key text, status text, request_hash bytea, token bigint, response jsonb, created timestamptz,
     PRIMARY KEY (scope, key));
