@@ -68,12 +68,11 @@ LockBucket* bucket_of(const LockName& name, HASHACTION action) {
 }
 
 void unlink_lock(NamedLock* lock) {
-    LockBucket* bucket = bucket_of(lock->name, HASH_FIND);
-    NamedLock** link = &bucket->first;
+    NamedLock** link = &lock->bucket->first;
     while (*link != lock)
         link = &(*link)->next;
     *link = lock->next;
-    if (bucket->first == nullptr)
+    if (lock->bucket->first == nullptr)
         bucket_of(lock->name, HASH_REMOVE);
 }
 
@@ -84,7 +83,7 @@ void drop_hold_and_lock(LockHold* hold) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (!lock->pinned) {
+    if (lock->pinned == nullptr) {
         pfree(lock);
         return;
     }
@@ -146,7 +145,7 @@ void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
     while (ending_locks != nullptr) {
         NamedLock* lock = ending_locks;
         ending_locks = lock->next;
-        unpin_name(lock->tag);
+        unpin_name(lock->pinned);
         pfree(lock);
     }
     if (is_top_level)
@@ -174,11 +173,11 @@ void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, 
 
 void unpin_all(int, Datum) {
     for (; ending_locks != nullptr; ending_locks = ending_locks->next)
-        unpin_name(ending_locks->tag);
+        unpin_name(ending_locks->pinned);
     for_each_lock([](NamedLock* lock) {
-        if (lock->pinned)
-            unpin_name(lock->tag);
-        lock->pinned = false;
+        if (lock->pinned != nullptr)
+            unpin_name(lock->pinned);
+        lock->pinned = nullptr;
     });
 }
 
@@ -188,41 +187,49 @@ void initialize() {
     control.keysize = sizeof(uint64);
     control.entrysize = sizeof(LockBucket);
     control.hcxt = memory;
+    control.hash = [](const void* key, Size) {
+        return static_cast<uint32>(*static_cast<const uint64*>(key));
+    };
     RegisterXactCallback(end_transaction, nullptr);
     RegisterSubXactCallback(end_subtransaction, nullptr);
     RegisterResourceReleaseCallback(after_release, nullptr);
     before_shmem_exit(unpin_all, 0);
-    locks = hash_create("pg_interlock keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    locks =
+        hash_create("pg_interlock keys", 64, &control, HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
 }
 
 bool same_name(const LockName& left, const LockName& right) {
     return left.space == right.space && compare_names(left, right) == 0;
 }
 
+NamedLock* lock_in(const LockBucket* bucket, const LockName& name) {
+    NamedLock* lock = bucket != nullptr ? bucket->first : nullptr;
+    while (lock != nullptr && !same_name(lock->name, name))
+        lock = lock->next;
+    return lock;
+}
+
 NamedLock* add_lock(LockBucket* bucket, const LockName& name) {
-    auto* lock = static_cast<NamedLock*>(
-        MemoryContextAllocExtended(memory, sizeof(NamedLock) + name.length + 1, MCXT_ALLOC_ZERO));
+    auto* lock =
+        static_cast<NamedLock*>(MemoryContextAlloc(memory, sizeof(NamedLock) + name.length + 1));
     auto* bytes = reinterpret_cast<char*>(lock + 1);
     memcpy(bytes, name.bytes, name.length);
-    lock->name = name;
+    bytes[name.length] = '\0';
+    *lock = {name, {}, nullptr, nullptr, bucket, bucket->first};
     lock->name.bytes = bytes;
-    lock->next = bucket->first;
     bucket->first = lock;
     return lock;
 }
 
-void pin_lock(NamedLock* lock) {
-    PG_TRY();
-    {
-        lock->tag = pin_name(lock->name);
-        lock->pinned = true;
+void pin_lock(NamedLock* lock, const LockName& name) {
+    NameEntry* entry = nullptr;
+    Pinned pinned = pin_name(name, &lock->tag, &entry);
+    if (pinned == Pinned::kYes) {
+        lock->pinned = entry;
+        return;
     }
-    PG_CATCH();
-    {
-        close_lock(lock);
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
+    close_lock(lock);
+    refuse_unpinned(name, pinned);
 }
 
 // Releases noted of session locks that are gone.
@@ -262,21 +269,20 @@ bool is_in(const LockHold* hold, LockScope scope) {
 HTAB* named_locks() { return locks; }
 
 NamedLock* find_lock(const LockName& name) {
-    LockBucket* bucket = locks != nullptr ? bucket_of(name, HASH_FIND) : nullptr;
-    NamedLock* lock = bucket != nullptr ? bucket->first : nullptr;
-    while (lock != nullptr && !same_name(lock->name, name))
-        lock = lock->next;
-    return lock;
+    if (locks == nullptr || hash_get_num_entries(locks) == 0)
+        return nullptr;
+    return lock_in(bucket_of(name, HASH_FIND), name);
 }
 
 NamedLock* open_lock(const LockName& name) {
     if (locks == nullptr)
         initialize();
-    NamedLock* lock = find_lock(name);
+    LockBucket* bucket = bucket_of(name, HASH_ENTER);
+    NamedLock* lock = lock_in(bucket, name);
     if (lock != nullptr)
         return lock;
-    lock = add_lock(bucket_of(name, HASH_ENTER), name);
-    pin_lock(lock);
+    lock = add_lock(bucket, name);
+    pin_lock(lock, name);
     return lock;
 }
 
@@ -284,8 +290,8 @@ void close_lock(NamedLock* lock) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (lock->pinned)
-        unpin_name(lock->tag);
+    if (lock->pinned != nullptr)
+        unpin_name(lock->pinned);
     pfree(lock);
 }
 

@@ -14,6 +14,7 @@ namespace interlock {
 enum class LockScope { kTransaction, kSession };
 
 struct NamedLock;
+struct LockBucket;
 
 // Takes of one mode for one owner.
 struct LockHold {
@@ -28,9 +29,10 @@ struct LockHold {
 struct NamedLock {
     LockName name;
     LOCKTAG tag;
-    bool pinned;
+    NameEntry* pinned; // null without a registry
     LockHold* holds;
-    NamedLock* next; // with the same hash
+    LockBucket* bucket;
+    NamedLock* next; // in the bucket
 };
 
 // The lock of that name if this backend holds it or is about to; open_lock makes it so, and
@@ -67,6 +69,7 @@ void for_each_lock(Body&& body);
 
 HTAB* named_locks(); // null before the first
 
+// Locks whose names have the same hash.
 struct LockBucket {
     uint64 hash; // hash key
     NamedLock* first;
