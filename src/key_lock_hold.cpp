@@ -4,8 +4,13 @@ namespace interlock {
 
 namespace {
 
-MemoryContext memory = nullptr;
-HTAB* locks = nullptr;
+MemoryContext memory = nullptr; // null before the first lock
+
+// By the hash of their names, and all of them.
+constexpr uint64 kChains = 4096;
+NamedLock* chains[kChains];
+dlist_head all_locks = DLIST_STATIC_INIT(all_locks);
+
 dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
 // Not held any more, but the server has not released them yet; linked by next.
@@ -40,11 +45,10 @@ LockHold* find_or_add_hold(NamedLock* lock, LOCKMODE mode, ResourceOwner owner) 
     LockHold* hold = find_hold(lock, mode, owner);
     if (hold != nullptr)
         return hold;
-    hold = static_cast<LockHold*>(MemoryContextAllocZero(memory, sizeof(LockHold)));
-    hold->lock = lock;
-    hold->mode = mode;
-    hold->owner = owner;
-    hold->next = lock->holds;
+    hold = lock->own.lock == nullptr
+               ? &lock->own
+               : static_cast<LockHold*>(MemoryContextAlloc(memory, sizeof(LockHold)));
+    *hold = {lock, mode, owner, 0, lock->holds, {}};
     lock->holds = hold;
     dlist_push_tail(owner == nullptr ? &session_holds : &transaction_holds, &hold->node);
     return hold;
@@ -56,24 +60,20 @@ void drop_hold(LockHold* hold) {
         link = &(*link)->next;
     *link = hold->next;
     dlist_delete(&hold->node);
-    pfree(hold);
+    if (hold == &hold->lock->own)
+        hold->lock = nullptr;
+    else
+        pfree(hold);
 }
 
-LockBucket* bucket_of(const LockName& name, HASHACTION action) {
-    bool found;
-    auto* bucket = static_cast<LockBucket*>(hash_search(locks, &name.hash, action, &found));
-    if (action == HASH_ENTER && !found)
-        bucket->first = nullptr;
-    return bucket;
-}
+NamedLock** chain_of(const LockName& name) { return &chains[name.hash % kChains]; }
 
 void unlink_lock(NamedLock* lock) {
-    NamedLock** link = &lock->bucket->first;
+    NamedLock** link = chain_of(lock->name);
     while (*link != lock)
         link = &(*link)->next;
     *link = lock->next;
-    if (lock->bucket->first == nullptr)
-        bucket_of(lock->name, HASH_REMOVE);
+    dlist_delete(&lock->node);
 }
 
 // The (sub)transaction ends, and the server is about to release the lock.
@@ -182,42 +182,30 @@ void unpin_all(int, Datum) {
 }
 
 void initialize() {
-    memory = AllocSetContextCreate(TopMemoryContext, "pg_interlock keys", ALLOCSET_DEFAULT_SIZES);
-    HASHCTL control = {};
-    control.keysize = sizeof(uint64);
-    control.entrysize = sizeof(LockBucket);
-    control.hcxt = memory;
-    control.hash = [](const void* key, Size) {
-        return static_cast<uint32>(*static_cast<const uint64*>(key));
-    };
+    MemoryContext keys =
+        AllocSetContextCreate(TopMemoryContext, "pg_interlock keys", ALLOCSET_DEFAULT_SIZES);
     RegisterXactCallback(end_transaction, nullptr);
     RegisterSubXactCallback(end_subtransaction, nullptr);
     RegisterResourceReleaseCallback(after_release, nullptr);
     before_shmem_exit(unpin_all, 0);
-    locks =
-        hash_create("pg_interlock keys", 64, &control, HASH_ELEM | HASH_FUNCTION | HASH_CONTEXT);
+    memory = keys;
 }
 
 bool same_name(const LockName& left, const LockName& right) {
-    return left.space == right.space && compare_names(left, right) == 0;
+    return left.hash == right.hash && left.space == right.space && compare_names(left, right) == 0;
 }
 
-NamedLock* lock_in(const LockBucket* bucket, const LockName& name) {
-    NamedLock* lock = bucket != nullptr ? bucket->first : nullptr;
-    while (lock != nullptr && !same_name(lock->name, name))
-        lock = lock->next;
-    return lock;
-}
-
-NamedLock* add_lock(LockBucket* bucket, const LockName& name) {
+NamedLock* add_lock(const LockName& name) {
     auto* lock =
         static_cast<NamedLock*>(MemoryContextAlloc(memory, sizeof(NamedLock) + name.length + 1));
     auto* bytes = reinterpret_cast<char*>(lock + 1);
     memcpy(bytes, name.bytes, name.length);
     bytes[name.length] = '\0';
-    *lock = {name, {}, nullptr, nullptr, bucket, bucket->first};
+    NamedLock** chain = chain_of(name);
+    *lock = {name, {}, nullptr, nullptr, {}, *chain, {}};
     lock->name.bytes = bytes;
-    bucket->first = lock;
+    *chain = lock;
+    dlist_push_tail(&all_locks, &lock->node);
     return lock;
 }
 
@@ -266,22 +254,22 @@ bool is_in(const LockHold* hold, LockScope scope) {
 
 } // namespace
 
-HTAB* named_locks() { return locks; }
+dlist_head* named_locks() { return &all_locks; }
 
 NamedLock* find_lock(const LockName& name) {
-    if (locks == nullptr || hash_get_num_entries(locks) == 0)
-        return nullptr;
-    return lock_in(bucket_of(name, HASH_FIND), name);
+    NamedLock* lock = *chain_of(name);
+    while (lock != nullptr && !same_name(lock->name, name))
+        lock = lock->next;
+    return lock;
 }
 
 NamedLock* open_lock(const LockName& name) {
-    if (locks == nullptr)
+    if (memory == nullptr)
         initialize();
-    LockBucket* bucket = bucket_of(name, HASH_ENTER);
-    NamedLock* lock = lock_in(bucket, name);
+    NamedLock* lock = find_lock(name);
     if (lock != nullptr)
         return lock;
-    lock = add_lock(bucket, name);
+    lock = add_lock(name);
     pin_lock(lock, name);
     return lock;
 }
