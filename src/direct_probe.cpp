@@ -100,9 +100,10 @@ bool has_key(const KeyedRow& row, HeapTuple version) {
 }
 
 void define_direct_settings() {
-    DefineCustomBoolVariable("interlock.direct_updates",
-                             "Writes a row without a statement where that is the same.", nullptr,
-                             &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable(
+        "interlock.direct_updates",
+        "Reads, locks and writes a row without a statement where that is the same.", nullptr,
+        &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 }
 
 } // namespace interlock
