@@ -23,7 +23,7 @@ constexpr int32 kBadCall = -999;
 constexpr int32 kReleased = 0;
 
 LockName resource_name(Datum resource);
-bool owner_named(const char* name, LockScope* scope);
+bool owner_named(std::string_view name, LockScope* scope);
 LockScope owner_argument(const Arguments& arguments, int n);
 int32 code_of(Grant grant, ErrorData* error);
 
@@ -41,10 +41,10 @@ Datum getapplock(PG_FUNCTION_ARGS) {
     for (int i = 0; i < 4; i++)
         if (arguments.is_null(i))
             PG_RETURN_INT32(kBadCall);
-    LOCKMODE mode = applock_mode_named(arguments.string(1, "lock_mode"));
+    LOCKMODE mode = applock_mode_named(arguments.view(1, "lock_mode"));
     int32 timeout = DatumGetInt32(arguments.value(3));
     LockScope scope;
-    if (mode == NoLock || timeout < -1 || !owner_named(arguments.string(2, "lock_owner"), &scope))
+    if (mode == NoLock || timeout < -1 || !owner_named(arguments.view(2, "lock_owner"), &scope))
         PG_RETURN_INT32(kBadCall);
 
     LockRequest request = {resource_name(arguments.value(0)), mode};
@@ -58,7 +58,7 @@ Datum releaseapplock(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LockScope scope;
     if (arguments.is_null(0) || arguments.is_null(1) ||
-        !owner_named(arguments.string(1, "lock_owner"), &scope))
+        !owner_named(arguments.view(1, "lock_owner"), &scope))
         PG_RETURN_INT32(kBadCall);
     NamedLock* lock = find_lock(resource_name(arguments.value(0)));
     if (lock == nullptr || held_modes(lock, scope) == 0)
@@ -114,10 +114,10 @@ LockName resource_name(Datum resource) {
     return name;
 }
 
-bool owner_named(const char* name, LockScope* scope) {
-    bool is_session = pg_strcasecmp(name, "Session") == 0;
+bool owner_named(std::string_view name, LockScope* scope) {
+    bool is_session = is_same_word(name, "Session");
     *scope = is_session ? LockScope::kSession : LockScope::kTransaction;
-    return is_session || pg_strcasecmp(name, "Transaction") == 0;
+    return is_session || is_same_word(name, "Transaction");
 }
 
 LockScope owner_argument(const Arguments& arguments, int n) {

@@ -14,6 +14,12 @@ struct NameList {
     const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
 };
 
+// Whether they differ in no more than the case of letters.
+inline bool is_same_word(std::string_view left, std::string_view right) {
+    return left.size() == right.size() &&
+           pg_strncasecmp(left.data(), right.data(), left.size()) == 0;
+}
+
 class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
@@ -34,6 +40,11 @@ public:
         return NameStr(*DatumGetName(required(n, arg)));
     }
     char* string(int n, const char* arg) const { return TextDatumGetCString(required(n, arg)); }
+    // The text as it is, without a copy; it does not end with a zero byte.
+    std::string_view view(int n, const char* arg) const {
+        const text* value = DatumGetTextPP(required(n, arg));
+        return {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+    }
     char* string_or_null(int n) const {
         return is_null(n) ? nullptr : TextDatumGetCString(value(n));
     }

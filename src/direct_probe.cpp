@@ -68,13 +68,21 @@ Relation open_key_index(const RelationFacts* facts, LOCKMODE mode) {
     return nullptr;
 }
 
-bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot) {
+IndexScanDesc begin_probes(Relation rel, const RelationFacts* facts, Relation index) {
+    return begin_index_scan(rel, index, SnapshotAny, facts->key_count);
+}
+
+bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot) {
     ScanKeyData keys[INDEX_MAX_KEYS];
     set_scan_keys(keys, row);
-    int count = row.facts->key_count;
-    IndexScanDesc scan = begin_index_scan(row.rel, index, GetActiveSnapshot(), count);
-    index_rescan(scan, keys, count, nullptr, 0);
-    bool found = index_getnext_slot(scan, ForwardScanDirection, slot);
+    scan->xs_snapshot = GetActiveSnapshot();
+    index_rescan(scan, keys, row.facts->key_count, nullptr, 0);
+    return index_getnext_slot(scan, ForwardScanDirection, slot);
+}
+
+bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot) {
+    IndexScanDesc scan = begin_probes(row.rel, row.facts, index);
+    bool found = probe_next(row, scan, slot);
     index_endscan(scan);
     return found;
 }
@@ -92,9 +100,10 @@ bool has_key(const KeyedRow& row, HeapTuple version) {
 }
 
 void define_direct_settings() {
-    DefineCustomBoolVariable("interlock.direct_updates",
-                             "Writes a row without a statement where that is the same.", nullptr,
-                             &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+    DefineCustomBoolVariable(
+        "interlock.direct_updates",
+        "Reads, locks and writes a row without a statement where that is the same.", nullptr,
+        &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 }
 
 } // namespace interlock

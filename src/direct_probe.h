@@ -35,6 +35,11 @@ Relation open_key_index(const RelationFacts* facts, LOCKMODE mode);
 // Puts the row as the active snapshot sees it into the slot; false when there is none.
 bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 
+// The same for many rows of a table: each as the snapshot sees it that is active when it is looked
+// for. index_endscan ends them.
+IndexScanDesc begin_probes(Relation rel, const RelationFacts* facts, Relation index);
+bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot);
+
 // Whether a version of the row has the key.
 bool has_key(const KeyedRow& row, HeapTuple version);
 

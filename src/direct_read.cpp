@@ -58,23 +58,35 @@ bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
 
 } // namespace
 
-DirectOutcome read_directly(const KeyedRow& row, RowLock lock, RowCallback visit) {
-    if (!may_act_directly(row, needed_rights(lock)))
-        return DirectOutcome::kDeclined;
-    Relation index = open_key_index(row.facts, AccessShareLock);
+bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts,
+                        RowLock lock) {
+    if (!may_act_directly({rel, facts, nullptr}, needed_rights(lock)))
+        return false;
+    Relation index = open_key_index(facts, AccessShareLock);
     if (index == nullptr)
-        return DirectOutcome::kDeclined;
+        return false;
     CommandCounterIncrement();
+    *reads = {
+        rel, facts, lock, index, begin_probes(rel, facts, index), table_slot_create(rel, nullptr)};
+    return true;
+}
+
+bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit) {
+    KeyedRow row = {reads.rel, reads.facts, &key};
     PushActiveSnapshot(GetTransactionSnapshot());
-    TupleTableSlot* slot = table_slot_create(row.rel, nullptr);
-    bool found = probe_key(row, index, slot) &&
-                 (lock.strength == RowStrength::kNone || lock_newest(row, lock, slot));
+    bool found =
+        probe_next(row, reads.scan, reads.slot) &&
+        (reads.lock.strength == RowStrength::kNone || lock_newest(row, reads.lock, reads.slot));
     if (found)
-        visit.call(visit.closure, row_in(slot));
-    ExecDropSingleTupleTableSlot(slot);
+        visit.call(visit.closure, row_in(reads.slot));
     PopActiveSnapshot();
-    index_close(index, NoLock);
-    return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+    return found;
+}
+
+void end_direct_reads(const DirectReads& reads) {
+    index_endscan(reads.scan);
+    ExecDropSingleTupleTableSlot(reads.slot);
+    index_close(reads.index, NoLock);
 }
 
 } // namespace interlock

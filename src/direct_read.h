@@ -11,17 +11,32 @@
 
 namespace interlock {
 
-// kDone when visit(row) was called, with the row as a fresh snapshot sees it, or its newest version
-// once locked. The row is good until visit returns.
-DirectOutcome read_directly(const KeyedRow& row, RowLock lock, RowCallback visit);
+// What reads of rows of one table share.
+struct DirectReads {
+    Relation rel;
+    const RelationFacts* facts;
+    RowLock lock;
+    Relation index;
+    IndexScanDesc scan;
+    TupleTableSlot* slot;
+};
+
+// False when the case is not plain; nothing was done then.
+bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts, RowLock lock);
+
+// Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
+// newest version once locked, which is good until visit returns.
+bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit);
+
+void end_direct_reads(const DirectReads& reads);
 
 template <typename Visit>
-DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
+bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit) {
     auto tell = [](void* closure, HeapTuple version) {
         (*static_cast<std::remove_reference_t<Visit>*>(closure))(version);
         return true;
     };
-    return read_directly(row, lock, RowCallback{tell, &visit});
+    return read_next_directly(reads, key, RowCallback{tell, &visit});
 }
 
 } // namespace interlock

@@ -128,7 +128,6 @@ char* scalar_text(const JsonbValue& scalar) {
 Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
     require_key(rel, facts);
     bool is_single = facts->key_count == 1;
-    type = getBaseType(type);
     Key key = {};
     if (is_single && (type == facts->keys[0].type ||
                       integer_key(value, type, facts->keys[0].type, &key.values[0]))) {
@@ -136,6 +135,8 @@ Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
             key.values[0] = value;
         return key;
     }
+    if (Oid base = getBaseType(type); base != type)
+        return parse_key(rel, facts, value, base);
     if (type == JSONBOID)
         return from_json(rel, facts, DatumGetJsonbP(value));
     if (is_single) {

@@ -22,11 +22,18 @@ struct KeyCall {
 struct Keys {
     LockName* names; // distinct, in order
     int count;
+    size_t levels; // of all of them together
 };
 
+// Where a call keeps its requests when they are few.
+struct FewRequests {
+    LockRequest requests[4];
+};
+
+size_t count_levels(const LockName& name);
+LockName key_argument(const Arguments& arguments, int n);
 Keys keys_argument(const Arguments& arguments, int n);
-Keys key_argument(const Arguments& arguments, int n);
-KeyCall read_call(const Arguments& arguments, const Keys& keys);
+KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
 bool take_all(KeyCall* call);
 [[noreturn]] void raise_refused(const KeyCall& call);
 bool unlock(const LockName& key, LOCKMODE mode);
@@ -44,7 +51,9 @@ PG_FUNCTION_INFO_V1(unlock_keys);
 // lock_key(key, mode, timeout, scope)
 Datum lock_key(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    KeyCall call = read_call(arguments, key_argument(arguments, 0));
+    LockName key = key_argument(arguments, 0);
+    FewRequests few;
+    KeyCall call = read_call(arguments, {&key, 1, count_levels(key)}, &few);
     if (!take_all(&call))
         raise_refused(call);
     PG_RETURN_VOID();
@@ -53,7 +62,8 @@ Datum lock_key(PG_FUNCTION_ARGS) {
 // lock_keys(keys, mode, timeout, scope)
 Datum lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    KeyCall call = read_call(arguments, keys_argument(arguments, 0));
+    FewRequests few;
+    KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
     if (!take_all(&call))
         raise_refused(call);
     PG_RETURN_VOID();
@@ -62,7 +72,8 @@ Datum lock_keys(PG_FUNCTION_ARGS) {
 // try_lock_keys(keys, mode, timeout, scope)
 Datum try_lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    KeyCall call = read_call(arguments, keys_argument(arguments, 0));
+    FewRequests few;
+    KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
     bool taken = take_all(&call);
     if (!taken && call.error != nullptr && call.error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
         ReThrowError(call.error);
@@ -85,10 +96,10 @@ namespace {
 
 // --- Arguments -----------------------------------------------------------------------------------
 
-constexpr int kMaxLevels = 64;
+constexpr size_t kMaxLevels = 64;
 
-int count_levels(const LockName& name) {
-    int levels = 1;
+size_t count_levels(const LockName& name) {
+    size_t levels = 1;
     for (size_t i = 1; i < name.length; i++)
         levels += name.bytes[i] == '/';
     return levels;
@@ -100,7 +111,7 @@ LockName make_name(const text* key) {
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
     if (count_levels(name) > kMaxLevels)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key has more than %d levels", kMaxLevels)));
+                        errmsg("key has more than %zu levels", kMaxLevels)));
     if (name.length > kMaxNameBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("key is longer than %zu bytes", kMaxNameBytes),
@@ -113,10 +124,8 @@ int order_of_names(const void* left, const void* right) {
     return compare_names(*static_cast<const LockName*>(left), *static_cast<const LockName*>(right));
 }
 
-Keys key_argument(const Arguments& arguments, int n) {
-    auto* name = static_cast<LockName*>(palloc(sizeof(LockName)));
-    *name = make_name(DatumGetTextPP(arguments.required(n, "key")));
-    return {name, 1};
+LockName key_argument(const Arguments& arguments, int n) {
+    return make_name(DatumGetTextPP(arguments.required(n, "key")));
 }
 
 Keys keys_argument(const Arguments& arguments, int n) {
@@ -125,7 +134,7 @@ Keys keys_argument(const Arguments& arguments, int n) {
     bool* nulls;
     int count;
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
-    Keys keys = {static_cast<LockName*>(palloc(sizeof(LockName) * (count + 1))), 0};
+    Keys keys = {static_cast<LockName*>(palloc(sizeof(LockName) * (count + 1))), 0, 0};
     for (int i = 0; i < count; i++) {
         if (nulls[i])
             ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
@@ -133,23 +142,27 @@ Keys keys_argument(const Arguments& arguments, int n) {
         keys.names[i] = make_name(DatumGetTextPP(values[i]));
     }
     qsort(keys.names, count, sizeof(LockName), order_of_names);
-    for (int i = 0; i < count; i++)
-        if (i == 0 || order_of_names(&keys.names[keys.count - 1], &keys.names[i]) != 0)
-            keys.names[keys.count++] = keys.names[i];
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && order_of_names(&keys.names[keys.count - 1], &keys.names[i]) == 0)
+            continue;
+        keys.names[keys.count++] = keys.names[i];
+        keys.levels += count_levels(keys.names[i]);
+    }
     return keys;
 }
 
 LOCKMODE mode_argument(const Arguments& arguments, int n) {
-    return key_mode(arguments.string(n, "mode"));
+    return key_mode(arguments.view(n, "mode"));
 }
 
 LockScope scope_argument(const Arguments& arguments, int n) {
-    char* scope = arguments.string(n, "scope");
-    if (strcmp(scope, "transaction") == 0)
+    std::string_view scope = arguments.view(n, "scope");
+    if (scope == "transaction")
         return LockScope::kTransaction;
-    if (strcmp(scope, "session") == 0)
+    if (scope == "session")
         return LockScope::kSession;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown scope \"%s\"", scope),
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown scope \"%.*s\"", static_cast<int>(scope.size()), scope.data()),
                     errhint("Scopes are transaction and session.")));
 }
 
@@ -209,14 +222,15 @@ void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
     }
 }
 
-KeyCall read_call(const Arguments& arguments, const Keys& keys) {
+KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
     LOCKMODE mode = mode_argument(arguments, 1);
     Interval* timeout = arguments.is_null(2) ? nullptr : arguments.interval(2, "timeout");
-    KeyCall call = {nullptr, 0, scope_argument(arguments, 3), Deadline::after(timeout, "timeout")};
-    size_t requests = 0;
-    for_each_request(keys, mode, [&](const LockName&, LOCKMODE) { requests++; });
-    call.requests = static_cast<LockRequest*>(
-        palloc_extended(sizeof(LockRequest) * (requests + 1), MCXT_ALLOC_HUGE));
+    KeyCall call = {few->requests, 0, scope_argument(arguments, 3),
+                    Deadline::after(timeout, "timeout")};
+    size_t most = keys.levels + keys.count;
+    if (most > lengthof(few->requests))
+        call.requests =
+            static_cast<LockRequest*>(palloc_extended(sizeof(LockRequest) * most, MCXT_ALLOC_HUGE));
     for_each_request(keys, mode, [&](const LockName& name, LOCKMODE level_mode) {
         call.requests[call.count++] = {name, level_mode};
     });

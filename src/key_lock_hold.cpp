@@ -4,8 +4,13 @@ namespace interlock {
 
 namespace {
 
-MemoryContext memory = nullptr;
-HTAB* locks = nullptr;
+MemoryContext memory = nullptr; // null before the first lock
+
+// By the hash of their names, and all of them.
+constexpr uint64 kChains = 4096;
+NamedLock* chains[kChains];
+dlist_head all_locks = DLIST_STATIC_INIT(all_locks);
+
 dlist_head session_holds = DLIST_STATIC_INIT(session_holds);
 
 // Not held any more, but the server has not released them yet; linked by next.
@@ -40,11 +45,10 @@ LockHold* find_or_add_hold(NamedLock* lock, LOCKMODE mode, ResourceOwner owner) 
     LockHold* hold = find_hold(lock, mode, owner);
     if (hold != nullptr)
         return hold;
-    hold = static_cast<LockHold*>(MemoryContextAllocZero(memory, sizeof(LockHold)));
-    hold->lock = lock;
-    hold->mode = mode;
-    hold->owner = owner;
-    hold->next = lock->holds;
+    hold = lock->own.lock == nullptr
+               ? &lock->own
+               : static_cast<LockHold*>(MemoryContextAlloc(memory, sizeof(LockHold)));
+    *hold = {lock, mode, owner, 0, lock->holds, {}};
     lock->holds = hold;
     dlist_push_tail(owner == nullptr ? &session_holds : &transaction_holds, &hold->node);
     return hold;
@@ -56,25 +60,20 @@ void drop_hold(LockHold* hold) {
         link = &(*link)->next;
     *link = hold->next;
     dlist_delete(&hold->node);
-    pfree(hold);
+    if (hold == &hold->lock->own)
+        hold->lock = nullptr;
+    else
+        pfree(hold);
 }
 
-LockBucket* bucket_of(const LockName& name, HASHACTION action) {
-    bool found;
-    auto* bucket = static_cast<LockBucket*>(hash_search(locks, &name.hash, action, &found));
-    if (action == HASH_ENTER && !found)
-        bucket->first = nullptr;
-    return bucket;
-}
+NamedLock** chain_of(const LockName& name) { return &chains[name.hash % kChains]; }
 
 void unlink_lock(NamedLock* lock) {
-    LockBucket* bucket = bucket_of(lock->name, HASH_FIND);
-    NamedLock** link = &bucket->first;
+    NamedLock** link = chain_of(lock->name);
     while (*link != lock)
         link = &(*link)->next;
     *link = lock->next;
-    if (bucket->first == nullptr)
-        bucket_of(lock->name, HASH_REMOVE);
+    dlist_delete(&lock->node);
 }
 
 // The (sub)transaction ends, and the server is about to release the lock.
@@ -84,7 +83,7 @@ void drop_hold_and_lock(LockHold* hold) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (!lock->pinned) {
+    if (lock->pinned == nullptr) {
         pfree(lock);
         return;
     }
@@ -146,7 +145,7 @@ void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
     while (ending_locks != nullptr) {
         NamedLock* lock = ending_locks;
         ending_locks = lock->next;
-        unpin_name(lock->tag);
+        unpin_name(lock->pinned);
         pfree(lock);
     }
     if (is_top_level)
@@ -174,55 +173,51 @@ void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, 
 
 void unpin_all(int, Datum) {
     for (; ending_locks != nullptr; ending_locks = ending_locks->next)
-        unpin_name(ending_locks->tag);
+        unpin_name(ending_locks->pinned);
     for_each_lock([](NamedLock* lock) {
-        if (lock->pinned)
-            unpin_name(lock->tag);
-        lock->pinned = false;
+        if (lock->pinned != nullptr)
+            unpin_name(lock->pinned);
+        lock->pinned = nullptr;
     });
 }
 
 void initialize() {
-    memory = AllocSetContextCreate(TopMemoryContext, "pg_interlock keys", ALLOCSET_DEFAULT_SIZES);
-    HASHCTL control = {};
-    control.keysize = sizeof(uint64);
-    control.entrysize = sizeof(LockBucket);
-    control.hcxt = memory;
+    MemoryContext keys =
+        AllocSetContextCreate(TopMemoryContext, "pg_interlock keys", ALLOCSET_DEFAULT_SIZES);
     RegisterXactCallback(end_transaction, nullptr);
     RegisterSubXactCallback(end_subtransaction, nullptr);
     RegisterResourceReleaseCallback(after_release, nullptr);
     before_shmem_exit(unpin_all, 0);
-    locks = hash_create("pg_interlock keys", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    memory = keys;
 }
 
 bool same_name(const LockName& left, const LockName& right) {
-    return left.space == right.space && compare_names(left, right) == 0;
+    return left.hash == right.hash && left.space == right.space && compare_names(left, right) == 0;
 }
 
-NamedLock* add_lock(LockBucket* bucket, const LockName& name) {
-    auto* lock = static_cast<NamedLock*>(
-        MemoryContextAllocExtended(memory, sizeof(NamedLock) + name.length + 1, MCXT_ALLOC_ZERO));
+NamedLock* add_lock(const LockName& name) {
+    auto* lock =
+        static_cast<NamedLock*>(MemoryContextAlloc(memory, sizeof(NamedLock) + name.length + 1));
     auto* bytes = reinterpret_cast<char*>(lock + 1);
     memcpy(bytes, name.bytes, name.length);
-    lock->name = name;
+    bytes[name.length] = '\0';
+    NamedLock** chain = chain_of(name);
+    *lock = {name, {}, nullptr, nullptr, {}, *chain, {}};
     lock->name.bytes = bytes;
-    lock->next = bucket->first;
-    bucket->first = lock;
+    *chain = lock;
+    dlist_push_tail(&all_locks, &lock->node);
     return lock;
 }
 
-void pin_lock(NamedLock* lock) {
-    PG_TRY();
-    {
-        lock->tag = pin_name(lock->name);
-        lock->pinned = true;
+void pin_lock(NamedLock* lock, const LockName& name) {
+    NameEntry* entry = nullptr;
+    Pinned pinned = pin_name(name, &lock->tag, &entry);
+    if (pinned == Pinned::kYes) {
+        lock->pinned = entry;
+        return;
     }
-    PG_CATCH();
-    {
-        close_lock(lock);
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
+    close_lock(lock);
+    refuse_unpinned(name, pinned);
 }
 
 // Releases noted of session locks that are gone.
@@ -259,24 +254,23 @@ bool is_in(const LockHold* hold, LockScope scope) {
 
 } // namespace
 
-HTAB* named_locks() { return locks; }
+dlist_head* named_locks() { return &all_locks; }
 
 NamedLock* find_lock(const LockName& name) {
-    LockBucket* bucket = locks != nullptr ? bucket_of(name, HASH_FIND) : nullptr;
-    NamedLock* lock = bucket != nullptr ? bucket->first : nullptr;
+    NamedLock* lock = *chain_of(name);
     while (lock != nullptr && !same_name(lock->name, name))
         lock = lock->next;
     return lock;
 }
 
 NamedLock* open_lock(const LockName& name) {
-    if (locks == nullptr)
+    if (memory == nullptr)
         initialize();
     NamedLock* lock = find_lock(name);
     if (lock != nullptr)
         return lock;
-    lock = add_lock(bucket_of(name, HASH_ENTER), name);
-    pin_lock(lock);
+    lock = add_lock(name);
+    pin_lock(lock, name);
     return lock;
 }
 
@@ -284,8 +278,8 @@ void close_lock(NamedLock* lock) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (lock->pinned)
-        unpin_name(lock->tag);
+    if (lock->pinned != nullptr)
+        unpin_name(lock->pinned);
     pfree(lock);
 }
 

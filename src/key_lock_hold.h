@@ -28,9 +28,11 @@ struct LockHold {
 struct NamedLock {
     LockName name;
     LOCKTAG tag;
-    bool pinned;
+    NameEntry* pinned; // null without a registry
     LockHold* holds;
-    NamedLock* next; // with the same hash
+    LockHold own;    // the first of them, in use while it has a lock
+    NamedLock* next; // in its chain
+    dlist_node node;
 };
 
 // The lock of that name if this backend holds it or is about to; open_lock makes it so, and
@@ -65,23 +67,20 @@ LOCKMASK held_modes(const NamedLock* lock, LockScope scope);
 template <typename Body>
 void for_each_lock(Body&& body);
 
-HTAB* named_locks(); // null before the first
+dlist_head* named_locks();
 
-struct LockBucket {
-    uint64 hash; // hash key
-    NamedLock* first;
-};
+inline NamedLock* lock_at(dlist_node* node) {
+    return reinterpret_cast<NamedLock*>(reinterpret_cast<char*>(node) - offsetof(NamedLock, node));
+}
 
 template <typename Body>
 void for_each_lock(Body&& body) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
-    if (named_locks() == nullptr)
+    dlist_head* locks = named_locks();
+    if (dlist_is_empty(locks))
         return;
-    HASH_SEQ_STATUS scan;
-    hash_seq_init(&scan, named_locks());
-    while (auto* bucket = static_cast<LockBucket*>(hash_seq_search(&scan)))
-        for (NamedLock* lock = bucket->first; lock != nullptr; lock = lock->next)
-            body(lock);
+    for (dlist_node* node = locks->head.next; node != &locks->head; node = node->next)
+        body(lock_at(node));
 }
 
 } // namespace interlock

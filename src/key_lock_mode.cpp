@@ -1,13 +1,15 @@
 #include "key_lock_mode.h"
 
+#include "arguments.h"
+
 namespace interlock {
 
 namespace {
 
 struct ModeNames {
     LOCKMODE mode;
-    const char* key;
-    const char* applock;
+    std::string_view key;
+    std::string_view applock;
 };
 
 constexpr ModeNames kModes[] = {
@@ -20,18 +22,19 @@ constexpr ModeNames kModes[] = {
 
 } // namespace
 
-LOCKMODE key_mode(const char* name) {
+LOCKMODE key_mode(std::string_view name) {
     for (const ModeNames& names : kModes)
-        if (strcmp(names.key, name) == 0)
+        if (names.key == name)
             return names.mode;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown mode \"%s\"", name),
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown mode \"%.*s\"", static_cast<int>(name.size()), name.data()),
                     errhint("Modes are shared, update, exclusive, intent_shared and "
                             "intent_exclusive.")));
 }
 
-LOCKMODE applock_mode_named(const char* name) {
+LOCKMODE applock_mode_named(std::string_view name) {
     for (const ModeNames& names : kModes)
-        if (pg_strcasecmp(names.applock, name) == 0)
+        if (is_same_word(names.applock, name))
             return names.mode;
     return NoLock;
 }
@@ -39,7 +42,7 @@ LOCKMODE applock_mode_named(const char* name) {
 const char* key_mode_name(LOCKMODE mode) {
     for (const ModeNames& names : kModes)
         if (names.mode == mode)
-            return names.key;
+            return names.key.data();
     return "update_intent_exclusive";
 }
 

@@ -28,10 +28,10 @@ constexpr LOCKMODE kExclusive = AccessExclusiveLock;
 constexpr LOCKMODE kUpdateIntentExclusive = ShareRowExclusiveLock;
 
 // The mode of that name; raises 22023 when there is none.
-LOCKMODE key_mode(const char* name);
+LOCKMODE key_mode(std::string_view name);
 
 // The mode of SQL Server's name in any case, NoLock when there is none.
-LOCKMODE applock_mode_named(const char* name);
+LOCKMODE applock_mode_named(std::string_view name);
 
 const char* key_mode_name(LOCKMODE mode);
 

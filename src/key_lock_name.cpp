@@ -4,31 +4,37 @@
 
 namespace interlock {
 
-namespace {
-
-constexpr const char* kTranche = "pg_interlock key names";
-constexpr int kPartitions = 16;
-
-// field4 is kFirstField4 + space * kTwins + twin. pg_advisory_* uses 1 and 2.
-constexpr uint16 kFirstField4 = 18752;
-constexpr uint16 kTwins = 16;
-
-// Two names are taken for equal when 128 bits of hash, the length and the bytes shown are equal.
+// Two names that are longer than what is shown are taken for equal when 128 bits of hash, the
+// length and the bytes shown are equal.
 struct NameEntry {
     LOCKTAG tag; // hash key
     uint32 pins;
     uint32 length;
-    uint64 check; // a second hash, unrelated to the one in the tag
+    uint64 check; // of a long name: a second hash, unrelated to the one in the tag
     char shown[kNameShown];
 };
+
+namespace {
+
+constexpr const char* kTranche = "pg_interlock key names";
+constexpr const char* kDisplaced = "pg_interlock displaced key names";
+constexpr int kPartitions = 16;
+constexpr size_t kDisplacedSize = sizeof(uint32) * kPartitions;
+
+// field4 is kFirstField4 + space * kTwins + twin. pg_advisory_* uses 1 and 2.
+constexpr uint16 kFirstField4 = 18752;
+constexpr uint16 kTwins = 16;
 
 int key_names = 8192;
 int key_hash_bits = 64;
 
 HTAB* names = nullptr;
 LWLockPadded* locks = nullptr;
+uint32* displaced = nullptr; // how many entries of each partition have another tag than their first
 
 constexpr uint64 kCheckSeed = 0x696e7465726c6f63;
+
+bool is_long(const LockName& name) { return name.length >= kNameShown; }
 
 uint64 check_of(const LockName& name) {
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(name.bytes),
@@ -41,9 +47,9 @@ uint32 hash_tag(const void* key, Size) {
     return tag->locktag_field1 ^ tag->locktag_field2 ^ tag->locktag_field3;
 }
 
-LWLock* lock_of(const LOCKTAG& tag) {
-    return &locks[hash_tag(&tag, sizeof(tag)) % kPartitions].lock;
-}
+uint32 partition_of(const LOCKTAG& tag) { return hash_tag(&tag, sizeof(tag)) % kPartitions; }
+
+LWLock* lock_of(const LOCKTAG& tag) { return &locks[partition_of(tag)].lock; }
 
 LOCKTAG tag_of(const LockName& name, uint16 twin) {
     LOCKTAG tag;
@@ -53,56 +59,65 @@ LOCKTAG tag_of(const LockName& name, uint16 twin) {
     return tag;
 }
 
-NameEntry* find_entry(const LOCKTAG& tag, HASHACTION action) {
-    bool found;
+NameEntry* find_entry(const LOCKTAG& tag, HASHACTION action, bool* found = nullptr) {
     return static_cast<NameEntry*>(
-        hash_search_with_hash_value(names, &tag, hash_tag(&tag, sizeof(tag)), action, &found));
+        hash_search_with_hash_value(names, &tag, hash_tag(&tag, sizeof(tag)), action, found));
 }
 
 int shown_length(const LockName& name) {
-    int length = static_cast<int>(Min(name.length, static_cast<size_t>(kNameShown - 1)));
-    return pg_mbcliplen(name.bytes, static_cast<int>(name.length), length);
+    int length = static_cast<int>(name.length);
+    return is_long(name) ? pg_mbcliplen(name.bytes, length, kNameShown - 1) : length;
 }
 
-bool is_entry_of(const NameEntry& entry, const LockName& name, uint64 check) {
-    return entry.length == name.length && entry.check == check &&
-           memcmp(entry.shown, name.bytes, shown_length(name)) == 0;
+bool is_entry_of(const NameEntry& entry, const LockName& name) {
+    return entry.length == name.length &&
+           memcmp(entry.shown, name.bytes, shown_length(name)) == 0 &&
+           (!is_long(name) || entry.check == check_of(name));
 }
 
-void fill_entry(NameEntry* entry, const LockName& name, uint64 check) {
+void fill_entry(NameEntry* entry, const LockName& name) {
     int shown = shown_length(name);
     entry->pins = 0;
     entry->length = static_cast<uint32>(name.length);
-    entry->check = check;
+    entry->check = is_long(name) ? check_of(name) : 0;
     memcpy(entry->shown, name.bytes, shown);
     entry->shown[shown] = '\0';
 }
 
-enum class Pinned { kYes, kNoRoom, kTooManyTwins };
-
-// Under the partition's lock: the entry of the name, else a new one under the first free tag.
-Pinned find_or_enter(const LockName& name, LOCKTAG* tag) {
-    uint64 check = check_of(name);
-    int free_twin = -1;
-    for (uint16 twin = 0; twin < kTwins; twin++) {
-        *tag = tag_of(name, twin);
-        NameEntry* entry = find_entry(*tag, HASH_FIND);
-        if (entry == nullptr) {
-            free_twin = free_twin < 0 ? twin : free_twin;
-        } else if (is_entry_of(*entry, name, check)) {
-            entry->pins++;
-            return Pinned::kYes;
-        }
+// Which of the tags of its hash is the name's: that of its entry, else the first that is free,
+// kTwins when none is. While nothing in the partition is displaced, that is the first or the
+// second.
+uint16 find_twin(const LockName& name) {
+    if (displaced[partition_of(tag_of(name, 0))] == 0)
+        return 0;
+    uint16 free_twin = kTwins;
+    for (uint16 twin = kTwins; twin-- > 0;) {
+        NameEntry* entry = find_entry(tag_of(name, twin), HASH_FIND);
+        if (entry == nullptr)
+            free_twin = twin;
+        else if (is_entry_of(*entry, name))
+            return twin;
     }
-    if (free_twin < 0)
-        return Pinned::kTooManyTwins;
-    *tag = tag_of(name, static_cast<uint16>(free_twin));
-    NameEntry* entry = find_entry(*tag, HASH_ENTER_NULL);
-    if (entry == nullptr)
-        return Pinned::kNoRoom;
-    fill_entry(entry, name, check);
-    entry->pins++;
-    return Pinned::kYes;
+    return free_twin;
+}
+
+// Under the partition's lock: the entry of the name, else a new one.
+Pinned find_or_enter(const LockName& name, NameEntry** entry) {
+    for (uint16 twin = find_twin(name); twin < kTwins; twin++) {
+        bool found;
+        *entry = find_entry(tag_of(name, twin), HASH_ENTER_NULL, &found);
+        if (*entry == nullptr)
+            return Pinned::kNoRoom;
+        if (!found) {
+            fill_entry(*entry, name);
+            displaced[partition_of((*entry)->tag)] += twin > 0;
+        } else if (!is_entry_of(**entry, name)) {
+            continue;
+        }
+        (*entry)->pins++;
+        return Pinned::kYes;
+    }
+    return Pinned::kTooManyTwins;
 }
 
 bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
@@ -124,6 +139,7 @@ bool held_by_prepared_transaction(const LOCKTAG& tag) {
 
 void request_memory() {
     RequestAddinShmemSpace(hash_estimate_size(key_names, sizeof(NameEntry)));
+    RequestAddinShmemSpace(kDisplacedSize);
     RequestNamedLWLockTranche(kTranche, kPartitions);
 }
 
@@ -136,6 +152,10 @@ void attach_memory() {
     names = ShmemInitHash(kTranche, key_names, key_names, &control,
                           HASH_ELEM | HASH_FUNCTION | HASH_PARTITION | HASH_FIXED_SIZE);
     locks = GetNamedLWLockTranche(kTranche);
+    bool found;
+    displaced = static_cast<uint32*>(ShmemInitStruct(kDisplaced, kDisplacedSize, &found));
+    if (!found)
+        memset(displaced, 0, kDisplacedSize);
 }
 
 } // namespace
@@ -151,14 +171,24 @@ int compare_names(const LockName& left, const LockName& right) {
     return order != 0 ? order : (left.length > right.length) - (left.length < right.length);
 }
 
-LOCKTAG pin_name(const LockName& name) {
-    LOCKTAG tag = tag_of(name, 0);
+Pinned pin_name(const LockName& name, LOCKTAG* tag, NameEntry** entry) {
+    *tag = tag_of(name, 0);
     if (names == nullptr)
-        return tag;
-    LWLock* lock = lock_of(tag);
+        return Pinned::kYes;
+    LWLock* lock = lock_of(*tag);
     LWLockAcquire(lock, LW_EXCLUSIVE);
-    Pinned pinned = find_or_enter(name, &tag);
+    Pinned pinned = find_or_enter(name, entry);
     LWLockRelease(lock);
+    if (pinned != Pinned::kYes)
+        return pinned;
+    *tag = (*entry)->tag;
+    if (!is_displaced(*tag) || !held_by_prepared_transaction(*tag))
+        return Pinned::kYes;
+    unpin_name(*entry);
+    return Pinned::kAmbiguous;
+}
+
+void refuse_unpinned(const LockName& name, Pinned pinned) {
     if (pinned == Pinned::kNoRoom)
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                         errmsg("too many keys are in use at once"),
@@ -166,25 +196,21 @@ LOCKTAG pin_name(const LockName& name) {
     if (pinned == Pinned::kTooManyTwins)
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                         errmsg("too many keys with the same hash are in use at once")));
-    if (is_displaced(tag) && held_by_prepared_transaction(tag)) {
-        unpin_name(tag);
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
-                        errmsg("key \"%s\" cannot be told from another while a prepared "
-                               "transaction holds one with the same hash",
-                               pnstrdup(name.bytes, shown_length(name))),
-                        errhint("Commit or roll back the prepared transactions.")));
-    }
-    return tag;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("key \"%s\" cannot be told from another while a prepared transaction "
+                           "holds one with the same hash",
+                           pnstrdup(name.bytes, shown_length(name))),
+                    errhint("Commit or roll back the prepared transactions.")));
 }
 
-void unpin_name(const LOCKTAG& tag) {
-    if (names == nullptr)
-        return;
+void unpin_name(NameEntry* entry) {
+    LOCKTAG tag = entry->tag;
     LWLock* lock = lock_of(tag);
     LWLockAcquire(lock, LW_EXCLUSIVE);
-    NameEntry* entry = find_entry(tag, HASH_FIND);
-    if (entry != nullptr && --entry->pins == 0)
+    if (--entry->pins == 0) {
         find_entry(tag, HASH_REMOVE);
+        displaced[partition_of(tag)] -= is_displaced(tag);
+    }
     LWLockRelease(lock);
 }
 

@@ -29,10 +29,15 @@ uint64 hash_name(const char* bytes, size_t length);
 // By bytes: the order in which keys are taken.
 int compare_names(const LockName& left, const LockName& right);
 
-// Finds or enters the name and keeps it there for this backend until unpin_name. Raises 53400 when
-// there is no room, 55006 when a prepared transaction keeps it from being told from another.
-LOCKTAG pin_name(const LockName& name);
-void unpin_name(const LOCKTAG& tag);
+// Finds or enters the name and keeps it there for this backend until unpin_name; without a registry
+// it leaves *entry alone. kAmbiguous: a prepared transaction keeps it from being told from another.
+struct NameEntry;
+enum class Pinned { kYes, kNoRoom, kTooManyTwins, kAmbiguous };
+Pinned pin_name(const LockName& name, LOCKTAG* tag, NameEntry** entry);
+void unpin_name(NameEntry* entry);
+
+// Raises 53400 when there was no room, 55006 when it was ambiguous.
+[[noreturn]] void refuse_unpinned(const LockName& name, Pinned pinned);
 
 // Whether the tag is one of ours in this database, and whose.
 bool is_key_tag(const LOCKTAG& tag);

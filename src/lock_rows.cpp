@@ -3,6 +3,7 @@
 
 #include "arguments.h"
 #include "deadline.h"
+#include "direct_read.h"
 #include "row.h"
 
 using namespace interlock;
@@ -19,8 +20,7 @@ struct RowsCall {
 };
 
 RowsCall read_call(const Arguments& arguments);
-StoredRow lock_row_of(const RowsCall& call, const Key& key);
-void put_row(ReturnSetInfo* output, const StoredRow& row);
+void lock_all(const RowsCall& call, ReturnSetInfo* output);
 
 } // namespace
 
@@ -32,15 +32,8 @@ Datum lock_rows(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsCall call = read_call(Arguments(fcinfo));
-    MemoryContext row_memory =
-        AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
-    for (int i = 0; i < call.count; i++) {
-        in_context(row_memory, [&] {
-            put_row(output, lock_row_of(call, call.keys[i]));
-            return 0;
-        });
-        MemoryContextReset(row_memory);
-    }
+    if (call.count > 0)
+        lock_all(call, output);
     close_table(call.rel);
     return 0;
 }
@@ -186,23 +179,47 @@ void name_row_in_context(void* argument) {
                RelationGetRelationName(row->call->rel));
 }
 
-StoredRow lock_row_of(const RowsCall& call, const Key& key) {
+// By the shared means, or by a statement when there are none.
+bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Datum* locked_key) {
+    if (reads != nullptr)
+        return read_next_directly(*reads, key, [&](HeapTuple version) {
+            *locked_key =
+                columns_to_jsonb(RelationGetDescr(call.rel), version, call.facts->key_columns);
+        });
+    StoredRow row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock);
+    if (row.found)
+        *locked_key = stored_row_to_jsonb(row);
+    return row.found;
+}
+
+bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
+                  Datum* locked_key) {
     LockedRow locked = {&call, &key};
     ErrorContextCallback context = {error_context_stack, name_row_in_context, &locked};
     error_context_stack = &context;
-    StoredRow row;
-    call.deadline.bound(
-        [&] { row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock); });
+    bool found;
+    call.deadline.bound([&] { found = lock_one(call, key, reads, locked_key); });
     error_context_stack = context.previous;
-    return row;
+    return found;
 }
 
-void put_row(ReturnSetInfo* output, const StoredRow& row) {
-    if (!row.found)
-        return;
-    Datum key = stored_row_to_jsonb(row);
-    bool is_null = false;
-    tuplestore_putvalues(output->setResult, output->setDesc, &key, &is_null);
+void lock_all(const RowsCall& call, ReturnSetInfo* output) {
+    MemoryContext row_memory =
+        AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
+    DirectReads reads;
+    bool direct = begin_direct_reads(&reads, call.rel, call.facts, call.lock);
+    for (int i = 0; i < call.count; i++) {
+        Datum key;
+        bool found = in_context(row_memory, [&] {
+            return lock_in_time(call, call.keys[i], direct ? &reads : nullptr, &key);
+        });
+        bool is_null = false;
+        if (found)
+            tuplestore_putvalues(output->setResult, output->setDesc, &key, &is_null);
+        MemoryContextReset(row_memory);
+    }
+    if (direct)
+        end_direct_reads(reads);
 }
 
 } // namespace

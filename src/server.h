@@ -14,6 +14,7 @@
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 

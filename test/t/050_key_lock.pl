@@ -219,6 +219,14 @@ is($two->query_safe("SELECT string_agg(name, ',') FROM unnest('{$all_names}'::te
     join(',', @names[6 .. 11]), 'only those that are free are granted');
 is($node->safe_psql('postgres', 'SELECT count(DISTINCT key), count(DISTINCT hash) FROM interlock.key_locks'), '6|2', 'six names, two hashes');
 like(ask($one, "PREPARE TRANSACTION 'p'"), qr/cannot prepare a transaction that holds key "twin \d"/, 'they are not prepared');
+my $six = join(',', reverse @names[0 .. 5]);
+$one->query_safe("SELECT interlock.lock_keys('{$six}', scope => 'session')");
+for my $n (0 .. 5)
+{
+    $one->query_safe("SELECT interlock.unlock_keys('{$names[$n]}')");
+    is($two->query_safe("SELECT string_agg(name, ',') FROM unnest('{$six}'::text[]) name WHERE interlock.try_lock_keys(ARRAY[name])"),
+        join(',', reverse @names[0 .. $n]), "$names[$n] is free, and those after it keep their locks");
+}
 is($two->query_safe("SELECT interlock.try_lock_keys('{$all_names}', scope => 'session')"), 't', 'all of them when they are free');
 ($status, $stdout, $stderr) = $node->psql('postgres', q(SELECT interlock.lock_keys(array_agg('other ' || g)) FROM generate_series(1, 40) g));
 like($stderr, qr/too many keys with the same hash/, 'more than sixteen with one hash are refused');
