@@ -3,17 +3,20 @@
 -- third; rows, triggers fired, HOT updates and errors must be the same. The context of a row trigger tells how the verb ran.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
-CREATE TABLE fired (name text, event text, was jsonb, became jsonb);
+CREATE TABLE fired (name text, event text, was jsonb, became jsonb, pid int DEFAULT pg_backend_pid()); -- the sweeper's are not ours
 CREATE SEQUENCE how; -- 1 when the verb wrote directly, 2 by a statement, 3 not at all; no rollback takes it back
 CREATE FUNCTION log_fired() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE context text;
 BEGIN
     GET DIAGNOSTICS context = PG_CONTEXT;
-    INSERT INTO public.fired VALUES (TG_NAME, concat_ws(' ', TG_WHEN, TG_LEVEL, TG_OP), to_jsonb(OLD) - '{lock_time,lock_until}'::text[],
+    INSERT INTO public.fired (name, event, was, became) VALUES (TG_NAME, concat_ws(' ', TG_WHEN, TG_LEVEL, TG_OP), to_jsonb(OLD) - '{lock_time,lock_until}'::text[],
         to_jsonb(NEW) - '{lock_time,lock_until}'::text[]);
     PERFORM setval('public.how', CASE WHEN context ~ 'SQL statement "UPDATE .* AS t SET' THEN 2 ELSE 1 END) WHERE TG_NAME = 'first';
     RETURN NEW;
 END $$;
+-- without telling the sweeper
+CREATE FUNCTION expire() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica AS $$
+BEGIN UPDATE t SET lock_until = now() - interval '1 s' WHERE id = 1; END $$;
 CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE ROLE direct_role;
 GRANT SELECT ON fired TO direct_role;
@@ -34,7 +37,7 @@ BEGIN
     RESET ROLE;
     SELECT concat_ws(' ', jsonb_agg(to_jsonb(t) - '{lock_time,lock_until}'::text[] ORDER BY id), array_agg(pg_column_size(t) ORDER BY id)) INTO stored FROM t;
     stored := concat_ws(' ', stored, (SELECT count(*) FROM t WHERE id > 0));
-    SELECT jsonb_agg(to_jsonb(f)) INTO log FROM fired f ;
+    SELECT jsonb_agg(to_jsonb(f) - 'pid') INTO log FROM fired f WHERE pid = pg_backend_pid();
     updates := pg_stat_get_xact_tuples_updated('t'::regclass) || ' updated, ' || pg_stat_get_xact_tuples_hot_updated('t'::regclass) || ' hot';
     RETURN concat_ws(E'\n', state, answer, regexp_replace(regexp_replace(detail, '(ours|twin|hand)\.', ''), ' "[0-9]{4}-[^"]*"', ' a time', 'g'), stored, log, updates);
 END $$;
@@ -199,7 +202,7 @@ SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 1)$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 2)$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'bert', '{"a": 7}')$$);
-SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'', ''1 us'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''), public.expire()', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.unlock_row('t', 1, 'anna')$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.touch_row('t', 1, 'anna') > now()$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.force_unlock_row('t', 1, 'gone home')$$);
@@ -257,7 +260,7 @@ SELECT * FROM try_own_update('SELECT interlock.define_transitions(''t'', ''b'', 
 SELECT * FROM try_own_update('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"]}''); ALTER TABLE t DISABLE TRIGGER zzz_interlock_transition_b');
 SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'')');
 SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert''); ALTER TABLE t DISABLE TRIGGER zzz_interlock_marker');
-SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert'', ''1 us'')');
+SELECT * FROM try_own_update('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert''), public.expire()');
 SELECT interlock.grant_writer('direct_writer', 'public');
 SELECT * FROM try_own_update('SELECT interlock.own_columns(''t'', ''direct_writer'', ''{a}'')');
 SELECT interlock.revoke_writer('direct_writer', 'public');
@@ -271,7 +274,7 @@ SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.l
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t'', sweep_index => false); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 1)$$);
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 2)$$);
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.save_row('t', 1, 'bert', '{"a": 7}')$$);
-SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'', ''1 us'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''), public.expire()', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.unlock_row('t', 1, 'anna')$$);
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.touch_row('t', 1, 'anna') > now()$$);
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna'')', $$SELECT interlock.force_unlock_row('t', 1, 'gone home')$$);
@@ -309,7 +312,7 @@ DELETE FROM interlock.row_lock_audit WHERE table_name IN ('ours.t', 'twin.t');
 DROP SCHEMA ours, twin, hand CASCADE;
 RESET search_path;
 DROP SEQUENCE how;
-DROP FUNCTION try_own_update, try_own, try_update, try, make_table, effect, nothing, log_fired, log_holder;
+DROP FUNCTION try_own_update, try_own, try_update, try, make_table, effect, expire, nothing, log_fired, log_holder;
 DROP OPERATOR CLASS own_ops USING btree;
 DROP OPERATOR FAMILY own_ops USING btree;
 DROP OPERATOR === (int, int);
