@@ -8,6 +8,7 @@
 #include "own_table.h"
 #include "plan.h"
 #include "row.h"
+#include "row_json.h"
 #include "sweeper_state.h"
 #include "trigger_state.h"
 

@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "restricted.h"
 #include "row.h"
+#include "row_json.h"
 #include "suppression.h"
 #include "sweeper_state.h"
 #include "version.h"
