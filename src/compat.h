@@ -170,6 +170,15 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
+// 17 asks for the table instead of its OID. Invalid when the column is no identity column.
+inline Oid sequence_of_identity(Relation rel, AttrNumber column) {
+#if PG_VERSION_NUM >= 170000
+    return getIdentitySequence(rel, column, true);
+#else
+    return getIdentitySequence(RelationGetRelid(rel), column, true);
+#endif
+}
+
 // 18 has generated columns that are not stored.
 inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
 #if PG_VERSION_NUM >= 180000

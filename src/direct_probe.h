@@ -22,10 +22,14 @@ struct RowCallback {
     void* closure;
 };
 
+// Whether a row may be written without a statement, as far as that has to do neither with the table
+// nor with a snapshot. interlock.direct_updates turns it off.
+bool may_write_directly();
+
 // Whether the calls that the executor would make for a statement on the row are known: an ordinary
 // heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
 // caller who has `needed` on the whole table, may use the schema and the key's operators, and whom
-// row security does not apply to. interlock.direct_updates turns it off.
+// row security does not apply to.
 bool may_act_directly(const KeyedRow& row, AclMode needed);
 
 // The key's index, null when its collation differs from the columns': then it does not say which

@@ -3,6 +3,7 @@
 #include "history.h"
 
 #include "arguments.h"
+#include "history_table.h"
 #include "lease_require.h"
 #include "marker.h"
 #include "own_table.h"
@@ -161,38 +162,6 @@ void drop_triggers(Oid relid, const char* table) {
     drop_if_there(relid, table, kTruncateName);
 }
 
-struct HistoryColumn {
-    const char* name;
-    Oid type;
-    const char* definition;
-};
-constexpr HistoryColumn kColumns[] = {
-    {"id", INT8OID, "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
-    {"key", JSONBOID, "pg_catalog.jsonb NOT NULL"},
-    {"version", INT8OID, "pg_catalog.int8"},
-    {"changed_at", TIMESTAMPTZOID, "pg_catalog.timestamptz NOT NULL"},
-    {"writer", TEXTOID, "pg_catalog.text"},
-    {"changed_by", TEXTOID, "pg_catalog.text NOT NULL"},
-    {"operation", TEXTOID, "pg_catalog.text NOT NULL"},
-    {"row", JSONBOID, "pg_catalog.jsonb NOT NULL"},
-    {"changed", TEXTARRAYOID, "pg_catalog.text[]"},
-    {"before", JSONBOID, "pg_catalog.jsonb"},
-    {"transaction", XID8OID, "pg_catalog.xid8 NOT NULL"},
-    {"command", INT8OID, "pg_catalog.int8 NOT NULL"}};
-
-bool has_our_columns(Relation rel) {
-    TupleDesc columns = RelationGetDescr(rel);
-    if (columns->natts != lengthof(kColumns))
-        return false;
-    for (int i = 0; i < columns->natts; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (attribute->attisdropped || attribute->atttypid != kColumns[i].type ||
-            strcmp(NameStr(attribute->attname), kColumns[i].name) != 0)
-            return false;
-    }
-    return TupleDescAttr(columns, 0)->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
-}
-
 bool is_history_of_some_table(Oid relid) {
     run_command(
         psprintf("SELECT FROM pg_catalog.pg_trigger WHERE tgconstrrelid OPERATOR(pg_catalog.=) %u "
@@ -207,7 +176,7 @@ bool can_be_adopted(Oid relid, Oid owner) {
     if (get_rel_relkind(relid) != RELKIND_RELATION || owner_of_table(relid) != owner)
         return false;
     Relation rel = table_open(relid, AccessShareLock);
-    bool fits = has_our_columns(rel);
+    bool fits = has_history_columns(rel);
     table_close(rel, AccessShareLock);
     return fits && !is_history_of_some_table(relid);
 }
@@ -234,7 +203,7 @@ void create_table(const char* table, Oid owner) {
     StringInfoData text;
     initStringInfo(&text);
     const char* separator = "(";
-    for (const HistoryColumn& column : kColumns) {
+    for (const HistoryColumn& column : history_columns) {
         appendStringInfo(&text, "%s%s %s", separator, quote_identifier(column.name),
                          column.definition);
         separator = ", ";
@@ -376,11 +345,18 @@ History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
     history->enabled = trigger->tgenabled;
     history->is_clone = trigger->tgisclone;
     load_history_key(history, columns, trigger);
+    Bitmapset* stored = nullptr;
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (!attribute->attisdropped && !is_stored(attribute))
+        if (attribute->attisdropped)
+            continue;
+        if (is_stored(attribute))
+            stored = bms_add_member(stored, i + 1);
+        else
             history->left_out = bms_add_member(history->left_out, i + 1);
     }
+    history->row_members = json_members(columns, stored);
+    history->key_members = json_members(columns, history->key);
     load_settings(history, trigger);
     return history;
 }
@@ -412,32 +388,34 @@ void print_plainly(bool utc) {
                                     GUC_ACTION_SAVE, true, 0, false);
 }
 
-Datum history_key(const RelationFacts* facts, HeapTuple row) {
+Datum history_key(const RelationFacts* facts, const RowValues& row) {
     const History* history = facts->history;
-    if (history->plain_key)
-        return columns_to_jsonb(facts->columns, row, history->key);
     Datum key = 0;
-    printing_alike(true, [&] { key = columns_to_jsonb(facts->columns, row, history->key); });
+    auto make_key = [&] { key = members_to_jsonb(facts->columns, history->key_members, row); };
+    if (history->plain_key)
+        make_key();
+    else
+        printing_alike(true, make_key);
     return key;
 }
 
 Datum history_key(const RelationFacts* facts, const Key& key) {
     int count = facts->columns->natts;
-    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
-    memset(nulls, true, count);
+    RowValues row = {static_cast<Datum*>(palloc0(sizeof(Datum) * count)),
+                     static_cast<bool*>(palloc(sizeof(bool) * count))};
+    memset(row.nulls, true, count);
     for (int i = 0; i < facts->key_count; i++) {
         AttrNumber column = facts->keys[i].attnum;
-        values[column - 1] = key.values[i];
-        nulls[column - 1] = false;
+        row.values[column - 1] = key.values[i];
+        row.nulls[column - 1] = false;
         // Stored values are padded.
         if (facts->keys[i].type == BPCHAROID)
-            values[column - 1] = DirectFunctionCall3(
+            row.values[column - 1] = DirectFunctionCall3(
                 bpchar, key.values[i],
                 Int32GetDatum(TupleDescAttr(facts->columns, column - 1)->atttypmod),
                 BoolGetDatum(false));
     }
-    return history_key(facts, heap_form_tuple(facts->columns, values, nulls));
+    return history_key(facts, row);
 }
 
 void add_entry_key(Statement* statement, int key) {

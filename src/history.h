@@ -16,6 +16,7 @@
 
 #include "key.h"
 #include "relation.h"
+#include "row_json.h"
 
 namespace interlock {
 
@@ -26,11 +27,13 @@ struct History {
     bool same_key;       // the key and its types are those the history began with
     bool plain_key;      // its values print alike whatever the session's settings are
     Bitmapset* left_out; // columns that are computed on reading
-    int32 keep_versions; // 0: all
-    int64 keep_for;      // microseconds, 0: for ever
-    TimestampTz since;   // nothing is missing from here on but what retention takes
-    char enabled;        // tgenabled
-    bool is_clone;       // the trigger belongs to the partitioned parent
+    JsonMembers row_members; // of an entry's row: all others
+    JsonMembers key_members; // of its key
+    int32 keep_versions;     // 0: all
+    int64 keep_for;          // microseconds, 0: for ever
+    TimestampTz since;       // nothing is missing from here on but what retention takes
+    char enabled;            // tgenabled
+    bool is_clone;           // the trigger belongs to the partitioned parent
 };
 
 // Null for the trigger of a former partition: DETACH leaves triggers with a FROM where they are.
@@ -44,7 +47,7 @@ inline bool has_retention(const History* history) {
 const History* require_history(Relation rel, const RelationFacts* facts);
 
 // The key of a row in its entries.
-Datum history_key(const RelationFacts* facts, HeapTuple row);
+Datum history_key(const RelationFacts* facts, const RowValues& row);
 
 // The key of a row as a caller gave it, likewise.
 Datum history_key(const RelationFacts* facts, const Key& key);

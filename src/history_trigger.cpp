@@ -2,8 +2,7 @@
 
 #include "history.h"
 
-#include "own_table.h"
-#include "plan.h"
+#include "history_table.h"
 #include "restricted.h"
 #include "row.h"
 #include "suppression.h"
@@ -27,9 +26,10 @@ struct Entry {
     Relation rel;
     const RelationFacts* facts;
     const char* operation;
-    HeapTuple row;
+    RowValues row;
     CommandId command;        // orders the entries of a key within the transaction
-    HeapTuple before;         // of an update, and
+    bool is_update;           // and has
+    RowValues before;         // what was there, and
     const Bitmapset* changed; // the columns in which they differ
 };
 
@@ -68,8 +68,7 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
         departure.operation = kMoved;
         departure.command = writing_command(trigger);
         departure.row = entry.before;
-        departure.before = nullptr;
-        departure.changed = nullptr;
+        departure.is_update = false;
         capture(departure);
     }
     capture(entry);
@@ -113,13 +112,17 @@ const History* usable_history(Relation rel, const RelationFacts* facts) {
 }
 
 // The columns in which the rows differ, without those in `but`.
-Bitmapset* differing_columns(TupleDesc columns, HeapTuple left, HeapTuple right,
+Bitmapset* differing_columns(TupleDesc columns, const RowValues& left, const RowValues& right,
                              const Bitmapset* but) {
     Bitmapset* differing = nullptr;
-    for (int column = 1; column <= columns->natts; column++)
-        if (!TupleDescAttr(columns, column - 1)->attisdropped && !bms_is_member(column, but) &&
-            !same_value(columns, left, right, column))
-            differing = bms_add_member(differing, column);
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        bool same = left.nulls[i] || right.nulls[i]
+                        ? left.nulls[i] == right.nulls[i]
+                        : same_image(attribute, left.values[i], right.values[i]);
+        if (!same && !attribute->attisdropped && !bms_is_member(i + 1, but))
+            differing = bms_add_member(differing, i + 1);
+    }
     return differing;
 }
 
@@ -145,18 +148,19 @@ Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
     Entry entry = {};
     entry.rel = trigger->tg_relation;
     entry.facts = facts;
-    entry.row = trigger->tg_trigtuple;
+    entry.row = values_of_row(facts->columns, trigger->tg_trigtuple);
     entry.command = entry_command(trigger);
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         entry.operation = kInsert;
     } else if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
         // Into another partition, where an insert follows.
-        bool moved = HeapTupleHeaderIndicatesMovedPartitions(entry.row->t_data);
+        bool moved = HeapTupleHeaderIndicatesMovedPartitions(trigger->tg_trigtuple->t_data);
         entry.operation = moved ? kMoved : kDelete;
     } else {
         entry.operation = kUpdate;
+        entry.is_update = true;
         entry.before = entry.row;
-        entry.row = trigger->tg_newtuple;
+        entry.row = values_of_row(facts->columns, trigger->tg_newtuple);
         entry.changed =
             differing_columns(facts->columns, entry.before, entry.row, facts->history->left_out);
     }
@@ -164,7 +168,7 @@ Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
 }
 
 bool changes_key(const Entry& entry) {
-    return entry.before != nullptr && bms_overlap(entry.changed, entry.facts->history->key);
+    return entry.is_update && bms_overlap(entry.changed, entry.facts->history->key);
 }
 
 // --- Suppressed writes ---------------------------------------------------------------------------
@@ -174,7 +178,8 @@ WriteLine* count_row(const RelationFacts* facts, const char* operation, CommandI
     WriteGroup group = {WriteDecision::kSuppressed, operation, facts->history->root, command,
                         nullptr};
     return count_writes(group, 1, [&] {
-        return WriteSample{history_key(facts, row), 0, 0, suppression.reason};
+        Datum key = history_key(facts, values_of_row(facts->columns, row));
+        return WriteSample{key, 0, 0, suppression.reason};
     });
 }
 
@@ -189,101 +194,78 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
         return;
     // Columns that are in the line are not compared any more.
     Bitmapset* but = bms_union(columns_seen(line, facts->relid), facts->history->left_out);
-    add_columns(
-        line, trigger->tg_relation,
-        differing_columns(facts->columns, trigger->tg_trigtuple, trigger->tg_newtuple, but));
+    RowValues before = values_of_row(facts->columns, trigger->tg_trigtuple);
+    RowValues after = values_of_row(facts->columns, trigger->tg_newtuple);
+    add_columns(line, trigger->tg_relation, differing_columns(facts->columns, before, after, but));
 }
 
 // --- Entries -------------------------------------------------------------------------------------
 
-Datum row_without(Datum row, TupleDesc columns, const Bitmapset* left_out) {
-    for (int column = -1; (column = bms_next_member(left_out, column)) >= 0;)
-        row = DirectFunctionCall2(
-            jsonb_delete, row,
-            CStringGetTextDatum(NameStr(TupleDescAttr(columns, column - 1)->attname)));
-    return row;
-}
-
-// Found out as the user who writes.
-struct EntryValues {
-    Datum key;
-    Datum row;
-    Datum before;
-    const char* writer; // null: nobody
-    const char* changed_by;
-};
-
-EntryValues values_of(const Entry& entry) {
-    EntryValues values = {};
-    const History* history = entry.facts->history;
-    TupleDesc columns = entry.facts->columns;
-    values.key = history_key(entry.facts, entry.row);
-    values.writer = current_writer().name;
-    values.changed_by = GetUserNameFromId(GetUserId(), false);
-    printing_alike(false, [&] {
-        values.row = row_without(row_to_jsonb(columns, entry.row), columns, history->left_out);
-        if (entry.before != nullptr)
-            values.before = columns_to_jsonb(columns, entry.before, entry.changed);
-    });
-    return values;
-}
-
+// The counter of a versioned table.
 NullableDatum version_of(const Entry& entry) {
     const Versioning* versioning = entry.facts->versioning;
     if (versioning == nullptr || versioning->column == InvalidAttrNumber ||
         !is_counter(versioning->kind))
         return {0, true};
-    bool is_null;
-    Datum value = heap_getattr(entry.row, versioning->column, entry.facts->columns, &is_null);
-    return {Int64GetDatum(token_of_datum(versioning->kind, value, is_null)), is_null};
+    int position = versioning->column - 1;
+    bool is_null = entry.row.nulls[position];
+    return {Int64GetDatum(token_of_datum(versioning->kind, entry.row.values[position], is_null)),
+            is_null};
 }
 
-constexpr int kWrittenColumns = 11;
+struct EntryValues {
+    Datum values[kEntryColumns];
+    bool nulls[kEntryColumns];
 
-void write_insert(Statement* statement, const char* table) {
-    constexpr Oid types[kWrittenColumns] = {JSONBOID, INT8OID, TIMESTAMPTZOID, TEXTOID,
-                                            TEXTOID,  TEXTOID, JSONBOID,       TEXTARRAYOID,
-                                            JSONBOID, XID8OID, INT8OID};
-    statement->add(
-        "INSERT INTO %s (key, version, changed_at, writer, changed_by, operation, \"row\", "
-        "changed, before, transaction, command) VALUES (",
-        table);
-    for (int i = 0; i < kWrittenColumns; i++)
-        statement->add("%s$%d", i > 0 ? ", " : "", statement->parameter(types[i]));
-    statement->add(")");
+    void set(EntryColumn column, Datum value, bool is_null = false) {
+        values[column] = value;
+        nulls[column] = is_null;
+    }
+    void set(EntryColumn column, const char* text) {
+        set(column, text == nullptr ? 0 : CStringGetTextDatum(text), text == nullptr);
+    }
+};
+
+void set_rows(EntryValues* values, const Entry& entry) {
+    TupleDesc columns = entry.facts->columns;
+    const History* history = entry.facts->history;
+    printing_alike(false, [&] {
+        values->set(kEntryRow, members_to_jsonb(columns, history->row_members, entry.row));
+        if (!entry.is_update)
+            return;
+        JsonMembers changed = json_members(columns, entry.changed);
+        values->set(kEntryBefore, members_to_jsonb(columns, changed, entry.before));
+        values->set(kEntryChanged, column_names(columns, entry.changed));
+    });
 }
 
-void insert_entry(const Entry& entry, const EntryValues& values, Relation table) {
-    SPIPlanPtr plan =
-        plan_of({RelationGetRelid(table), PlanKind::kHistoryWrite},
-                [&](Statement* statement) { write_insert(statement, qualified_name(table)); });
-    bool has_writer = values.writer != nullptr;
-    bool is_update = entry.before != nullptr;
-    Parameters parameters(kWrittenColumns);
-    parameters.add(values.key);
-    parameters.add(version_of(entry));
-    parameters.add(TimestampTzGetDatum(GetCurrentTimestamp()));
-    parameters.add(has_writer ? CStringGetTextDatum(values.writer) : 0, !has_writer);
-    parameters.add(CStringGetTextDatum(values.changed_by));
-    parameters.add(CStringGetTextDatum(entry.operation));
-    parameters.add(values.row);
-    parameters.add(is_update ? column_names(entry.facts->columns, entry.changed) : 0, !is_update);
-    parameters.add(values.before, !is_update);
-    parameters.add(FullTransactionIdGetDatum(GetTopFullTransactionId()));
-    parameters.add(Int64GetDatum(entry.command));
-    if (run_plan(plan, parameters) == 0)
-        raise_suppressed(table);
+// Found out as the user who writes.
+EntryValues values_of(const Entry& entry, TimestampTz now) {
+    EntryValues values = {};
+    memset(values.nulls, true, sizeof(values.nulls));
+    NullableDatum version = version_of(entry);
+    values.set(kEntryKey, history_key(entry.facts, entry.row));
+    values.set(kEntryVersion, version.value, version.isnull);
+    values.set(kEntryChangedAt, TimestampTzGetDatum(now));
+    values.set(kEntryWriter, current_writer().name);
+    values.set(kEntryChangedBy, GetUserNameFromId(GetUserId(), false));
+    values.set(kEntryOperation, entry.operation);
+    set_rows(&values, entry);
+    values.set(kEntryTransaction, FullTransactionIdGetDatum(GetTopFullTransactionId()));
+    values.set(kEntryCommand, Int64GetDatum(entry.command));
+    return values;
 }
 
 // Policies are for readers: as a foreign key the trigger writes past them.
 void capture(const Entry& entry) {
     const History* history = entry.facts->history;
-    EntryValues values = values_of(entry);
-    inserting_as_owner(history->table, [&](Relation table) {
-        with_spi([&] { insert_entry(entry, values, table); });
+    TimestampTz now = GetCurrentTimestamp();
+    EntryValues values = values_of(entry, now);
+    inserting_as_owner(history->table, [&](Relation table, const RelationFacts* facts) {
+        insert_entry(table, facts, values.values, values.nulls);
     });
     if (has_retention(history))
-        note_deadline(trim_time(history, GetCurrentTimestamp()));
+        note_deadline(trim_time(history, now));
 }
 
 // --- TRUNCATE ------------------------------------------------------------------------------------
@@ -330,7 +312,14 @@ void truncate_leaf(Relation rel) {
         in_context(memory, [&] {
             bool should_free;
             HeapTuple row = ExecFetchSlotHeapTuple(slot, false, &should_free);
-            capture({rel, facts, kTruncate, row, command, nullptr, nullptr});
+            capture({rel,
+                     facts,
+                     kTruncate,
+                     values_of_row(facts->columns, row),
+                     command,
+                     false,
+                     {},
+                     {}});
             return 0;
         });
         MemoryContextReset(memory);

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "row.h"
+#include "row_json.h"
 
 namespace interlock {
 

@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "direct_read.h"
 #include "row.h"
+#include "row_json.h"
 
 using namespace interlock;
 

@@ -3,7 +3,7 @@
 #include "ownership.h"
 
 #include "plan.h"
-#include "row.h"
+#include "row_json.h"
 #include "scope.h"
 
 using namespace interlock;

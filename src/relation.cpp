@@ -1,6 +1,7 @@
 #include "relation.h"
 
 #include "history.h"
+#include "history_table.h"
 #include "lease_require.h"
 #include "marker.h"
 #include "ownership.h"
@@ -223,10 +224,7 @@ bool is_judged(const TriggerDesc* triggers) {
 }
 
 void load_code(RelationFacts* facts, Relation rel) {
-    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
-    facts->runs_code =
-        rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
-        (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
+    facts->runs_code = inserting_runs_code(rel);
     facts->index_count = list_length(RelationGetIndexList(rel));
 }
 
@@ -247,6 +245,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         load_concepts(result, triggers);
         result->judged = is_judged(triggers);
         load_partition_columns(result, rel);
+        result->history_table = load_history_table(rel);
         return result;
     });
     MemoryContextSetParent(memory, CacheMemoryContext);
@@ -339,6 +338,12 @@ Relation open_own_table(Oid relid, LOCKMODE mode) {
     if (exists(relid) && !owns_relation(relid, GetUserId()))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
     return open_of_right_kind(relid, mode);
+}
+
+bool inserting_runs_code(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
+           (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
 }
 
 void require_key(Relation rel, const RelationFacts* facts) {

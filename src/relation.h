@@ -10,6 +10,7 @@
 namespace interlock {
 
 struct History;
+struct HistoryTable;
 struct Versioning;
 struct LeaseRequirement;
 struct StateMachine;
@@ -44,6 +45,7 @@ struct RelationFacts {
     LeaseRequirement* requirements;
     int requirement_count;
     History* history;             // null when not enabled
+    HistoryTable* history_table;  // of a plain history
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     int index_count;
     bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
@@ -65,6 +67,9 @@ Relation open_table(Oid relid, LOCKMODE mode);
 
 // As open_table, for a verb that configures the table: only its owner may (42501).
 Relation open_own_table(Oid relid, LOCKMODE mode);
+
+// Whether an INSERT runs triggers, rules, checks or defaults.
+bool inserting_runs_code(Relation rel);
 
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }

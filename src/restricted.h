@@ -5,6 +5,7 @@
 
 #include "server.h"
 
+#include "history_table.h"
 #include "relation.h"
 #include "scope.h"
 
@@ -39,15 +40,14 @@ void deleting_as_owner(Oid table, Body&& body) {
     table_close(rel, NoLock);
 }
 
-// Runs body(rel), which inserts into a history table, as its owner and past its policies;
+// Runs body(rel, facts), which inserts into a history table, as its owner and past its policies;
 // restricted likewise when there is anything on the table that is not ours and that the INSERT
 // runs.
-constexpr int kHistoryIndexes = 2;
 template <typename Body>
 void inserting_as_owner(Oid table, Body&& body) {
     Relation rel = table_open(table, RowExclusiveLock);
-    auto insert = [&] { body(rel); };
     const RelationFacts* facts = facts_of(rel);
+    auto insert = [&] { body(rel, facts); };
     if (facts->index_count <= kHistoryIndexes && !facts->runs_code) {
         as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
     } else {

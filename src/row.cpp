@@ -3,6 +3,7 @@
 #include "direct_read.h"
 #include "error.h"
 #include "plan.h"
+#include "row_json.h"
 #include "scope.h"
 
 namespace interlock {
@@ -227,66 +228,6 @@ void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
                                   InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
     fmgr_info_cxt(F_JSONB_POPULATE_RECORD, populate, memory);
     fmgr_info_set_expr(reinterpret_cast<Node*>(call), populate);
-}
-
-namespace {
-
-void prepare_to_jsonb(FmgrInfo* to_jsonb, Oid type) {
-    fmgr_info(F_TO_JSONB, to_jsonb);
-    fmgr_info_set_expr(reinterpret_cast<Node*>(makeFuncExpr(
-                           F_TO_JSONB, JSONBOID, list_make1(makeNullConst(type, -1, InvalidOid)),
-                           InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL)),
-                       to_jsonb);
-}
-
-JsonbValue value_to_jsonb(Oid type, Datum value) {
-    FmgrInfo to_jsonb;
-    prepare_to_jsonb(&to_jsonb, type);
-    Jsonb* json = DatumGetJsonbP(FunctionCall1(&to_jsonb, value));
-    JsonbValue result;
-    if (JB_ROOT_IS_SCALAR(json)) {
-        (void)JsonbExtractScalar(&json->root, &result);
-        return result;
-    }
-    result.type = jbvBinary;
-    result.val.binary.data = &json->root;
-    result.val.binary.len = static_cast<int>(VARSIZE(json) - VARHDRSZ);
-    return result;
-}
-
-JsonbValue string_value(const char* text) {
-    JsonbValue value;
-    value.type = jbvString;
-    value.val.string.val = const_cast<char*>(text);
-    value.val.string.len = static_cast<int>(strlen(text));
-    return value;
-}
-
-} // namespace
-
-Datum columns_to_jsonb(TupleDesc columns, HeapTuple tuple, const Bitmapset* which) {
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
-    for (int column = -1; (column = bms_next_member(which, column)) >= 0;) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
-        bool is_null;
-        Datum datum = heap_getattr(tuple, column, columns, &is_null);
-        JsonbValue name = string_value(NameStr(attribute->attname));
-        JsonbValue value = {};
-        value.type = jbvNull;
-        if (!is_null)
-            value = value_to_jsonb(attribute->atttypid, datum);
-        pushJsonbValue(&state, WJB_KEY, &name);
-        pushJsonbValue(&state, WJB_VALUE, &value);
-    }
-    return JsonbPGetDatum(JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr)));
-}
-
-Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple) {
-    TupleDesc blessed = BlessTupleDesc(columns);
-    FmgrInfo to_jsonb;
-    prepare_to_jsonb(&to_jsonb, RECORDOID);
-    return FunctionCall1(&to_jsonb, heap_copy_tuple_as_datum(tuple, blessed));
 }
 
 namespace {

@@ -31,12 +31,6 @@ void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
 // As row_from_jsonb, for columns that are no table's.
 HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json);
 
-// The row as a jsonb object, exactly as to_jsonb does it.
-Datum row_to_jsonb(TupleDesc columns, HeapTuple tuple);
-
-// Those columns of the row as a jsonb object.
-Datum columns_to_jsonb(TupleDesc columns, HeapTuple tuple, const Bitmapset* which);
-
 // How a read locks its row: a clause of SELECT, and what it does when another transaction has it.
 enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
 enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };

@@ -36,6 +36,7 @@ extern "C" {
 #include <access/xact.h>
 #include <access/xlog.h>
 #include <catalog/dependency.h>
+#include <catalog/index.h>
 #include <catalog/indexing.h>
 #include <catalog/namespace.h>
 #include <catalog/objectaddress.h>
@@ -52,6 +53,7 @@ extern "C" {
 #include <catalog/pg_inherits.h>
 #include <catalog/pg_namespace.h>
 #include <catalog/pg_operator.h>
+#include <catalog/pg_opfamily.h>
 #include <catalog/pg_proc.h>
 #include <catalog/pg_trigger.h>
 #include <catalog/pg_type.h>

@@ -2,6 +2,7 @@
 
 #include "error.h"
 #include "ownership.h"
+#include "row_json.h"
 #include "scope.h"
 #include "version_update.h"
 #include "write_log.h"

@@ -22,7 +22,7 @@ CREATE ROLE direct_role;
 GRANT SELECT ON fired TO direct_role;
 
 -- What a piece of SQL answers or raises, and leaves behind, as the indexes have it.
-CREATE FUNCTION effect(work text, role text) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+CREATE FUNCTION effect(work text, role text) RETURNS text LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
 DECLARE answer text; detail text; state text; stored text; log text; updates text;
 BEGIN
     DELETE FROM fired;
