@@ -105,14 +105,16 @@ inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot sna
 #endif
 }
 
-// Says that the statement of `estate` is an UPDATE of these columns of the one table (offset by
+// Says that the statement of `estate` inserts or updates these columns of the one table (offset by
 // FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of its
 // own, and 18 asks which tables are not pruned.
-inline void set_updated_columns(EState* estate, RangeTblEntry* table, Bitmapset* columns) {
+inline void set_changed_columns(EState* estate, RangeTblEntry* table, Bitmapset* inserted,
+                                Bitmapset* updated) {
 #if PG_VERSION_NUM >= 160000
     auto* permissions = makeNode(RTEPermissionInfo);
     permissions->relid = table->relid;
-    permissions->updatedCols = columns;
+    permissions->insertedCols = inserted;
+    permissions->updatedCols = updated;
     table->perminfoindex = 1;
 #if PG_VERSION_NUM >= 180000
     ExecInitRangeTable(estate, list_make1(table), list_make1(permissions), bms_make_singleton(1));
@@ -120,7 +122,8 @@ inline void set_updated_columns(EState* estate, RangeTblEntry* table, Bitmapset*
     ExecInitRangeTable(estate, list_make1(table), list_make1(permissions));
 #endif
 #else
-    table->updatedCols = columns;
+    table->insertedCols = inserted;
+    table->updatedCols = updated;
     ExecInitRangeTable(estate, list_make1(table));
 #endif
 }
