@@ -173,6 +173,24 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
+// Where the executor keeps the states of a table's checks. 18 renamed it.
+inline ExprState**& check_states(ResultRelInfo* target) {
+#if PG_VERSION_NUM >= 180000
+    return target->ri_CheckConstraintExprs;
+#else
+    return target->ri_ConstraintExprs;
+#endif
+}
+
+// 18 has checks that are not enforced.
+inline bool is_enforced([[maybe_unused]] const ConstrCheck& check) {
+#if PG_VERSION_NUM >= 180000
+    return check.ccenforced;
+#else
+    return true;
+#endif
+}
+
 // 18 has generated columns that are not stored.
 inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
 #if PG_VERSION_NUM >= 180000

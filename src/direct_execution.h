@@ -2,7 +2,7 @@
 // calls, its triggers and its errors look for there.
 #pragma once
 
-#include "server.h"
+#include "relation.h"
 
 namespace interlock {
 
@@ -11,7 +11,8 @@ Bitmapset* offset_columns(const Bitmapset* columns);
 
 // The table that the state's statement writes, and which columns it names in INSERT or SET, as
 // offset_columns has them. Call once, in the state's memory context.
-ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated);
+ResultRelInfo* open_target(EState* estate, Relation rel, const RelationFacts* facts,
+                           Bitmapset* inserted, Bitmapset* updated);
 
 // Before the calls for one row, with the snapshot active; AfterTriggerEndQuery(estate) goes after
 // them.

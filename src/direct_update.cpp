@@ -111,7 +111,8 @@ void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-    execution->target = open_target(estate, rel, nullptr, execution->assigned);
+    execution->target =
+        open_target(estate, rel, execution->update->row.facts, nullptr, execution->assigned);
     begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
     MemoryContextSwitchTo(caller);

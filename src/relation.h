@@ -46,10 +46,12 @@ struct RelationFacts {
     History* history;             // null when not enabled
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     int index_count;
+    int unique_count;  // of the indexes
     bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
     bool judged;       // before an UPDATE only judge() runs (row_change.h)
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
+    mutable Expr** checks; // read from their text, null before the first use (direct_execution.cpp)
 };
 
 void initialize_relation_cache();
