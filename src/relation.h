@@ -9,6 +9,7 @@
 
 namespace interlock {
 
+struct ColumnDefault;
 struct History;
 struct Versioning;
 struct LeaseRequirement;
@@ -52,6 +53,7 @@ struct RelationFacts {
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
     mutable Expr** checks; // read from their text, null before the first use (direct_execution.cpp)
+    mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
 };
 
 void initialize_relation_cache();
