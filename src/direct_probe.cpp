@@ -6,11 +6,6 @@ namespace {
 
 bool direct_updates = true;
 
-bool is_plain_transaction() {
-    return direct_updates && !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
-           ExecutorCheckPerms_hook == nullptr;
-}
-
 bool is_plain_table(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
            !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
@@ -55,6 +50,11 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
 }
 
 } // namespace
+
+bool is_plain_transaction() {
+    return direct_updates && !IsolationUsesXactSnapshot() && !XactReadOnly && !IsInParallelMode() &&
+           ExecutorCheckPerms_hook == nullptr;
+}
 
 bool may_act_directly(const KeyedRow& row, AclMode needed) {
     return is_plain_transaction() && is_plain_table(row.rel) && has_plain_rights(row, needed);

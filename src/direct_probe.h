@@ -22,6 +22,9 @@ struct RowCallback {
     void* closure;
 };
 
+// What of may_act_directly has to do with no table.
+bool is_plain_transaction();
+
 // Whether the calls that the executor would make for a statement on the row are known: an ordinary
 // heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
 // caller who has `needed` on the whole table, may use the schema and the key's operators, and whom

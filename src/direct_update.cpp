@@ -379,10 +379,14 @@ void assign(Changes* changes, AttrNumber attnum) {
 }
 
 void assign(Changes* changes, AttrNumber attnum, Datum value) {
+    assign(changes, attnum, NullableDatum{value, false});
+}
+
+void assign(Changes* changes, AttrNumber attnum, NullableDatum value) {
     assign(changes, attnum);
     changes->attnums[changes->count] = attnum;
-    changes->values[changes->count] = value;
-    changes->nulls[changes->count++] = false;
+    changes->values[changes->count] = value.value;
+    changes->nulls[changes->count++] = value.isnull;
 }
 
 } // namespace interlock
