@@ -105,14 +105,16 @@ inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot sna
 #endif
 }
 
-// Says that the statement of `estate` is an UPDATE of these columns of the one table (offset by
+// Says that the statement of `estate` inserts or updates these columns of the one table (offset by
 // FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of its
 // own, and 18 asks which tables are not pruned.
-inline void set_updated_columns(EState* estate, RangeTblEntry* table, Bitmapset* columns) {
+inline void set_changed_columns(EState* estate, RangeTblEntry* table, Bitmapset* inserted,
+                                Bitmapset* updated) {
 #if PG_VERSION_NUM >= 160000
     auto* permissions = makeNode(RTEPermissionInfo);
     permissions->relid = table->relid;
-    permissions->updatedCols = columns;
+    permissions->insertedCols = inserted;
+    permissions->updatedCols = updated;
     table->perminfoindex = 1;
 #if PG_VERSION_NUM >= 180000
     ExecInitRangeTable(estate, list_make1(table), list_make1(permissions), bms_make_singleton(1));
@@ -120,7 +122,8 @@ inline void set_updated_columns(EState* estate, RangeTblEntry* table, Bitmapset*
     ExecInitRangeTable(estate, list_make1(table), list_make1(permissions));
 #endif
 #else
-    table->updatedCols = columns;
+    table->insertedCols = inserted;
+    table->updatedCols = updated;
     ExecInitRangeTable(estate, list_make1(table));
 #endif
 }
@@ -176,6 +179,50 @@ inline Oid sequence_of_identity(Relation rel, AttrNumber column) {
     return getIdentitySequence(rel, column, true);
 #else
     return getIdentitySequence(RelationGetRelid(rel), column, true);
+#endif
+}
+
+// Where the executor keeps the states of a table's checks. 18 renamed it.
+inline ExprState**& check_states(ResultRelInfo* target) {
+#if PG_VERSION_NUM >= 180000
+    return target->ri_CheckConstraintExprs;
+#else
+    return target->ri_ConstraintExprs;
+#endif
+}
+
+// 18 has checks that are not enforced.
+inline bool is_enforced([[maybe_unused]] const ConstrCheck& check) {
+#if PG_VERSION_NUM >= 180000
+    return check.ccenforced;
+#else
+    return true;
+#endif
+}
+
+// For a new row. With arbiters: sets `conflict` where one of them may have the key, and raises
+// nothing. 16 added what an update needs.
+inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                                  List* arbiters, bool* conflict) {
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(target, row, estate, false, arbiters != NIL, conflict, arbiters,
+                                 false);
+#else
+    return ExecInsertIndexTuples(target, row, estate, false, arbiters != NIL, conflict, arbiters);
+#endif
+}
+
+// Whether there is a row with the key of an arbiter, after a wait for who may enter or delete it.
+// 18 can leave a row out.
+inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                         List* arbiters) {
+    ItemPointerData place;
+#if PG_VERSION_NUM >= 180000
+    ItemPointerData none;
+    ItemPointerSetInvalid(&none);
+    return !ExecCheckIndexConstraints(target, row, estate, &place, &none, arbiters);
+#else
+    return !ExecCheckIndexConstraints(target, row, estate, &place, arbiters);
 #endif
 }
 

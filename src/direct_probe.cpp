@@ -6,8 +6,6 @@ namespace {
 
 bool direct_updates = true;
 
-bool is_plain_transaction() { return may_write_directly() && !IsolationUsesXactSnapshot(); }
-
 bool is_plain_table(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
            !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
@@ -52,6 +50,8 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
 }
 
 } // namespace
+
+bool is_plain_transaction() { return may_write_directly() && !IsolationUsesXactSnapshot(); }
 
 bool may_write_directly() {
     return direct_updates && !XactReadOnly && !IsInParallelMode() &&

@@ -26,6 +26,9 @@ struct RowCallback {
 // nor with a snapshot. interlock.direct_updates turns it off.
 bool may_write_directly();
 
+// And under READ COMMITTED.
+bool is_plain_transaction();
+
 // Whether the calls that the executor would make for a statement on the row are known: an ordinary
 // heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
 // caller who has `needed` on the whole table, may use the schema and the key's operators, and whom

@@ -1,8 +1,8 @@
 #include "direct_update.h"
 
+#include "direct_execution.h"
 #include "marker.h"
 #include "row_change.h"
-#include "scope.h"
 #include "version.h"
 
 namespace interlock {
@@ -36,13 +36,6 @@ bool has_row_triggers_only(Relation rel) {
 bool may_update_directly(const RowUpdate& update) {
     return has_row_triggers_only(update.row.rel) &&
            may_act_directly(update.row, ACL_SELECT | ACL_UPDATE);
-}
-
-Bitmapset* offset_columns(const Bitmapset* columns) {
-    Bitmapset* result = nullptr;
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
-        result = bms_add_member(result, column - FirstLowInvalidHeapAttributeNumber);
-    return result;
 }
 
 // --- Whose code runs --------------------------------------------------------------
@@ -89,15 +82,6 @@ bool runs_only_key_checks(const RowUpdate& update) {
 
 // --- The executor's state -------------------------------------------------------
 
-RangeTblEntry* range_table_entry(Relation rel) {
-    auto* entry = makeNode(RangeTblEntry);
-    entry->rtekind = RTE_RELATION;
-    entry->relid = RelationGetRelid(rel);
-    entry->relkind = rel->rd_rel->relkind;
-    entry->rellockmode = RowExclusiveLock;
-    return entry;
-}
-
 Execution* open_execution(const RowUpdate& update) {
     Relation index = open_key_index(update.row.facts, RowExclusiveLock);
     if (index == nullptr)
@@ -119,10 +103,7 @@ Execution* open_execution(const RowUpdate& update) {
 void close_execution(Execution* execution) {
     EState* estate = execution->estate;
     Relation index = execution->index;
-    // Also closes the tables of triggers that a foreign key's cascade fired.
-    ExecCloseResultRelations(estate);
-    ExecResetTupleTable(estate->es_tupleTable, false);
-    FreeExecutorState(estate);
+    free_state(estate);
     index_close(index, NoLock);
 }
 
@@ -130,11 +111,8 @@ void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-    set_updated_columns(estate, range_table_entry(rel), execution->assigned);
-    execution->target = makeNode(ResultRelInfo);
-    InitResultRelInfo(execution->target, rel, 1, nullptr, 0);
-    // AFTER triggers look for their table here.
-    estate->es_opened_result_relations = list_make1(execution->target);
+    execution->target =
+        open_target(estate, rel, execution->update->row.facts, nullptr, execution->assigned);
     begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
     MemoryContextSwitchTo(caller);
@@ -144,9 +122,7 @@ void begin_row(Execution* execution) {
     EState* estate = execution->estate;
     if (execution->target == nullptr)
         prepare_to_write(execution);
-    estate->es_snapshot = GetActiveSnapshot();
-    estate->es_output_cid = GetCurrentCommandId(true);
-    AfterTriggerBeginQuery();
+    begin_query(estate);
 }
 
 // --- Locking the row -------------------------------------------------------------
@@ -403,10 +379,14 @@ void assign(Changes* changes, AttrNumber attnum) {
 }
 
 void assign(Changes* changes, AttrNumber attnum, Datum value) {
+    assign(changes, attnum, NullableDatum{value, false});
+}
+
+void assign(Changes* changes, AttrNumber attnum, NullableDatum value) {
     assign(changes, attnum);
     changes->attnums[changes->count] = attnum;
-    changes->values[changes->count] = value;
-    changes->nulls[changes->count++] = false;
+    changes->values[changes->count] = value.value;
+    changes->nulls[changes->count++] = value.isnull;
 }
 
 } // namespace interlock

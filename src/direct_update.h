@@ -41,7 +41,8 @@ void close_updates(OpenUpdates* open);
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open = nullptr);
 
-// As above with condition(row), which may be asked twice, and returning(row).
+// As above with condition(row), which may be asked twice, and returning(row). The row that it is
+// asked of last is the one that is changed: it may fill in values that depend on it.
 template <typename Condition, typename Returning>
 DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Returning&& returning,
                               OpenUpdates* open = nullptr) {
@@ -65,5 +66,6 @@ bool runs_no_other_code(const RowUpdate& update);
 Changes extended(const Changes& changes, int more);
 void assign(Changes* changes, AttrNumber attnum);
 void assign(Changes* changes, AttrNumber attnum, Datum value);
+void assign(Changes* changes, AttrNumber attnum, NullableDatum value);
 
 } // namespace interlock

@@ -2,7 +2,8 @@
 // one statement on the condition of the token.
 
 #include "arguments.h"
-#include "idempotency_table.h"
+#include "direct_update.h"
+#include "idempotency_direct.h"
 #include "idempotency_wait.h"
 
 using namespace interlock;
@@ -88,17 +89,13 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
 
 namespace {
 
-void add_condition(Statement* statement) {
-    statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
-    statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
-    statement->add(" AND token OPERATOR(pg_catalog.=) $%d", statement->parameter(INT8OID));
-    statement->add(" AND status OPERATOR(pg_catalog.=) 'PENDING'");
-}
-
-void add_condition(Parameters* parameters, const IdempotencyKey& key, int64 token) {
-    parameters->add(key.scope);
-    parameters->add(key.key);
-    parameters->add(Int64GetDatum(token));
+void add_columns(Statement* statement, const Changes& changes) {
+    const char* separator = "SET ";
+    for (int i = 0; i < changes.count; i++) {
+        const OwnColumn& column = kIdempotencyKeys.columns[changes.attnums[i] - 1];
+        statement->add("%s%s = $%d", separator, column.name, statement->parameter(column.type));
+        separator = ", ";
+    }
 }
 
 // The expiry moves only when it has become too early.
@@ -108,9 +105,45 @@ void add_expiry(Statement* statement) {
     statement->add(" THEN expires_at ELSE $%d END", statement->parameter(TIMESTAMPTZOID));
 }
 
-void add_expiry(Parameters* parameters, const IdempotencyScope& scope, TimestampTz end) {
-    parameters->add(TimestampTzGetDatum(end + scope.ttl));
-    parameters->add(TimestampTzGetDatum(expiry_after(scope, end)));
+void add_condition(Statement* statement) {
+    statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+    statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
+    statement->add(" AND token OPERATOR(pg_catalog.=) $%d", statement->parameter(INT8OID));
+    statement->add(" AND status OPERATOR(pg_catalog.=) 'PENDING'");
+}
+
+bool update_by_plan(PlanKind kind, const IdempotencyKey& key, int64 token, const Expiry& expiry,
+                    const Changes& changes) {
+    bool updated = false;
+    with_spi([&] {
+        SPIPlanPtr plan = idempotency_plan(kind, [&](Statement* statement) {
+            statement->add("UPDATE interlock.idempotency ");
+            add_columns(statement, changes);
+            add_expiry(statement);
+            add_condition(statement);
+        });
+        Parameters parameters(changes.count + 5);
+        add_changes(&parameters, changes);
+        parameters.add(TimestampTzGetDatum(expiry.least));
+        parameters.add(TimestampTzGetDatum(expiry.moved));
+        parameters.add(key.scope);
+        parameters.add(key.key);
+        parameters.add(Int64GetDatum(token));
+        updated = run_plan(plan, parameters) > 0;
+    });
+    return updated;
+}
+
+// Changes a claim that is still the token's; `kind` tells which columns. False if it is not.
+bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token, const Expiry& expiry,
+                  const Changes& changes) {
+    DirectOutcome direct = update_claim_directly(key, token, expiry, changes);
+    return direct == DirectOutcome::kDeclined ? update_by_plan(kind, key, token, expiry, changes)
+                                              : direct == DirectOutcome::kDone;
+}
+
+Expiry expiry_of(const IdempotencyScope& scope, TimestampTz end) {
+    return {end + scope.ttl, expiry_after(scope, end)};
 }
 
 bool is_too_large(const IdempotencyScope& scope, NullableDatum response) {
@@ -145,31 +178,16 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     bool omitted = is_too_large(scope, ending.response);
     if (omitted)
         stored.response = {0, true};
-    bool ended = false;
-    with_spi([&] {
-        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyEnd, [](Statement* statement) {
-            statement->add("UPDATE interlock.idempotency SET status = $%d",
-                           statement->parameter(TEXTOID));
-            statement->add(", retryable = $%d", statement->parameter(BOOLOID));
-            statement->add(", response = $%d", statement->parameter(JSONBOID));
-            statement->add(", response_omitted = $%d", statement->parameter(BOOLOID));
-            statement->add(", result_id = $%d", statement->parameter(TEXTOID));
-            statement->add(", finished_at = $%d", statement->parameter(TIMESTAMPTZOID));
-            add_expiry(statement);
-            add_condition(statement);
-        });
-        TimestampTz now = GetCurrentTimestamp();
-        Parameters parameters(11);
-        parameters.add(CStringGetTextDatum(ending.completed ? "COMPLETED" : "FAILED"));
-        parameters.add(BoolGetDatum(ending.retryable));
-        parameters.add(stored.response);
-        parameters.add(BoolGetDatum(omitted));
-        parameters.add(stored.result_id);
-        parameters.add(TimestampTzGetDatum(now));
-        add_expiry(&parameters, scope, now);
-        add_condition(&parameters, key, token);
-        ended = run_plan(plan, parameters) > 0;
-    });
+    TimestampTz now = GetCurrentTimestamp();
+    Changes changes = extended({}, kState);
+    assign(&changes, kStatus, CStringGetTextDatum(ending.completed ? "COMPLETED" : "FAILED"));
+    assign(&changes, kRetryable, BoolGetDatum(ending.retryable));
+    assign(&changes, kResponse, stored.response);
+    assign(&changes, kResponseOmitted, BoolGetDatum(omitted));
+    assign(&changes, kResultId, stored.result_id);
+    assign(&changes, kFinishedAt, TimestampTzGetDatum(now));
+    bool ended =
+        update_claim(PlanKind::kIdempotencyEnd, key, token, expiry_of(scope, now), changes);
     if (!ended && !ended_like_this(key, token, stored))
         raise_claim_lost(key, token);
     note_end_of_claim(key);
@@ -184,49 +202,24 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("idempotency scope \"%s\" has no checkpoints", TextDatumGetCString(key.scope)),
              errhint("Define it with interlock.define_idempotency_scope(..., model => 'job').")));
-    bool written = false;
-    with_spi([&] {
-        SPIPlanPtr plan =
-            idempotency_plan(PlanKind::kIdempotencyCheckpoint, [](Statement* statement) {
-                statement->add("UPDATE interlock.idempotency SET checkpoint = $%d",
-                               statement->parameter(TEXTOID));
-                statement->add(", state = $%d", statement->parameter(JSONBOID));
-                statement->add(", deadline = $%d", statement->parameter(TIMESTAMPTZOID));
-                add_expiry(statement);
-                add_condition(statement);
-            });
-        TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
-        Parameters parameters(8);
-        parameters.add(name);
-        parameters.add(state);
-        parameters.add(TimestampTzGetDatum(deadline));
-        add_expiry(&parameters, scope, deadline);
-        add_condition(&parameters, key, token);
-        written = run_plan(plan, parameters) > 0;
-    });
+    TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
+    Changes changes = extended({}, kState);
+    assign(&changes, kCheckpoint, name);
+    assign(&changes, kState, state);
+    assign(&changes, kDeadline, TimestampTzGetDatum(deadline));
+    bool written = update_claim(PlanKind::kIdempotencyCheckpoint, key, token,
+                                expiry_of(scope, deadline), changes);
     if (!written)
         raise_claim_lost(key, token);
 }
 
 TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyScope scope = read_scope(key.scope);
-    TimestampTz deadline = 0;
-    bool extended = false;
-    with_spi([&] {
-        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyExtend, [](Statement* statement) {
-            statement->add("UPDATE interlock.idempotency SET deadline = $%d",
-                           statement->parameter(TIMESTAMPTZOID));
-            add_expiry(statement);
-            add_condition(statement);
-        });
-        deadline = GetCurrentTimestamp() + scope.stale_after;
-        Parameters parameters(6);
-        parameters.add(TimestampTzGetDatum(deadline));
-        add_expiry(&parameters, scope, deadline);
-        add_condition(&parameters, key, token);
-        extended = run_plan(plan, parameters) > 0;
-    });
-    if (!extended)
+    TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
+    Changes changes = extended({}, kState);
+    assign(&changes, kDeadline, TimestampTzGetDatum(deadline));
+    if (!update_claim(PlanKind::kIdempotencyExtend, key, token, expiry_of(scope, deadline),
+                      changes))
         raise_claim_lost(key, token);
     return deadline;
 }

@@ -1,5 +1,6 @@
 #include "idempotency_table.h"
 
+#include "idempotency_direct.h"
 #include "idempotency_sweep.h"
 #include "own_table.h"
 #include "sweeper_state.h"
@@ -22,51 +23,66 @@ NullableDatum column(int n) {
     return result;
 }
 
-// A copy that outlives SPI.
-NullableDatum kept(NullableDatum value) {
-    if (!value.isnull)
-        value.value = SPI_datumTransfer(value.value, false, -1);
-    return value;
-}
-
 void note_expiry(TimestampTz expires_at) { note_deadline(expires_at + kKeySweepGap); }
 
+// What is read of a key, in this order.
+constexpr AttrNumber kRead[] = {kStatus,   kRetryable,  kToken,       kAttempt,
+                                kDeadline, kExpiresAt,  kRequestHash, kResponse,
+                                kResultId, kCheckpoint, kState};
+
 void add_read(Statement* statement, RowLock lock) {
-    statement->add(
-        "SELECT status, retryable, token, attempt, deadline, expires_at, request_hash, "
-        "response, result_id, checkpoint, state FROM interlock.idempotency "
-        "WHERE scope OPERATOR(pg_catalog.=) $%d",
-        statement->parameter(TEXTOID));
+    const char* separator = "SELECT ";
+    for (AttrNumber attnum : kRead) {
+        statement->add("%s%s", separator, kIdempotencyKeys.columns[attnum - 1].name);
+        separator = ", ";
+    }
+    statement->add(" FROM interlock.idempotency WHERE scope OPERATOR(pg_catalog.=) $%d",
+                   statement->parameter(TEXTOID));
     statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
     add_row_lock(statement, lock);
 }
 
-void read_columns(IdempotencyRow* row) {
-    char* status = TextDatumGetCString(column(1).value);
-    row->found = true;
-    row->completed = strcmp(status, "COMPLETED") == 0;
-    row->failed = strcmp(status, "FAILED") == 0;
-    row->retryable = DatumGetBool(column(2).value);
-    row->token = DatumGetInt64(column(3).value);
-    row->attempt = DatumGetInt32(column(4).value);
-    row->deadline = DatumGetTimestampTz(column(5).value);
-    row->expires_at = DatumGetTimestampTz(column(6).value);
-    row->request_hash = kept(column(7));
-    row->response = kept(column(8));
-    row->result_id = kept(column(9));
-    row->checkpoint = kept(column(10));
-    row->state = kept(column(11));
+// The values of kRead; those by reference are copied to the context.
+IdempotencyRow row_of(const NullableDatum* columns, MemoryContext context) {
+    IdempotencyRow row = {};
+    row.found = true;
+    row.completed = is_text(columns[0], "COMPLETED");
+    row.failed = is_text(columns[0], "FAILED");
+    row.retryable = DatumGetBool(columns[1].value);
+    row.token = DatumGetInt64(columns[2].value);
+    row.attempt = DatumGetInt32(columns[3].value);
+    row.deadline = DatumGetTimestampTz(columns[4].value);
+    row.expires_at = DatumGetTimestampTz(columns[5].value);
+    row.request_hash = copied(columns[6], context);
+    row.response = copied(columns[7], context);
+    row.result_id = copied(columns[8], context);
+    row.checkpoint = copied(columns[9], context);
+    row.state = copied(columns[10], context);
+    return row;
 }
 
-} // namespace
-
-Oid idempotency_table() { return own_table("idempotency"); }
-
-TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
-    return end + scope.ttl + scope.ttl / 8;
+IdempotencyRow read_by_plan(const IdempotencyKey& key, RowLock lock) {
+    IdempotencyRow row = {};
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {idempotency_table(), PlanKind::kIdempotencyRead};
+        shape.by_index = true;
+        shape.subject = row_lock_number(lock);
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { add_read(statement, lock); });
+        Parameters parameters(2);
+        parameters.add(key.scope);
+        parameters.add(key.key);
+        if (run_plan(plan, parameters) == 0)
+            return;
+        NullableDatum columns[lengthof(kRead)];
+        for (size_t i = 0; i < lengthof(kRead); i++)
+            columns[i] = column(static_cast<int>(i) + 1);
+        row = row_of(columns, caller);
+    });
+    return row;
 }
 
-IdempotencyScope read_scope(Datum name) {
+IdempotencyScope read_scope_by_plan(Datum name) {
     IdempotencyScope scope = kDefaults;
     with_spi([&] {
         PlanShape shape = {own_table("idempotency_scope"), PlanKind::kIdempotencyScope};
@@ -90,27 +106,9 @@ IdempotencyScope read_scope(Datum name) {
     return scope;
 }
 
-IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
-    IdempotencyRow row = {};
-    with_spi([&] {
-        PlanShape shape = {idempotency_table(), PlanKind::kIdempotencyRead};
-        shape.by_index = true;
-        shape.subject = row_lock_number(lock);
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { add_read(statement, lock); });
-        Parameters parameters(2);
-        parameters.add(key.scope);
-        parameters.add(key.key);
-        if (run_plan(plan, parameters) > 0)
-            read_columns(&row);
-    });
-    return row;
-}
-
-bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-                  Claim* claim) {
+bool insert_by_plan(const IdempotencyKey& key, NullableDatum request, const ClaimTimes& times,
+                    Claim* claim) {
     bool inserted = false;
-    TimestampTz now = GetCurrentTimestamp();
-    TimestampTz expires_at = expiry_after(scope, now + scope.stale_after);
     with_spi([&] {
         SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyInsert, [](Statement* statement) {
             statement->add(
@@ -128,25 +126,21 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, Null
         parameters.add(key.scope);
         parameters.add(key.key);
         parameters.add(request);
-        parameters.add(TimestampTzGetDatum(now));
-        parameters.add(TimestampTzGetDatum(now + scope.stale_after));
-        parameters.add(TimestampTzGetDatum(expires_at));
+        parameters.add(TimestampTzGetDatum(times.claimed_at));
+        parameters.add(TimestampTzGetDatum(times.deadline));
+        parameters.add(TimestampTzGetDatum(times.expires_at));
         inserted = run_plan(plan, parameters) > 0;
         if (!inserted)
             return;
         claim->token = DatumGetInt64(column(1).value);
         claim->attempt = DatumGetInt32(column(2).value);
     });
-    if (inserted)
-        note_expiry(expires_at);
     return inserted;
 }
 
-void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-               const IdempotencyRow& row, bool expired, Claim* claim) {
-    int32 attempt = expired ? 1 : row.attempt + 1;
-    TimestampTz now = GetCurrentTimestamp();
-    TimestampTz expires_at = expiry_after(scope, now + scope.stale_after);
+bool take_over_by_plan(const IdempotencyKey& key, const Takeover& takeover, Claim* claim) {
+    bool taken = false;
+    MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
         SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyTake, [](Statement* statement) {
             statement->add(
@@ -172,25 +166,86 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, Nullabl
                            statement->parameter(TEXTOID));
         });
         Parameters parameters(9);
-        parameters.add(Int32GetDatum(attempt));
-        parameters.add(TimestampTzGetDatum(now));
-        parameters.add(TimestampTzGetDatum(now + scope.stale_after));
-        parameters.add(TimestampTzGetDatum(expires_at));
-        parameters.add(request);
-        parameters.add(BoolGetDatum(expired));
-        parameters.add(BoolGetDatum(expired || !scope.is_job));
+        parameters.add(Int32GetDatum(takeover.attempt));
+        parameters.add(TimestampTzGetDatum(takeover.times.claimed_at));
+        parameters.add(TimestampTzGetDatum(takeover.times.deadline));
+        parameters.add(TimestampTzGetDatum(takeover.times.expires_at));
+        parameters.add(takeover.request);
+        parameters.add(BoolGetDatum(takeover.forgets_request));
+        parameters.add(BoolGetDatum(takeover.forgets_progress));
         parameters.add(key.scope);
         parameters.add(key.key);
-        if (run_plan(plan, parameters) == 0)
-            ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                            errmsg("a row security policy of interlock.idempotency keeps the key "
-                                   "from being claimed")));
+        taken = run_plan(plan, parameters) > 0;
+        if (!taken)
+            return;
         claim->token = DatumGetInt64(column(1).value);
-        claim->attempt = attempt;
-        claim->checkpoint = kept(column(2));
-        claim->state = kept(column(3));
+        claim->checkpoint = copied(column(2), caller);
+        claim->state = copied(column(3), caller);
     });
-    note_expiry(expires_at);
+    return taken;
+}
+
+ClaimTimes times_from_now(const IdempotencyScope& scope) {
+    TimestampTz now = GetCurrentTimestamp();
+    TimestampTz deadline = now + scope.stale_after;
+    return {now, deadline, expiry_after(scope, deadline)};
+}
+
+} // namespace
+
+Oid idempotency_table() { return own_table("idempotency"); }
+
+TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
+    return end + scope.ttl + scope.ttl / 8;
+}
+
+IdempotencyScope read_scope(Datum name) {
+    IdempotencyScope scope = kDefaults;
+    DirectOutcome direct = read_scope_directly(name, [&](const RowColumns& columns) {
+        scope.is_job = is_text(columns[kModel], "job");
+        scope.replay_failures = DatumGetBool(columns[kReplayFailures].value);
+        scope.ttl = microseconds(columns[kTtl].value);
+        scope.stale_after = microseconds(columns[kStaleAfter].value);
+        scope.max_response_bytes = DatumGetInt32(columns[kMaxResponseBytes].value);
+    });
+    return direct == DirectOutcome::kDeclined ? read_scope_by_plan(name) : scope;
+}
+
+IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
+    IdempotencyRow row = {};
+    DirectOutcome direct = read_key_directly(key, lock, [&](const RowColumns& stored) {
+        NullableDatum columns[lengthof(kRead)];
+        for (size_t i = 0; i < lengthof(kRead); i++)
+            columns[i] = stored[kRead[i]];
+        row = row_of(columns, CurrentMemoryContext);
+    });
+    return direct == DirectOutcome::kDeclined ? read_by_plan(key, lock) : row;
+}
+
+bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
+                  Claim* claim) {
+    ClaimTimes times = times_from_now(scope);
+    DirectOutcome direct = insert_claim_directly(key, request, times, claim);
+    bool inserted = direct == DirectOutcome::kDeclined ? insert_by_plan(key, request, times, claim)
+                                                       : direct == DirectOutcome::kDone;
+    if (inserted)
+        note_expiry(times.expires_at);
+    return inserted;
+}
+
+void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
+               const IdempotencyRow& row, bool expired, Claim* claim) {
+    Takeover takeover = {times_from_now(scope), expired ? 1 : row.attempt + 1, request, expired,
+                         expired || !scope.is_job};
+    DirectOutcome direct = take_over_directly(key, takeover, claim);
+    bool taken = direct == DirectOutcome::kDeclined ? take_over_by_plan(key, takeover, claim)
+                                                    : direct == DirectOutcome::kDone;
+    if (!taken)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("a row security policy of interlock.idempotency keeps the key "
+                               "from being claimed")));
+    claim->attempt = takeover.attempt;
+    note_expiry(takeover.times.expires_at);
 }
 
 } // namespace interlock

@@ -223,9 +223,20 @@ bool is_judged(const TriggerDesc* triggers) {
     return true;
 }
 
+bool is_unique(Oid index_oid) {
+    Relation index = index_open(index_oid, AccessShareLock);
+    bool unique = index->rd_index->indisunique;
+    index_close(index, AccessShareLock);
+    return unique;
+}
+
 void load_code(RelationFacts* facts, Relation rel) {
     facts->runs_code = inserting_runs_code(rel);
-    facts->index_count = list_length(RelationGetIndexList(rel));
+    List* indexes = RelationGetIndexList(rel);
+    ListCell* cell;
+    foreach (cell, indexes)
+        facts->unique_count += is_unique(lfirst_oid(cell));
+    facts->index_count = list_length(indexes);
 }
 
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {

@@ -9,6 +9,7 @@
 
 namespace interlock {
 
+struct ColumnDefault;
 struct History;
 struct HistoryTable;
 struct Versioning;
@@ -48,10 +49,13 @@ struct RelationFacts {
     HistoryTable* history_table;  // of a plain history
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     int index_count;
+    int unique_count;  // of the indexes
     bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
     bool judged;       // before an UPDATE only judge() runs (row_change.h)
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
+    mutable Expr** checks; // read from their text, null before the first use (direct_execution.cpp)
+    mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
 };
 
 void initialize_relation_cache();

@@ -10,7 +10,10 @@ namespace interlock {
 namespace {
 
 void add_bytes(StringInfo out, char kind, const char* bytes, int length) {
-    appendStringInfo(out, "%c%d:", kind, length);
+    char digits[12];
+    appendStringInfoChar(out, kind);
+    appendBinaryStringInfo(out, digits, pg_ltoa(length, digits));
+    appendStringInfoChar(out, ':');
     appendBinaryStringInfo(out, bytes, length);
 }
 

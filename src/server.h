@@ -39,6 +39,7 @@ extern "C" {
 #include <catalog/index.h>
 #include <catalog/indexing.h>
 #include <catalog/namespace.h>
+#include <catalog/objectaccess.h>
 #include <catalog/objectaddress.h>
 #include <catalog/partition.h>
 #include <catalog/pg_am.h>
@@ -87,6 +88,7 @@ extern "C" {
 #include <replication/syncrep.h>
 #include <replication/walsender.h>
 #include <replication/walsender_private.h>
+#include <rewrite/rewriteHandler.h>
 #include <storage/bufmgr.h>
 #include <storage/condition_variable.h>
 #include <storage/fd.h>

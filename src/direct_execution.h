@@ -1,0 +1,24 @@
+// The executor's state around a row that is written without a statement: what the server's own
+// calls, its triggers and its errors look for there.
+#pragma once
+
+#include "relation.h"
+
+namespace interlock {
+
+// Columns as the server numbers them in a set.
+Bitmapset* offset_columns(const Bitmapset* columns);
+
+// The table that the state's statement writes, and which columns it names in INSERT or SET, as
+// offset_columns has them. Call once, in the state's memory context.
+ResultRelInfo* open_target(EState* estate, Relation rel, const RelationFacts* facts,
+                           Bitmapset* inserted, Bitmapset* updated);
+
+// Before the calls for one row, with the snapshot active; AfterTriggerEndQuery(estate) goes after
+// them.
+void begin_query(EState* estate);
+
+// Closes all that was opened in it.
+void free_state(EState* estate);
+
+} // namespace interlock

@@ -1,0 +1,39 @@
+// Tables of the extension, read and written without a statement.
+#pragma once
+
+#include "direct_probe.h"
+#include "own_table.h"
+
+namespace interlock {
+
+struct OwnColumn {
+    const char* name;
+    Oid type;
+};
+
+// A table as it was made: its first columns, and how many of these are its key (0: no matter).
+struct OwnTable {
+    const char* name;
+    const OwnColumn* columns;
+    int count;
+    int key_count;
+};
+
+// Whether its owner has left those columns and the key as they were made; others may follow.
+bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts);
+
+// Runs body(rel, facts), which tells what became of it, where this transaction may act directly and
+// the table is as it was made. Its lock stays.
+template <typename Body>
+DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) {
+    if (!is_plain_transaction())
+        return DirectOutcome::kDeclined;
+    Relation rel = table_open(own_table(table.name), mode);
+    const RelationFacts* facts = facts_of(rel);
+    DirectOutcome outcome =
+        is_as_made(table, rel, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
+    close_table(rel);
+    return outcome;
+}
+
+} // namespace interlock

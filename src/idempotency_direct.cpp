@@ -1,0 +1,190 @@
+#include "idempotency_direct.h"
+
+#include "direct_default.h"
+#include "direct_insert.h"
+#include "direct_update.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr OwnColumn kScopeColumns[] = {
+    {"scope", TEXTOID},           {"model", TEXTOID},           {"ttl", INTERVALOID},
+    {"stale_after", INTERVALOID}, {"replay_failures", BOOLOID}, {"max_response_bytes", INT4OID},
+};
+
+constexpr OwnColumn kKeyColumns[] = {
+    {"scope", TEXTOID},
+    {"key", TEXTOID},
+    {"status", TEXTOID},
+    {"request_hash", BYTEAOID},
+    {"token", INT8OID},
+    {"attempt", INT4OID},
+    {"claimed_at", TIMESTAMPTZOID},
+    {"deadline", TIMESTAMPTZOID},
+    {"finished_at", TIMESTAMPTZOID},
+    {"expires_at", TIMESTAMPTZOID},
+    {"retryable", BOOLOID},
+    {"response", JSONBOID},
+    {"response_omitted", BOOLOID},
+    {"result_id", TEXTOID},
+    {"checkpoint", TEXTOID},
+    {"state", JSONBOID},
+};
+
+NullableDatum column(const KeyedRow& row, HeapTuple tuple, AttrNumber attnum) {
+    NullableDatum result;
+    result.value = heap_getattr(tuple, attnum, RelationGetDescr(row.rel), &result.isnull);
+    return result;
+}
+
+bool is_claim_of(const KeyedRow& row, HeapTuple tuple, int64 token) {
+    NullableDatum stored = column(row, tuple, kToken);
+    return !stored.isnull && DatumGetInt64(stored.value) == token &&
+           is_text(column(row, tuple, kStatus), "PENDING");
+}
+
+// Runs body(KeyedRow) for the row of a key that is to be written.
+template <typename Body>
+DirectOutcome writing_key(const IdempotencyKey& key, Body&& body) {
+    Key name = {{key.scope, key.key}};
+    return with_own_table(kIdempotencyKeys, RowExclusiveLock,
+                          [&](Relation rel, const RelationFacts* facts) {
+                              return body(KeyedRow{rel, facts, &name});
+                          });
+}
+
+Datum next_token() {
+    Datum sequence = ObjectIdGetDatum(own_table("idempotency_token"));
+    Const* argument = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid), sequence, false, true);
+    return call_with_constants(makeFuncExpr(F_NEXTVAL, INT8OID, list_make1(argument), InvalidOid,
+                                            InvalidOid, COERCE_EXPLICIT_CALL))
+        .value;
+}
+
+constexpr NullableDatum kNull = {0, true};
+
+void assign_times(Changes* changes, const ClaimTimes& times) {
+    assign(changes, kClaimedAt, TimestampTzGetDatum(times.claimed_at));
+    assign(changes, kDeadline, TimestampTzGetDatum(times.deadline));
+    assign(changes, kExpiresAt, TimestampTzGetDatum(times.expires_at));
+}
+
+void forget_or_keep(Changes* changes, AttrNumber attnum, bool forget) {
+    if (forget)
+        assign(changes, attnum, kNull);
+    else
+        assign(changes, attnum);
+}
+
+// The token comes last, and when the row is there.
+Changes takeover_changes(const Takeover& takeover) {
+    Changes changes = extended({}, kState);
+    assign(&changes, kStatus, CStringGetTextDatum("PENDING"));
+    assign(&changes, kRetryable, BoolGetDatum(false));
+    assign(&changes, kResponse, kNull);
+    assign(&changes, kResponseOmitted, BoolGetDatum(false));
+    assign(&changes, kResultId, kNull);
+    assign(&changes, kFinishedAt, kNull);
+    assign(&changes, kAttempt, Int32GetDatum(takeover.attempt));
+    assign_times(&changes, takeover.times);
+    if (!takeover.request.isnull)
+        assign(&changes, kRequestHash, takeover.request);
+    else
+        forget_or_keep(&changes, kRequestHash, takeover.forgets_request);
+    forget_or_keep(&changes, kCheckpoint, takeover.forgets_progress);
+    forget_or_keep(&changes, kState, takeover.forgets_progress);
+    assign(&changes, kToken, kNull);
+    return changes;
+}
+
+void set_last(const Changes& changes, Datum value) {
+    changes.values[changes.count - 1] = value;
+    changes.nulls[changes.count - 1] = false;
+}
+
+} // namespace
+
+const OwnTable kScopes = {"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1};
+const OwnTable kIdempotencyKeys = {"idempotency", kKeyColumns, lengthof(kKeyColumns), 2};
+
+bool is_text(NullableDatum value, const char* expected) {
+    if (value.isnull)
+        return false;
+    const text* bytes = DatumGetTextPP(value.value);
+    size_t length = strlen(expected);
+    return VARSIZE_ANY_EXHDR(bytes) == length && memcmp(VARDATA_ANY(bytes), expected, length) == 0;
+}
+
+NullableDatum copied(NullableDatum value, MemoryContext context) {
+    if (!value.isnull)
+        value.value = in_context(context, [&] { return datumCopy(value.value, false, -1); });
+    return value;
+}
+
+RowColumns::RowColumns(Relation rel, HeapTuple row) {
+    TupleDesc columns = RelationGetDescr(rel);
+    values_ = static_cast<Datum*>(palloc(sizeof(Datum) * columns->natts));
+    nulls_ = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
+    heap_deform_tuple(row, columns, values_, nulls_);
+}
+
+DirectOutcome insert_claim_directly(const IdempotencyKey& key, NullableDatum request,
+                                    const ClaimTimes& times, Claim* claim) {
+    return writing_key(key, [&](const KeyedRow& row) {
+        const NamedValue values[] = {
+            {kScope, TEXTOID, key.scope},
+            {kKey, TEXTOID, key.key},
+            {kRequestHash, BYTEAOID, request.value, request.isnull},
+            {kClaimedAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.claimed_at)},
+            {kDeadline, TIMESTAMPTZOID, TimestampTzGetDatum(times.deadline)},
+            {kExpiresAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.expires_at)},
+        };
+        RowInsert insert = {row.rel, row.facts, values, lengthof(values),
+                            OnConflict::kLookedAlready};
+        return insert_directly(insert, [&](HeapTuple tuple) {
+            claim->token = DatumGetInt64(column(row, tuple, kToken).value);
+            claim->attempt = DatumGetInt32(column(row, tuple, kAttempt).value);
+        });
+    });
+}
+
+DirectOutcome take_over_directly(const IdempotencyKey& key, const Takeover& takeover,
+                                 Claim* claim) {
+    MemoryContext caller = CurrentMemoryContext;
+    return writing_key(key, [&](const KeyedRow& row) {
+        RowUpdate update = {row, takeover_changes(takeover)};
+        return update_directly(
+            update,
+            [&](HeapTuple) {
+                set_last(update.changes, next_token());
+                return true;
+            },
+            [&](HeapTuple tuple) {
+                claim->token = DatumGetInt64(column(row, tuple, kToken).value);
+                claim->checkpoint = copied(column(row, tuple, kCheckpoint), caller);
+                claim->state = copied(column(row, tuple, kState), caller);
+            });
+    });
+}
+
+DirectOutcome update_claim_directly(const IdempotencyKey& key, int64 token, const Expiry& expiry,
+                                    const Changes& changes) {
+    return writing_key(key, [&](const KeyedRow& row) {
+        RowUpdate update = {row, extended(changes, 1)};
+        assign(&update.changes, kExpiresAt, kNull);
+        return update_directly(
+            update,
+            [&](HeapTuple tuple) {
+                NullableDatum stored = column(row, tuple, kExpiresAt);
+                bool late_enough =
+                    !stored.isnull && DatumGetTimestampTz(stored.value) >= expiry.least;
+                set_last(update.changes,
+                         late_enough ? stored.value : TimestampTzGetDatum(expiry.moved));
+                return is_claim_of(row, tuple, token);
+            },
+            [](HeapTuple) {});
+    });
+}
+
+} // namespace interlock

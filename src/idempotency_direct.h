@@ -1,0 +1,122 @@
+// What idempotency reads and writes of its two tables, without statements (direct_probe.h). Each
+// must do what the statement does that runs where it is declined.
+#pragma once
+
+#include "direct_own_table.h"
+#include "direct_read.h"
+#include "idempotency_table.h"
+
+namespace interlock {
+
+enum ScopeColumn : AttrNumber {
+    kScopeName = 1,
+    kModel,
+    kTtl,
+    kStaleAfter,
+    kReplayFailures,
+    kMaxResponseBytes,
+};
+
+enum IdempotencyColumn : AttrNumber {
+    kScope = 1,
+    kKey,
+    kStatus,
+    kRequestHash,
+    kToken,
+    kAttempt,
+    kClaimedAt,
+    kDeadline,
+    kFinishedAt,
+    kExpiresAt,
+    kRetryable,
+    kResponse,
+    kResponseOmitted,
+    kResultId,
+    kCheckpoint,
+    kState,
+};
+
+// Whether a text has exactly those bytes.
+bool is_text(NullableDatum value, const char* expected);
+
+// A copy of a value by reference.
+NullableDatum copied(NullableDatum value, MemoryContext context);
+
+// The columns of a row by their numbers.
+class RowColumns {
+public:
+    RowColumns(Relation rel, HeapTuple row);
+    NullableDatum operator[](AttrNumber attnum) const {
+        return {values_[attnum - 1], nulls_[attnum - 1]};
+    }
+
+private:
+    Datum* values_;
+    bool* nulls_;
+};
+
+extern const OwnTable kScopes;
+extern const OwnTable kIdempotencyKeys;
+
+template <typename Visit>
+DirectOutcome read_row_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
+    DirectReads reads;
+    if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
+        return DirectOutcome::kDeclined;
+    bool found = read_next_directly(reads, *row.key,
+                                    [&](HeapTuple tuple) { visit(RowColumns(row.rel, tuple)); });
+    end_direct_reads(reads);
+    return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+}
+
+// visit(RowColumns) must copy what it keeps.
+template <typename Visit>
+DirectOutcome read_scope_directly(Datum name, Visit&& visit) {
+    Key key = {{name}};
+    return with_own_table(kScopes, AccessShareLock, [&](Relation rel, const RelationFacts* facts) {
+        KeyedRow row = {rel, facts, &key};
+        // Most define none, and where there is no page there is no row for any snapshot.
+        if (RelationGetNumberOfBlocks(rel) == 0 && may_act_directly(row, ACL_SELECT))
+            return DirectOutcome::kNoRow;
+        return read_row_directly(row, {}, visit);
+    });
+}
+
+template <typename Visit>
+DirectOutcome read_key_directly(const IdempotencyKey& name, RowLock lock, Visit&& visit) {
+    Key key = {{name.scope, name.key}};
+    LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
+    return with_own_table(kIdempotencyKeys, mode, [&](Relation rel, const RelationFacts* facts) {
+        return read_row_directly(KeyedRow{rel, facts, &key}, lock, visit);
+    });
+}
+
+struct ClaimTimes {
+    TimestampTz claimed_at;
+    TimestampTz deadline;
+    TimestampTz expires_at;
+};
+
+// Enters the key as claimed; the caller has looked and found none.
+DirectOutcome insert_claim_directly(const IdempotencyKey& key, NullableDatum request,
+                                    const ClaimTimes& times, Claim* claim);
+
+// What a takeover leaves of a row, and sets.
+struct Takeover {
+    ClaimTimes times;
+    int32 attempt;
+    NullableDatum request; // null: the row's own, unless it is forgotten
+    bool forgets_request;
+    bool forgets_progress;
+};
+DirectOutcome take_over_directly(const IdempotencyKey& key, const Takeover& takeover, Claim* claim);
+
+// Changes a claim that is still the token's. The expiry moves to `moved` if it is before `least`.
+struct Expiry {
+    TimestampTz least;
+    TimestampTz moved;
+};
+DirectOutcome update_claim_directly(const IdempotencyKey& key, int64 token, const Expiry& expiry,
+                                    const Changes& changes);
+
+} // namespace interlock
