@@ -42,15 +42,13 @@ bool are_stored_as_given(const RowInsert& insert) {
 
 // ON CONFLICT looks at every index that fits its columns, so there must be no other.
 bool knows_arbiters(const RowInsert& insert) {
-    return insert.on_conflict == OnConflict::kRaise ||
-           (OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1);
+    return OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1;
 }
 
-bool may_insert_directly(const RowInsert& insert, const Bitmapset* named, bool reads) {
-    AclMode needed = reads ? ACL_INSERT | ACL_SELECT : ACL_INSERT;
+bool may_insert_directly(const RowInsert& insert, const Bitmapset* named) {
     return has_row_triggers_only(insert.rel) && are_stored_as_given(insert) &&
            knows_arbiters(insert) &&
-           may_act_directly({insert.rel, insert.facts, nullptr}, needed) &&
+           may_act_directly({insert.rel, insert.facts, nullptr}, ACL_INSERT | ACL_SELECT) &&
            has_plain_defaults(insert.rel, insert.facts, named);
 }
 
@@ -96,12 +94,11 @@ bool runs_before_triggers(const Insertion* insertion) {
     return triggers != nullptr && triggers->trig_insert_before_row;
 }
 
-// Returns false when the key is there. Waits for who is about to enter or delete it.
-bool enter_unless_there(Insertion* insertion, List** to_check_again) {
+// Returns false when the key is there. Waits for who is about to enter or delete it. The executor
+// looks before the first attempt too, which proves nothing to a caller who has just looked.
+bool enter(Insertion* insertion, List** to_check_again) {
     List* arbiters = list_make1_oid(insertion->insert->facts->key_index);
-    bool looks =
-        insertion->insert->on_conflict == OnConflict::kDoNothing || runs_before_triggers(insertion);
-    for (;; looks = true) {
+    for (bool looks = runs_before_triggers(insertion);; looks = true) {
         CHECK_FOR_INTERRUPTS();
         if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
             return false;
@@ -110,23 +107,12 @@ bool enter_unless_there(Insertion* insertion, List** to_check_again) {
     }
 }
 
-bool enter(Insertion* insertion, List** to_check_again) {
-    if (insertion->insert->on_conflict != OnConflict::kRaise)
-        return enter_unless_there(insertion, to_check_again);
-    table_tuple_insert(insertion->insert->rel, insertion->row, insertion->estate->es_output_cid, 0,
-                       nullptr);
-    if (insertion->target->ri_NumIndices > 0)
-        *to_check_again = insert_index_entries(insertion->target, insertion->estate, insertion->row,
-                                               NIL, nullptr);
-    return true;
-}
-
 bool write_row(Insertion* insertion) {
     EState* estate = insertion->estate;
     ResultRelInfo* target = insertion->target;
     TupleTableSlot* row = insertion->row;
     const TupleConstr* constraints = RelationGetDescr(insertion->insert->rel)->constr;
-    ExecOpenIndices(target, insertion->insert->on_conflict != OnConflict::kRaise);
+    ExecOpenIndices(target, true);
     if (runs_before_triggers(insertion) && !ExecBRInsertTriggers(estate, target, row))
         return false;
     row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
@@ -150,7 +136,7 @@ bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning
     begin_query(estate);
     make_row(insertion, named);
     bool written = write_row(insertion);
-    if (written && returning.call != nullptr)
+    if (written)
         in_context(insertion->caller,
                    [&] { return returning.call(returning.closure, row_in(insertion->row)); });
     AfterTriggerEndQuery(estate);
@@ -161,8 +147,7 @@ bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning
 
 DirectOutcome insert_directly(const RowInsert& insert, RowCallback returning) {
     Bitmapset* named = named_columns(insert);
-    bool reads = returning.call != nullptr || insert.on_conflict != OnConflict::kRaise;
-    if (!may_insert_directly(insert, named, reads))
+    if (!may_insert_directly(insert, named))
         return DirectOutcome::kDeclined;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());

@@ -140,8 +140,7 @@ DirectOutcome insert_claim_directly(const IdempotencyKey& key, NullableDatum req
             {kDeadline, TIMESTAMPTZOID, TimestampTzGetDatum(times.deadline)},
             {kExpiresAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.expires_at)},
         };
-        RowInsert insert = {row.rel, row.facts, values, lengthof(values),
-                            OnConflict::kLookedAlready};
+        RowInsert insert = {row.rel, row.facts, values, lengthof(values)};
         return insert_directly(insert, [&](HeapTuple tuple) {
             claim->token = DatumGetInt64(column(row, tuple, kToken).value);
             claim->attempt = DatumGetInt32(column(row, tuple, kAttempt).value);
