@@ -712,8 +712,9 @@ COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, text) IS
 
 -- Idempotency
 
+-- Names are compared by their bytes: no upgrade of the system's locales puts a key where it is not found.
 CREATE TABLE interlock.idempotency_scope (
-    scope text PRIMARY KEY,
+    scope text COLLATE pg_catalog."C" PRIMARY KEY,
     model text NOT NULL,
     ttl interval NOT NULL,
     stale_after interval NOT NULL,
@@ -729,8 +730,8 @@ GRANT USAGE ON SEQUENCE interlock.idempotency_token TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
 
 CREATE TABLE interlock.idempotency (
-    scope text NOT NULL,
-    key text NOT NULL,
+    scope text COLLATE pg_catalog."C" NOT NULL,
+    key text COLLATE pg_catalog."C" NOT NULL,
     status text NOT NULL DEFAULT 'PENDING',
     request_hash bytea,
     token bigint NOT NULL DEFAULT pg_catalog.nextval('interlock.idempotency_token'),

@@ -4,10 +4,15 @@ namespace interlock {
 
 namespace {
 
+// Under which only equal bytes are equal.
+bool is_plain_collation(Oid collation) {
+    return collation == C_COLLATION_OID || collation == DEFAULT_COLLATION_OID;
+}
+
 bool is_as_made(const OwnColumn& column, Form_pg_attribute attribute) {
     return !attribute->attisdropped && attribute->atttypid == column.type &&
            attribute->atttypmod < 0 &&
-           (column.type != TEXTOID || attribute->attcollation == DEFAULT_COLLATION_OID) &&
+           (column.type != TEXTOID || is_plain_collation(attribute->attcollation)) &&
            strcmp(NameStr(attribute->attname), column.name) == 0;
 }
 

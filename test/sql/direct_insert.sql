@@ -147,7 +147,7 @@ SELECT * FROM try_claim('CREATE DOMAIN short AS text CHECK (length(VALUE) < 1); 
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ALTER result_id TYPE varchar(2), ALTER scope TYPE varchar(9)');
 SELECT * FROM try('ALTER TABLE interlock.idempotency ALTER result_id TYPE varchar(1)', $$SELECT complete('k')$$);
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ALTER claimed_at TYPE timestamptz(0)');
-SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ALTER key TYPE text COLLATE "C"');
+SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ALTER key TYPE text COLLATE "POSIX"');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency DROP COLUMN state; ALTER TABLE interlock.idempotency ADD state jsonb');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency DROP COLUMN response; ALTER TABLE interlock.idempotency ADD response jsonb');
 -- Errors
