@@ -23,6 +23,11 @@ INSERT INTO batch SELECT g, 0, 'x', 0 FROM generate_series(1, 64000) g;
 CREATE TABLE hand_batch (LIKE batch INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO hand_batch SELECT * FROM batch;
 SELECT interlock.enable_versioning('batch');
+-- What each client sends: its thousand updates as text, with % for the version.
+CREATE TABLE sent (client int PRIMARY KEY, updates text);
+ALTER TABLE sent ALTER updates SET STORAGE EXTERNAL;
+INSERT INTO sent SELECT c, (SELECT '[' || string_agg(format('{"key": %s, "version": %%, "changes": {"a": 1, "b": "y", "c": 2.5}}', c * 1000 + g), ', ') || ']'
+    FROM generate_series(1, 1000) g) FROM generate_series(0, 63) c;
 
 CREATE TABLE marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO marked SELECT * FROM plain;
