@@ -54,6 +54,7 @@ struct RelationFacts {
     bool judged;       // before an UPDATE only judge() runs (row_change.h)
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
+    mutable Oid floor;     // as it was found last (version_floor.h)
     mutable Expr** checks; // read from their text, null before the first use (direct_execution.cpp)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
 };

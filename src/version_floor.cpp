@@ -53,6 +53,14 @@ void raise_floor(Oid sequence, int64 version) {
     UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
 }
 
+// To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
+// sequence, is known anew; without the default the sequence can be dropped unnoticed.
+Oid known_floor(Relation rel, const RelationFacts* facts) {
+    if (!OidIsValid(facts->floor) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(facts->floor)))
+        facts->floor = find_floor(rel, facts->versioning);
+    return facts->floor;
+}
+
 char* sequence_name(Oid sequence) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
                                       get_rel_name(sequence));
@@ -76,7 +84,8 @@ Oid find_floor(Relation rel, const Versioning* versioning) {
     return InvalidOid;
 }
 
-void note_departure(Relation rel, const Versioning* versioning, HeapTuple row) {
+void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row) {
+    const Versioning* versioning = facts->versioning;
     if (!is_counter(versioning->kind))
         return;
     bool is_null;
@@ -84,7 +93,7 @@ void note_departure(Relation rel, const Versioning* versioning, HeapTuple row) {
     int64 version = token_of_datum(versioning->kind, value, is_null);
     if (version < 1)
         return;
-    Oid floor = find_floor(rel, versioning);
+    Oid floor = known_floor(rel, facts);
     if (OidIsValid(floor))
         raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }

@@ -19,7 +19,7 @@ struct Versioning;
 Oid find_floor(Relation rel, const Versioning* versioning);
 
 // Raises the floor to the version of a row that leaves its key.
-void note_departure(Relation rel, const Versioning* versioning, HeapTuple row);
+void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row);
 
 // Creates the sequence and the default. Call without a reference to the table, inside with_spi.
 void create_floor(Oid relid, const char* column);

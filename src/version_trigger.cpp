@@ -22,10 +22,9 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "version_trigger");
     Relation rel = trigger->tg_relation;
     const RelationFacts* facts = facts_of(rel);
-    const Versioning* versioning = usable_versioning(rel, facts);
-
+    usable_versioning(rel, facts);
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
-        note_departure(rel, versioning, trigger->tg_trigtuple);
+        note_departure(rel, facts, trigger->tg_trigtuple);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
@@ -33,7 +32,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     HeapTuple result = judge_version({rel, facts, trigger->tg_trigtuple, trigger->tg_newtuple,
                                       trigger->tg_updatedcols, nullptr});
     if (key_changes(trigger, facts))
-        note_departure(rel, versioning, trigger->tg_trigtuple);
+        note_departure(rel, facts, trigger->tg_trigtuple);
     return PointerGetDatum(result);
 }
 }

@@ -38,6 +38,19 @@ SELECT interlock.enable_versioning('others');
 RESET ROLE;
 DROP TABLE others;
 DROP ROLE interlock_owner2;
+-- the sequence is looked for once; gone, or another, it is looked for again
+CREATE TABLE forgetful (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('forgetful');
+INSERT INTO forgetful SELECT generate_series(1, 5);
+DELETE FROM forgetful WHERE id = 1;
+ALTER TABLE forgetful ALTER version DROP DEFAULT;
+DROP SEQUENCE forgetful_version_floor;
+DELETE FROM forgetful WHERE id = 2;
+CREATE SEQUENCE other_floor OWNED BY forgetful.version;
+UPDATE forgetful SET id = 9 WHERE id = 3;
+DELETE FROM forgetful WHERE id = 9;
+SELECT last_value, is_called FROM other_floor;
+DROP TABLE forgetful;
 -- nobody uses the range up for the others, not even in a transaction that is rolled back
 CREATE ROLE interlock_clerk;
 CREATE TABLE reborn4 (id int PRIMARY KEY, version int);
