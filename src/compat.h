@@ -226,6 +226,16 @@ inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* 
 #endif
 }
 
+// 16 declares what a walker takes.
+inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* context) {
+#if PG_VERSION_NUM >= 160000
+    return expression_tree_walker(node, visit, context);
+#else
+    return expression_tree_walker(
+        node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit)), context);
+#endif
+}
+
 // 18 has generated columns that are not stored.
 inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
 #if PG_VERSION_NUM >= 180000

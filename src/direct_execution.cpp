@@ -15,31 +15,21 @@ RangeTblEntry* range_table_entry(Relation rel) {
     return entry;
 }
 
-Expr** read_checks(const TupleConstr* constraints) {
-    int count = constraints->num_check;
-    auto** checks = static_cast<Expr**>(palloc0(sizeof(Expr*) * count));
-    for (int i = 0; i < count; i++)
-        if (is_enforced(constraints->check[i]))
-            checks[i] = static_cast<Expr*>(stringToNode(constraints->check[i].ccbin));
-    return checks;
-}
-
 Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl(expression)); }
 
-// The executor would read the text of each check for each statement, which costs more than to write
-// the row. They are planned anew: what they call may have changed.
+// They are planned anew for each statement: what they call may have changed. What is known of a
+// table that has changed meanwhile is left alone, and the executor prepares its checks itself.
 void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* facts) {
-    const TupleConstr* constraints = RelationGetDescr(target->ri_RelationDesc)->constr;
-    if (constraints == nullptr || constraints->num_check == 0)
+    if (!facts->valid || facts->checks == nullptr || check_states(target) != nullptr)
         return;
-    if (facts->checks == nullptr)
-        facts->checks = in_context(facts->memory, [&] { return read_checks(constraints); });
-    int count = constraints->num_check;
+    MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+    int count = facts->columns->constr->num_check;
     auto** states = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * count));
     for (int i = 0; i < count; i++)
         if (facts->checks[i] != nullptr)
             states[i] = ExecPrepareExpr(copy_of(facts->checks[i]), estate);
     check_states(target) = states;
+    MemoryContextSwitchTo(caller);
 }
 
 } // namespace
@@ -51,21 +41,28 @@ Bitmapset* offset_columns(const Bitmapset* columns) {
     return result;
 }
 
-ResultRelInfo* open_target(EState* estate, Relation rel, const RelationFacts* facts,
-                           Bitmapset* inserted, Bitmapset* updated) {
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated) {
     set_changed_columns(estate, range_table_entry(rel), inserted, updated);
     auto* target = makeNode(ResultRelInfo);
     InitResultRelInfo(target, rel, 1, nullptr, 0);
     // AFTER triggers look for their table here.
     estate->es_opened_result_relations = list_make1(target);
-    prepare_checks(target, estate, facts);
     return target;
 }
 
 void begin_query(EState* estate) {
+    ResetPerTupleExprContext(estate); // of the row before
     estate->es_snapshot = GetActiveSnapshot();
     estate->es_output_cid = GetCurrentCommandId(true);
     AfterTriggerBeginQuery();
+}
+
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+               const RelationFacts* facts) {
+    if (RelationGetDescr(target->ri_RelationDesc)->constr == nullptr)
+        return;
+    prepare_checks(target, estate, facts);
+    ExecConstraints(target, row, estate);
 }
 
 void free_state(EState* estate) {

@@ -11,12 +11,15 @@ Bitmapset* offset_columns(const Bitmapset* columns);
 
 // The table that the state's statement writes, and which columns it names in INSERT or SET, as
 // offset_columns has them. Call once, in the state's memory context.
-ResultRelInfo* open_target(EState* estate, Relation rel, const RelationFacts* facts,
-                           Bitmapset* inserted, Bitmapset* updated);
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated);
 
 // Before the calls for one row, with the snapshot active; AfterTriggerEndQuery(estate) goes after
 // them.
 void begin_query(EState* estate);
+
+// NOT NULL and CHECK, with the checks as the facts have them.
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+               const RelationFacts* facts);
 
 // Closes all that was opened in it.
 void free_state(EState* estate);

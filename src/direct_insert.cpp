@@ -118,8 +118,7 @@ bool write_row(Insertion* insertion) {
     row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
     if (constraints != nullptr && constraints->has_generated_stored)
         ExecComputeStoredGenerated(target, estate, row, CMD_INSERT);
-    if (constraints != nullptr)
-        ExecConstraints(target, row, estate);
+    check_row(target, estate, row, insertion->insert->facts);
     List* to_check_again = NIL;
     if (!enter(insertion, &to_check_again))
         return false;
@@ -130,8 +129,7 @@ bool write_row(Insertion* insertion) {
 bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning) {
     EState* estate = insertion->estate;
     Relation rel = insertion->insert->rel;
-    insertion->target =
-        open_target(estate, rel, insertion->insert->facts, offset_columns(named), nullptr);
+    insertion->target = open_target(estate, rel, offset_columns(named), nullptr);
     insertion->row = table_slot_create(rel, &estate->es_tupleTable);
     begin_query(estate);
     make_row(insertion, named);

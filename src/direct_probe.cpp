@@ -1,5 +1,7 @@
 #include "direct_probe.h"
 
+#include "scope.h"
+
 namespace interlock {
 
 namespace {
@@ -51,9 +53,9 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
 
 } // namespace
 
-bool is_plain_transaction() { return may_write_directly() && !IsolationUsesXactSnapshot(); }
+bool is_plain_transaction() { return may_be_direct() && !IsolationUsesXactSnapshot(); }
 
-bool may_write_directly() {
+bool may_be_direct() {
     return direct_updates && !XactReadOnly && !IsInParallelMode() &&
            ExecutorCheckPerms_hook == nullptr;
 }
@@ -78,8 +80,11 @@ bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot) {
     ScanKeyData keys[INDEX_MAX_KEYS];
     set_scan_keys(keys, row);
     scan->xs_snapshot = GetActiveSnapshot();
-    index_rescan(scan, keys, row.facts->key_count, nullptr, 0);
-    return index_getnext_slot(scan, ForwardScanDirection, slot);
+    // What the scan remembers from row to row lives as long as it does.
+    return in_context(GetMemoryChunkContext(scan), [&] {
+        index_rescan(scan, keys, row.facts->key_count, nullptr, 0);
+        return index_getnext_slot(scan, ForwardScanDirection, slot);
+    });
 }
 
 bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot) {

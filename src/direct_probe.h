@@ -22,9 +22,9 @@ struct RowCallback {
     void* closure;
 };
 
-// Whether a row may be written without a statement, as far as that has to do neither with the table
-// nor with a snapshot. interlock.direct_updates turns it off.
-bool may_write_directly();
+// Whether rows may be read and written without statements, as far as that has to do neither with
+// the table nor with a snapshot. interlock.direct_updates turns it off.
+bool may_be_direct();
 
 // And under READ COMMITTED.
 bool is_plain_transaction();

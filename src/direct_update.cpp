@@ -11,10 +11,10 @@ namespace interlock {
 struct Execution {
     EState* estate;
     Relation index;
-    const RowUpdate* update; // the present one
+    const RowUpdate* update; // the present one; null between two
     Bitmapset* columns;      // that SET names, and
     Bitmapset* assigned;     // the same as the server numbers them
-    bool judged;             // no BEFORE trigger but those of judge()
+    bool judged;             // RelationFacts::judged
     ResultRelInfo* target;   // null before the first row that is to be written
     EPQState recheck;        // for the triggers; nothing is left to check again when they run
     TupleTableSlot* old_row;
@@ -45,8 +45,9 @@ bool has_generated_columns(Relation rel) {
     return constraints != nullptr && constraints->has_generated_stored;
 }
 
+// A table that has changed since it was looked at is judged by its triggers.
 bool is_judged(const RowUpdate& update) {
-    return update.row.facts->judged && !has_generated_columns(update.row.rel);
+    return update.row.facts->valid && update.row.facts->judged;
 }
 
 // The columns that may change: those that are set, and those that judge() sets.
@@ -111,8 +112,7 @@ void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-    execution->target =
-        open_target(estate, rel, execution->update->row.facts, nullptr, execution->assigned);
+    execution->target = open_target(estate, rel, nullptr, execution->assigned);
     begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
     MemoryContextSwitchTo(caller);
@@ -164,15 +164,15 @@ bool lock_newest(Execution* execution, RowCallback condition) {
     return has_key(row, version) && condition.call(condition.closure, version);
 }
 
-// Nobody has locked or replaced the version since it was written, as its page says. That is
-// without a hint that saves asking who has.
+// Nobody has locked or replaced the version, and its page says so already: to find out whether one
+// who did has ended is left to the lock.
 bool is_untouched(HeapTuple version) {
     return (version->t_data->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
 // --- Writing it -----------------------------------------------------------------
 
-enum class Written : uint8 { kYes, kSuppressed, kOvertaken };
+enum class Written : uint8 { kYes, kNo, kOvertaken };
 
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
@@ -220,8 +220,7 @@ void check_new_row(Execution* execution) {
     if (has_generated_columns(rel))
         ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
     ExecMaterializeSlot(new_row);
-    if (RelationGetDescr(rel)->constr != nullptr)
-        ExecConstraints(execution->target, new_row, execution->estate);
+    check_row(execution->target, execution->estate, new_row, execution->update->row.facts);
 }
 
 // Indexes are opened only for a row that needs entries in them; one that is updated in its page
@@ -265,7 +264,7 @@ Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
 Written write_row(Execution* execution) {
     make_new_row(execution);
     if (!ask_triggers(execution))
-        return Written::kSuppressed;
+        return Written::kNo;
     check_new_row(execution);
     IndexesToUpdate indexes = kNoIndexes;
     Written written = write_heap(execution, &indexes);
@@ -278,7 +277,8 @@ Written write_row(Execution* execution) {
 }
 
 Written write_untouched(Execution* execution) {
-    if (!execution->judged || !is_untouched(row_in(execution->old_row)))
+    if (!execution->judged || execution->update->lock_first ||
+        !is_untouched(row_in(execution->old_row)))
         return Written::kOvertaken;
     execution->place = execution->old_row->tts_tid;
     return write_row(execution);
@@ -286,7 +286,7 @@ Written write_untouched(Execution* execution) {
 
 Written write_locked(Execution* execution, RowCallback condition) {
     if (!lock_newest(execution, condition))
-        return Written::kSuppressed;
+        return Written::kNo;
     Written written = write_row(execution);
     if (written == Written::kOvertaken)
         elog(ERROR, "a locked row was updated by another transaction");
@@ -317,23 +317,24 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     bool written = find_and_write(execution, condition, returning);
     PopActiveSnapshot();
     CommandCounterIncrement();
+    execution->update = nullptr;
     return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
 }
 
 } // namespace
 
+bool may_write_unlocked(const RowUpdate& update) { return is_judged(update) && !update.lock_first; }
+
 bool runs_no_other_code(const RowUpdate& update) {
-    Relation rel = update.row.rel;
-    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
-    return is_judged(update) && (constraints == nullptr || constraints->num_check == 0) &&
-           (rel->trigdesc == nullptr || !rel->trigdesc->trig_update_after_row ||
-            runs_only_key_checks(update));
+    const TriggerDesc* triggers = update.row.rel->trigdesc;
+    return is_judged(update) && (triggers == nullptr || !triggers->trig_update_after_row ||
+                                 runs_only_key_checks(update));
 }
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open) {
     if (open != nullptr && open->execution != nullptr) {
-        if (bms_equal(open->execution->columns, update.changes.columns))
+        if (update.row.facts->valid && bms_equal(open->execution->columns, update.changes.columns))
             return execute(open->execution, update, condition, returning);
         close_updates(open);
     }

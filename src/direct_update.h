@@ -10,10 +10,13 @@
 // no line of CONTEXT with its text, hooks of other modules that look at statements do not see it,
 // and indexes that the update does not change are not locked.
 //
-// Where no BEFORE trigger but our own fires, these are asked directly (row_change.h), and a row
-// that nobody has locked is written without locking it first: the version that the snapshot shows
-// is the newest then, what it says is judged at that moment, and if it has changed before it is
-// written, all of it is done again with the lock.
+// Where an update runs no code before it is done but our own triggers and what merely computes
+// (RelationFacts::judged), these are asked directly (row_change.h), and a row that nobody has
+// locked is written without locking it first. The version that the snapshot shows is the newest
+// then, and what it says is judged at that moment: if it has changed before it is written, all of
+// it is done again with the lock. One who locks the row in between and does not change it is waited
+// for, and nothing is judged again; what depends on the clock is the caller's to look at
+// afterwards.
 #pragma once
 
 #include "direct_probe.h"
@@ -27,6 +30,7 @@ struct RowUpdate {
     KeyedRow row;
     Changes changes; // its columns are those that SET names; those without a value keep theirs
     const VerbCall* verb = nullptr; // of the marker, for judge()
+    bool lock_first = false;        // judge nothing before the row is locked
 };
 
 // What stays open from one row to the next: for many updates of one table inside one function
@@ -57,8 +61,11 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
                            open);
 }
 
-// Whether update_directly runs nobody else's code: no triggers, checks or generated columns but
-// foreign keys that look and do not write.
+// Whether the row may be written without locking it first.
+bool may_write_unlocked(const RowUpdate& update);
+
+// Whether nobody else's code runs around the update either: no AFTER triggers but foreign keys that
+// look and do not write.
 bool runs_no_other_code(const RowUpdate& update);
 
 // A copy of the changes with room for `more` columns, and one more column in it, which must not be

@@ -2,6 +2,7 @@
 
 #include "direct_probe.h"
 #include "plan.h"
+#include "relation_code.h"
 #include "row.h"
 #include "scope.h"
 
@@ -210,7 +211,7 @@ HistoryTable* load_history_table(Relation rel) {
 
 void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
     HistoryTable* table = facts->history_table;
-    if (table != nullptr && may_write_directly() && owner_may_write(rel, table))
+    if (table != nullptr && may_be_direct() && owner_may_write(rel, table))
         insert_directly(rel, table, values, nulls);
     else
         with_spi([&] { insert_by_statement(rel, values, nulls); });

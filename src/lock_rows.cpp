@@ -210,6 +210,7 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
     DirectReads reads;
     bool direct = begin_direct_reads(&reads, call.rel, call.facts, call.lock);
     for (int i = 0; i < call.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         Datum key;
         bool found = in_context(row_memory, [&] {
             return lock_in_time(call, call.keys[i], direct ? &reads : nullptr, &key);

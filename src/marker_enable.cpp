@@ -173,8 +173,11 @@ bool leads_with(Relation index, AttrNumber attnum) {
            index->rd_index->indkey.values[0] == attnum && RelationGetIndexPredicate(index) == NIL;
 }
 
-// The suffix may be followed by the number that made the name unique.
+// As create_sweep_index makes it. The suffix may be followed by the number that made the name
+// unique.
 bool is_ours(Relation index) {
+    if (index->rd_index->indnatts != 1 || RelationGetIndexPredicate(index) == NIL)
+        return false;
     const char* name = RelationGetRelationName(index);
     size_t length = strlen(name);
     while (length > 0 && strchr("0123456789", name[length - 1]) != nullptr)

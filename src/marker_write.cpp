@@ -57,9 +57,23 @@ MarkerState state_of(const MarkedRow& row, HeapTuple tuple) {
     return marker_state(row.marker, RelationGetDescr(row.rel), tuple, GetCurrentTimestamp());
 }
 
-bool is_held(const MarkedRow& row, HeapTuple tuple) {
+// *until is the deadline that was met.
+bool is_held(const MarkedRow& row, HeapTuple tuple, TimestampTz* until) {
     MarkerState state = state_of(row, tuple);
+    *until = state.until;
     return state.live && strcmp(state.holder != nullptr ? state.holder : "", row.holder) == 0;
+}
+
+// A row that is written unlocked may have been waited for after its marker was judged.
+DirectOutcome unless_over(DirectOutcome outcome, TimestampTz until) {
+    bool over = outcome == DirectOutcome::kDone && GetCurrentTimestamp() >= until;
+    return over ? DirectOutcome::kNoRow : outcome;
+}
+
+bool was_waited_for(const RowUpdate& update, TimestampTz until) {
+    constexpr TimestampTz kAtOnce = 2 * USECS_PER_SEC; // more than a column's precision
+    return may_write_unlocked(update) &&
+           GetCurrentTimestamp() + update.verb->timeout > until + kAtOnce;
 }
 
 RowUpdate update_of(const MarkedRow& row, const VerbCall& verb, const Changes& changes, int more) {
@@ -92,17 +106,23 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
         assign(changes, columns[kReason].attnum, marker_text(columns[kReason], reason));
     else
         assign(changes, columns[kReason].attnum);
-    return run_directly(
-        update,
-        [&](HeapTuple tuple) {
-            MarkerState state = state_of(row, tuple);
-            return !state.live || same_holder(state.holder, row.holder);
-        },
-        [&](HeapTuple tuple) {
-            MarkerState state = state_of(row, tuple);
-            held->since = state.since;
-            held->until = state.until;
-        });
+    auto take = [&] {
+        return run_directly(
+            update,
+            [&](HeapTuple tuple) {
+                MarkerState state = state_of(row, tuple);
+                return !state.live || same_holder(state.holder, row.holder);
+            },
+            [&](HeapTuple tuple) {
+                MarkerState state = state_of(row, tuple);
+                held->since = state.since;
+                held->until = state.until;
+            });
+    };
+    DirectOutcome outcome = take();
+    if (outcome == DirectOutcome::kDone && was_waited_for(update, held->until))
+        outcome = take(); // for the deadline
+    return outcome;
 }
 
 DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
@@ -110,17 +130,21 @@ DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
         return DirectOutcome::kDeclined;
     RowUpdate update = update_of(row, verb, {}, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
-    return run_directly(
-        update, [&](HeapTuple tuple) { return is_held(row, tuple); }, [](HeapTuple) {});
+    TimestampTz until = 0;
+    DirectOutcome outcome = run_directly(
+        update, [&](HeapTuple tuple) { return is_held(row, tuple, &until); }, [](HeapTuple) {});
+    return unless_over(outcome, until);
 }
 
 DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, TimestampTz* until) {
     if (!compares_bytes(row))
         return DirectOutcome::kDeclined;
     RowUpdate update = update_of(row, verb, {}, 1);
+    update.lock_first = true; // a new deadline could not be taken back
     assign(&update.changes, row.marker->columns[kUntil].attnum, TimestampTzGetDatum(verb.until));
+    TimestampTz before = 0;
     return run_directly(
-        update, [&](HeapTuple tuple) { return is_held(row, tuple); },
+        update, [&](HeapTuple tuple) { return is_held(row, tuple, &before); },
         [&](HeapTuple tuple) { *until = state_of(row, tuple).until; });
 }
 
@@ -142,10 +166,12 @@ DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Ch
     };
     RowUpdate update = update_of(row, verb, changes, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
-    return run_directly(
+    TimestampTz until = 0;
+    DirectOutcome outcome = run_directly(
         update,
         [&](HeapTuple tuple) {
-            return is_held(row, tuple) && (expected == nullptr || token_of(tuple) == *expected);
+            return is_held(row, tuple, &until) &&
+                   (expected == nullptr || token_of(tuple) == *expected);
         },
         [&](HeapTuple tuple) {
             if (versioning == nullptr || !is_counter(versioning->kind))
@@ -153,6 +179,7 @@ DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Ch
             version->isnull = version_of(row, tuple).isnull;
             version->value = Int64GetDatum(token_of(tuple));
         });
+    return unless_over(outcome, until);
 }
 
 // --- By a plan ----------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "marker.h"
 #include "ownership.h"
 #include "recency.h"
+#include "relation_code.h"
 #include "row.h"
 #include "transition.h"
 #include "version.h"
@@ -199,46 +200,6 @@ void load_partition_columns(RelationFacts* facts, Relation rel) {
             bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
 }
 
-// The place in judge()'s order, which is that of the names we give the triggers; -1 for others.
-int place_of_judge(const Trigger* trigger) {
-    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
-    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
-        if (trigger_calls(trigger, kJudges[place]))
-            return place;
-    return -1;
-}
-
-bool is_judged(const TriggerDesc* triggers) {
-    int last = 0;
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
-        const Trigger* trigger = &triggers->triggers[i];
-        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
-                                  TRIGGER_TYPE_UPDATE))
-            continue;
-        int place = place_of_judge(trigger);
-        if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
-            return false;
-        last = place;
-    }
-    return true;
-}
-
-bool is_unique(Oid index_oid) {
-    Relation index = index_open(index_oid, AccessShareLock);
-    bool unique = index->rd_index->indisunique;
-    index_close(index, AccessShareLock);
-    return unique;
-}
-
-void load_code(RelationFacts* facts, Relation rel) {
-    facts->runs_code = inserting_runs_code(rel);
-    List* indexes = RelationGetIndexList(rel);
-    ListCell* cell;
-    foreach (cell, indexes)
-        facts->unique_count += is_unique(lfirst_oid(cell));
-    facts->index_count = list_length(indexes);
-}
-
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
     uint64 changes = entry->changes;
     MemoryContext memory =
@@ -250,11 +211,10 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         result->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
         // Copied before any catalog is read: an invalidation on the way would free the original.
         TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
-        load_code(result, rel);
+        load_code(result, rel, triggers);
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);
-        result->judged = is_judged(triggers);
         load_partition_columns(result, rel);
         result->history_table = load_history_table(rel);
         return result;
@@ -349,12 +309,6 @@ Relation open_own_table(Oid relid, LOCKMODE mode) {
     if (exists(relid) && !owns_relation(relid, GetUserId()))
         aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
     return open_of_right_kind(relid, mode);
-}
-
-bool inserting_runs_code(Relation rel) {
-    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
-    return rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
-           (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
 }
 
 void require_key(Relation rel, const RelationFacts* facts) {

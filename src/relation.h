@@ -51,11 +51,11 @@ struct RelationFacts {
     int index_count;
     int unique_count;  // of the indexes
     bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
-    bool judged;       // before an UPDATE only judge() runs (row_change.h)
+    bool judged;       // an UPDATE runs no code before it is done but judge() (row_change.h)
+    Expr** checks;     // of the constraints in `columns`; null for one that is not enforced
     FmgrInfo populate; // jsonb_populate_record for the row type
     bool populate_reusable;
-    mutable Oid floor;     // as it was found last (version_floor.h)
-    mutable Expr** checks; // read from their text, null before the first use (direct_execution.cpp)
+    mutable Oid floor;               // as it was found last (version_floor.h)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
 };
 
@@ -72,9 +72,6 @@ Relation open_table(Oid relid, LOCKMODE mode);
 
 // As open_table, for a verb that configures the table: only its owner may (42501).
 Relation open_own_table(Oid relid, LOCKMODE mode);
-
-// Whether an INSERT runs triggers, rules, checks or defaults.
-bool inserting_runs_code(Relation rel);
 
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }

@@ -1,6 +1,7 @@
 // What this library's BEFORE UPDATE triggers make of an update of one row: for the triggers, and
 // for a verb that writes the row itself and then need not go through the server's trigger manager.
-// They look at nothing but the row, so asking twice does no harm.
+// They look at nothing but the row, who writes and the clock, and change nothing: they can be asked
+// again.
 #pragma once
 
 #include "relation.h"

@@ -76,6 +76,7 @@ extern "C" {
 #include <mb/pg_wchar.h>
 #include <miscadmin.h>
 #include <nodes/makefuncs.h>
+#include <nodes/nodeFuncs.h>
 #include <optimizer/optimizer.h>
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>

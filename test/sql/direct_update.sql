@@ -285,6 +285,17 @@ SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.l
     CREATE TRIGGER holder BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION public.log_holder()', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
 SELECT name, event FROM fired WHERE name = 'holder';
 SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); ALTER TABLE t ADD CHECK (a < 5 OR current_setting(''interlock.holder'') = ''anna'')', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+-- functions of others, which may look at who writes, wait or change the table: an index's, a check's, a trigger's of the row before
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''anna''); CREATE FUNCTION seen(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+    ''BEGIN IF a = 7 THEN RAISE ''''seen by an index: %'''', current_setting(''''interlock.holder'''', true); END IF; RETURN a; END''; CREATE INDEX ON t (seen(a))', $$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}')$$);
+SELECT * FROM try_own('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_row(''t'', 1, ''bert''); CREATE FUNCTION small(a int) RETURNS boolean LANGUAGE plpgsql AS ''BEGIN RAISE division_by_zero; END'';
+    ALTER TABLE t ADD CHECK (small(a)) NOT VALID', $$SELECT interlock.versioned_update('t', 1, 1, '{"a": 7}')$$);
+SELECT * FROM try_own('CREATE FUNCTION more() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN NEW.a := NEW.a + 1000; RETURN NEW; END''; CREATE FUNCTION add_trigger() RETURNS trigger LANGUAGE plpgsql AS
+    ''BEGIN CREATE OR REPLACE TRIGGER aaa BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION more(); RETURN NULL; END''; CREATE TRIGGER add_trigger AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION add_trigger()',
+    $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t', '[{"key": 1, "version": 1, "changes": {"a": 10}}, {"key": 2, "version": 1, "changes": {"a": 20}}]') m$$);
+SELECT * FROM try_own('ALTER TABLE t ADD CONSTRAINT a_small CHECK (a < 100), ADD CONSTRAINT b_small CHECK (a < 1000); CREATE FUNCTION rename() RETURNS trigger LANGUAGE plpgsql AS
+    ''BEGIN ALTER TABLE t RENAME CONSTRAINT a_small TO z_small; RETURN NULL; END''; CREATE TRIGGER rename AFTER UPDATE ON t FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION rename()',
+    $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t', '[{"key": 1, "version": 1, "changes": {"a": 10}}, {"key": 2, "version": 1, "changes": {"a": 200}}]') m$$);
 -- a batch shares what it opens; rows twice, other columns, a conflict and a missing row in between
 SELECT * FROM try_own('INSERT INTO t SELECT g, g, ''more'', g FROM generate_series(3, 6) g', $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t',
     '[{"key": 5, "version": 1, "changes": {"a": 50}}, {"key": 1, "version": 1, "changes": {"a": 10}}, {"key": 3, "version": 4, "changes": {"a": 30}}, {"key": 2, "version": 1, "changes": {"b": "other", "c": 1}},

@@ -76,3 +76,12 @@ SELECT * FROM interlock.lock_rows('account', '{1}');
 ROLLBACK;
 SET client_min_messages = warning;
 DROP SCHEMA lock_rows CASCADE;
+
+-- many dead entries in the key's index
+RESET search_path;
+CREATE TABLE worn (id int PRIMARY KEY, filler text) WITH (autovacuum_enabled = off);
+CREATE INDEX ON worn (filler);
+INSERT INTO worn SELECT g, repeat('x', 200) FROM generate_series(1, 300) g;
+UPDATE worn SET filler = repeat('y', 200);
+SELECT count(*) FROM interlock.lock_rows('worn', (SELECT array_agg(g) FROM generate_series(1, 300) g));
+DROP TABLE worn;

@@ -118,6 +118,10 @@ SELECT sweep_indexes(), marked_in_page();
 SELECT interlock.enable_marker('page', sweep_index => false);
 SELECT sweep_indexes();
 SELECT interlock.enable_marker('page', sweep_index => NULL);
+-- an index of the owner's stays, whatever its name is
+CREATE INDEX my_interlock_sweep_idx ON page (body);
+SELECT interlock.enable_marker('page', sweep_index => false);
+SELECT 'my_interlock_sweep_idx'::regclass;
 DROP TABLE page;
 DROP FUNCTION sweep_indexes, marked_in_page, updates_in_page;
 

@@ -1,0 +1,135 @@
+#include "relation_code.h"
+
+namespace interlock {
+
+namespace {
+
+// --- Our own BEFORE triggers
+// -----------------------------------------------------------------------
+
+// The place in judge()'s order, which is that of the names we give the triggers; -1 for others.
+int place_of_judge(const Trigger* trigger) {
+    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
+    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
+        if (trigger_calls(trigger, kJudges[place]))
+            return place;
+    return -1;
+}
+
+bool are_all_judges(const TriggerDesc* triggers) {
+    int last = 0;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
+                                  TRIGGER_TYPE_UPDATE))
+            continue;
+        int place = place_of_judge(trigger);
+        if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
+            return false;
+        last = place;
+    }
+    return true;
+}
+
+// --- Expressions
+// -----------------------------------------------------------------------------------
+
+// A function of the server that computes the same from the same neither waits nor looks at who
+// writes.
+bool is_others(Oid function) { return function >= FirstUnpinnedObjectId; }
+
+bool is_more_than_computing(Oid function, void*) {
+    return is_others(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+bool does_more_than_compute(Node* node, void* context) {
+    if (node == nullptr)
+        return false;
+    if (IsA(node, CoerceToDomain) || IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
+        check_functions_in_node(node, is_more_than_computing, context))
+        return true;
+    return walk_expression(node, does_more_than_compute, context);
+}
+
+bool does_more_than_compute(List* expressions) {
+    return does_more_than_compute(reinterpret_cast<Node*>(expressions), nullptr);
+}
+
+// --- Indexes and checks
+// ----------------------------------------------------------------------------
+
+// These call what their elements' types bring along.
+bool is_composed(Oid type) {
+    return type == ANYARRAYOID || type == RECORDOID || type == ANYRANGEOID ||
+           type == ANYMULTIRANGEOID;
+}
+
+bool calls_others(Relation index) {
+    if (is_others(index->rd_rel->relam) || index->rd_index->indisexclusion)
+        return true;
+    int columns = IndexRelationGetNumberOfKeyAttributes(index);
+    for (int i = 0; i < columns; i++)
+        if (is_composed(index->rd_opcintype[i]))
+            return true;
+    for (int i = 0; i < columns * index->rd_indam->amsupport; i++)
+        if (is_others(index->rd_support[i]))
+            return true;
+    return false;
+}
+
+// Returns whether entering a row only computes.
+bool load_index(RelationFacts* facts, Oid index_oid) {
+    Relation index = index_open(index_oid, AccessShareLock);
+    facts->index_count++;
+    facts->unique_count += index->rd_index->indisunique;
+    bool computes = !calls_others(index) &&
+                    !does_more_than_compute(RelationGetIndexExpressions(index)) &&
+                    !does_more_than_compute(RelationGetIndexPredicate(index));
+    index_close(index, AccessShareLock);
+    return computes;
+}
+
+bool load_indexes(RelationFacts* facts, Relation rel) {
+    bool compute = true;
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel))
+        compute = load_index(facts, lfirst_oid(cell)) && compute;
+    return compute;
+}
+
+// Their text is read here once: the executor would read it for each statement, which costs more
+// than to write a row.
+bool load_checks(RelationFacts* facts) {
+    const TupleConstr* constraints = facts->columns->constr;
+    if (constraints == nullptr || constraints->num_check == 0)
+        return true;
+    bool compute = true;
+    facts->checks = static_cast<Expr**>(palloc0(sizeof(Expr*) * constraints->num_check));
+    for (int i = 0; i < constraints->num_check; i++) {
+        if (!is_enforced(constraints->check[i]))
+            continue;
+        auto* check = static_cast<Node*>(stringToNode(constraints->check[i].ccbin));
+        facts->checks[i] = reinterpret_cast<Expr*>(check);
+        compute = compute && !does_more_than_compute(check, nullptr);
+    }
+    return compute;
+}
+
+} // namespace
+
+void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
+    facts->runs_code = inserting_runs_code(rel);
+    bool indexes_compute = load_indexes(facts, rel);
+    bool checks_compute = load_checks(facts);
+    const TupleConstr* constraints = facts->columns->constr;
+    bool generates = constraints != nullptr && constraints->has_generated_stored;
+    facts->judged = indexes_compute && checks_compute && !generates && are_all_judges(triggers);
+}
+
+bool inserting_runs_code(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
+           (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
+}
+
+} // namespace interlock
