@@ -168,15 +168,20 @@ void date_open_markers(const char* table, const Request& request) {
                  quote_identifier(request.columns[kUntil])));
 }
 
+// To ask for the predicate itself would plan what the table's owner wrote.
+bool is_partial(Relation index) {
+    return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
+}
+
 bool leads_with(Relation index, AttrNumber attnum) {
     return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
-           index->rd_index->indkey.values[0] == attnum && RelationGetIndexPredicate(index) == NIL;
+           index->rd_index->indkey.values[0] == attnum && !is_partial(index);
 }
 
 // As create_sweep_index makes it. The suffix may be followed by the number that made the name
 // unique.
 bool is_ours(Relation index) {
-    if (index->rd_index->indnatts != 1 || RelationGetIndexPredicate(index) == NIL)
+    if (index->rd_index->indnatts != 1 || !is_partial(index))
         return false;
     const char* name = RelationGetRelationName(index);
     size_t length = strlen(name);
