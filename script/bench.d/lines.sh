@@ -35,9 +35,10 @@ lines() {
         "one UPDATE of all by hand" hand_batch - "PL/pgSQL, one UPDATE" own_batch -
     line "$1" "lock_row + save_row" verb_marked_lock \
         "two UPDATEs by hand, no deadline" hand_lock 1.0 \
-        "two UPDATEs by hand, deadline and index" hand_deadline_lock - \
-        "the same without the index for the sweeper" verb_unswept_lock - \
+        "two UPDATEs by hand, deadline and index" hand_deadline_lock 1.0 \
         "PL/pgSQL, with a deadline, enforced" own_lock -
+    line "$1" "lock_row + save_row, sweep_index => false" verb_unswept_lock \
+        "two UPDATEs by hand, no deadline" hand_lock 1.0
     line "$1" "acquire_lease + release_lease" lease \
         "two empty C functions" empty 0.9 "Redis SET NX EX + Lua delete" redis_c 1.1 \
         "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark - "PL/pgSQL on a table" own_lease -
