@@ -82,6 +82,24 @@ IdempotencyRow read_by_plan(const IdempotencyKey& key, RowLock lock) {
     return row;
 }
 
+// What is read of a scope, in this order. Nulls, which its owner may have allowed, are the default.
+enum ScopeValue { kIsJob, kReplays, kLifetime, kStaleness, kLargest, kScopeValues };
+
+IdempotencyScope scope_of(const NullableDatum* values) {
+    IdempotencyScope scope = kDefaults;
+    if (!values[kIsJob].isnull)
+        scope.is_job = DatumGetBool(values[kIsJob].value);
+    if (!values[kReplays].isnull)
+        scope.replay_failures = DatumGetBool(values[kReplays].value);
+    if (!values[kLifetime].isnull)
+        scope.ttl = microseconds(values[kLifetime].value);
+    if (!values[kStaleness].isnull)
+        scope.stale_after = microseconds(values[kStaleness].value);
+    if (!values[kLargest].isnull)
+        scope.max_response_bytes = DatumGetInt32(values[kLargest].value);
+    return scope;
+}
+
 IdempotencyScope read_scope_by_plan(Datum name) {
     IdempotencyScope scope = kDefaults;
     with_spi([&] {
@@ -97,11 +115,10 @@ IdempotencyScope read_scope_by_plan(Datum name) {
         parameters.add(name);
         if (run_plan(plan, parameters) == 0)
             return;
-        scope.is_job = DatumGetBool(column(1).value);
-        scope.replay_failures = DatumGetBool(column(2).value);
-        scope.ttl = microseconds(column(3).value);
-        scope.stale_after = microseconds(column(4).value);
-        scope.max_response_bytes = DatumGetInt32(column(5).value);
+        NullableDatum values[kScopeValues];
+        for (int i = 0; i < kScopeValues; i++)
+            values[i] = column(i + 1);
+        scope = scope_of(values);
     });
     return scope;
 }
@@ -202,11 +219,13 @@ TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
 IdempotencyScope read_scope(Datum name) {
     IdempotencyScope scope = kDefaults;
     DirectOutcome direct = read_scope_directly(name, [&](const RowColumns& columns) {
-        scope.is_job = is_text(columns[kModel], "job");
-        scope.replay_failures = DatumGetBool(columns[kReplayFailures].value);
-        scope.ttl = microseconds(columns[kTtl].value);
-        scope.stale_after = microseconds(columns[kStaleAfter].value);
-        scope.max_response_bytes = DatumGetInt32(columns[kMaxResponseBytes].value);
+        const NullableDatum values[kScopeValues] = {
+            {BoolGetDatum(is_text(columns[kModel], "job")), columns[kModel].isnull},
+            columns[kReplayFailures],
+            columns[kTtl],
+            columns[kStaleAfter],
+            columns[kMaxResponseBytes]};
+        scope = scope_of(values);
     });
     return direct == DirectOutcome::kDeclined ? read_scope_by_plan(name) : scope;
 }

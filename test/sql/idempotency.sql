@@ -198,6 +198,21 @@ SELECT interlock.define_idempotency_scope('s', max_response_bytes => -1);
 SELECT interlock.define_idempotency_scope(NULL);
 SELECT interlock.idempotency_sweep(0);
 
+-- a setting that is null, as its owner may have allowed it, is the default, however it is read
+BEGIN;
+SELECT interlock.define_idempotency_scope('bare', 'job', ttl => '10 days', stale_after => '1 hour', replay_failures => true, max_response_bytes => 1);
+ALTER TABLE interlock.idempotency_scope ALTER model DROP NOT NULL, ALTER ttl DROP NOT NULL, ALTER stale_after DROP NOT NULL,
+    ALTER replay_failures DROP NOT NULL, ALTER max_response_bytes DROP NOT NULL;
+UPDATE interlock.idempotency_scope SET (model, ttl, stale_after, replay_failures, max_response_bytes) = ROW(NULL, NULL, NULL, NULL, NULL) WHERE scope = 'bare';
+SELECT outcome, token AS bare FROM interlock.idempotency_claim('bare', 'k') \gset
+SELECT interlock.idempotency_fail('bare', 'k', :bare, '{"e": 1}');
+SELECT status, response, retryable, deadline - claimed_at AS stale_after, date_trunc('hour', expires_at - claimed_at) AS ttl FROM interlock.idempotency WHERE scope = 'bare';
+SELECT outcome FROM interlock.idempotency_claim('bare', 'k');
+SET LOCAL interlock.direct_updates = off;
+SELECT outcome FROM interlock.idempotency_claim('bare', 'm');
+SELECT deadline - claimed_at AS stale_after, date_trunc('hour', expires_at - claimed_at) AS ttl FROM interlock.idempotency WHERE key = 'm';
+ROLLBACK;
+
 -- privileges are those on the table; row security holds
 CREATE ROLE interlock_guest;
 SET ROLE interlock_guest;
