@@ -135,21 +135,32 @@ void give_back_kept(int, Datum) {
 }
 
 // Processes that the postmaster forks would all have what it keeps.
-bool may_keep() {
-    if (keeping == Keeping::kNotYet && IsUnderPostmaster) {
-        on_shmem_exit(give_back_kept, 0);
-        keeping = Keeping::kOn;
-    }
-    return keeping == Keeping::kOn && kept_count < kMostKept;
+void begin_keeping() {
+    if (keeping != Keeping::kNotYet || !IsUnderPostmaster)
+        return;
+    on_shmem_exit(give_back_kept, 0);
+    keeping = Keeping::kOn;
+}
+
+bool may_keep() { return keeping == Keeping::kOn && kept_count < kMostKept; }
+
+// False: it is not kept.
+bool keep(Ref piece) {
+    begin_keeping();
+    if (!may_keep())
+        return false;
+    kept[kept_count++] = piece;
+    return true;
 }
 
 } // namespace
 
-// As many slabs as one-unit pieces for all leases need, one for each piece that processes may keep,
-// and one that keeps 0 free.
+// As many slabs as one-unit pieces for all leases and what processes may keep need, and one that
+// keeps 0 free.
 size_t lease_memory_size() {
-    size_t pieces = static_cast<size_t>(max_leases) * kUnitsPerLease;
-    size_t slabs = pieces / (kSlabUnits - 1) + 2 + static_cast<size_t>(MaxBackends) * kMostKept;
+    size_t leases = static_cast<size_t>(max_leases) * kUnitsPerLease;
+    size_t kept_pieces = static_cast<size_t>(MaxBackends) * kMostKept;
+    size_t slabs = (leases + kept_pieces) / (kSlabUnits - 1) + 2;
     return slabs * kSlabUnits * kMemoryUnit;
 }
 
@@ -172,9 +183,7 @@ Ref allocate_piece(size_t bytes) {
 }
 
 void free_piece(Ref piece) {
-    if (slab_at(slab_of(piece))->size == 0 && may_keep())
-        kept[kept_count++] = piece;
-    else
+    if (slab_at(slab_of(piece))->size != 0 || !keep(piece))
         free_shared(piece);
 }
 
