@@ -2,19 +2,15 @@
 #pragma once
 
 #include "direct_probe.h"
+#include "made_column.h"
 #include "own_table.h"
 
 namespace interlock {
 
-struct OwnColumn {
-    const char* name;
-    Oid type;
-};
-
 // A table as it was made: its first columns, and how many of these are its key (0: no matter).
 struct OwnTable {
     const char* name;
-    const OwnColumn* columns;
+    const MadeColumn* columns;
     int count;
     int key_count;
 };

@@ -9,30 +9,28 @@
 namespace interlock {
 
 const HistoryColumn history_columns[kEntryColumns] = {
-    {"id", INT8OID, "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY", true},
-    {"key", JSONBOID, "pg_catalog.jsonb NOT NULL", true},
-    {"version", INT8OID, "pg_catalog.int8", false},
-    {"changed_at", TIMESTAMPTZOID, "pg_catalog.timestamptz NOT NULL", true},
-    {"writer", TEXTOID, "pg_catalog.text", false},
-    {"changed_by", TEXTOID, "pg_catalog.text NOT NULL", true},
-    {"operation", TEXTOID, "pg_catalog.text NOT NULL", true},
-    {"row", JSONBOID, "pg_catalog.jsonb NOT NULL", true},
-    {"changed", TEXTARRAYOID, "pg_catalog.text[]", false},
-    {"before", JSONBOID, "pg_catalog.jsonb", false},
-    {"transaction", XID8OID, "pg_catalog.xid8 NOT NULL", true},
-    {"command", INT8OID, "pg_catalog.int8 NOT NULL", true}};
+    {{"id", INT8OID, true, ATTRIBUTE_IDENTITY_ALWAYS},
+     "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+    {{"key", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
+    {{"version", INT8OID, false}, "pg_catalog.int8"},
+    {{"changed_at", TIMESTAMPTZOID, true}, "pg_catalog.timestamptz NOT NULL"},
+    {{"writer", TEXTOID, false}, "pg_catalog.text"},
+    {{"changed_by", TEXTOID, true}, "pg_catalog.text NOT NULL"},
+    {{"operation", TEXTOID, true}, "pg_catalog.text NOT NULL"},
+    {{"row", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
+    {{"changed", TEXTARRAYOID, false}, "pg_catalog.text[]"},
+    {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
+    {{"transaction", XID8OID, true}, "pg_catalog.xid8 NOT NULL"},
+    {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"}};
 
 bool has_history_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);
     if (columns->natts != kEntryColumns)
         return false;
-    for (int i = 0; i < columns->natts; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (attribute->attisdropped || attribute->atttypid != history_columns[i].type ||
-            strcmp(NameStr(attribute->attname), history_columns[i].name) != 0)
+    for (int i = 0; i < kEntryColumns; i++)
+        if (!is_as_made(history_columns[i], TupleDescAttr(columns, i)))
             return false;
-    }
-    return TupleDescAttr(columns, kEntryId)->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
+    return true;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 // statement, and all while interlock.direct_updates is off or the executor is watched.
 #pragma once
 
+#include "made_column.h"
 #include "relation.h"
 
 namespace interlock {
@@ -28,15 +29,12 @@ enum EntryColumn : int {
     kEntryColumns
 };
 
-struct HistoryColumn {
-    const char* name;
-    Oid type;
+struct HistoryColumn : MadeColumn {
     const char* definition;
-    bool required;
 };
 extern const HistoryColumn history_columns[kEntryColumns];
 
-// Whether the table has these columns and no others.
+// Whether the table has these columns as they were made, and no others.
 bool has_history_columns(Relation rel);
 
 struct HistoryIndex {

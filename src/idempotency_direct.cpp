@@ -8,28 +8,29 @@ namespace interlock {
 
 namespace {
 
-constexpr OwnColumn kScopeColumns[] = {
-    {"scope", TEXTOID},           {"model", TEXTOID},           {"ttl", INTERVALOID},
-    {"stale_after", INTERVALOID}, {"replay_failures", BOOLOID}, {"max_response_bytes", INT4OID},
+constexpr MadeColumn kScopeColumns[] = {
+    {"scope", TEXTOID, true},           {"model", TEXTOID, true},
+    {"ttl", INTERVALOID, true},         {"stale_after", INTERVALOID, true},
+    {"replay_failures", BOOLOID, true}, {"max_response_bytes", INT4OID, true},
 };
 
-constexpr OwnColumn kKeyColumns[] = {
-    {"scope", TEXTOID},
-    {"key", TEXTOID},
-    {"status", TEXTOID},
-    {"request_hash", BYTEAOID},
-    {"token", INT8OID},
-    {"attempt", INT4OID},
-    {"claimed_at", TIMESTAMPTZOID},
-    {"deadline", TIMESTAMPTZOID},
-    {"finished_at", TIMESTAMPTZOID},
-    {"expires_at", TIMESTAMPTZOID},
-    {"retryable", BOOLOID},
-    {"response", JSONBOID},
-    {"response_omitted", BOOLOID},
-    {"result_id", TEXTOID},
-    {"checkpoint", TEXTOID},
-    {"state", JSONBOID},
+constexpr MadeColumn kKeyColumns[] = {
+    {"scope", TEXTOID, true},
+    {"key", TEXTOID, true},
+    {"status", TEXTOID, true},
+    {"request_hash", BYTEAOID, false},
+    {"token", INT8OID, true},
+    {"attempt", INT4OID, true},
+    {"claimed_at", TIMESTAMPTZOID, true},
+    {"deadline", TIMESTAMPTZOID, true},
+    {"finished_at", TIMESTAMPTZOID, false},
+    {"expires_at", TIMESTAMPTZOID, true},
+    {"retryable", BOOLOID, true},
+    {"response", JSONBOID, false},
+    {"response_omitted", BOOLOID, true},
+    {"result_id", TEXTOID, false},
+    {"checkpoint", TEXTOID, false},
+    {"state", JSONBOID, false},
 };
 
 NullableDatum column(const KeyedRow& row, HeapTuple tuple, AttrNumber attnum) {

@@ -92,7 +92,7 @@ namespace {
 void add_columns(Statement* statement, const Changes& changes) {
     const char* separator = "SET ";
     for (int i = 0; i < changes.count; i++) {
-        const OwnColumn& column = kIdempotencyKeys.columns[changes.attnums[i] - 1];
+        const MadeColumn& column = kIdempotencyKeys.columns[changes.attnums[i] - 1];
         statement->add("%s%s = $%d", separator, column.name, statement->parameter(column.type));
         separator = ", ";
     }

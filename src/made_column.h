@@ -1,0 +1,18 @@
+// A column as the extension made it.
+#pragma once
+
+#include "server.h"
+
+namespace interlock {
+
+struct MadeColumn {
+    const char* name;
+    Oid type;
+    bool required;        // NOT NULL
+    char identity = '\0'; // attidentity
+};
+
+// Whether its owner has left it so. Any default will do, and any text that is equal only to itself.
+bool is_as_made(const MadeColumn& column, Form_pg_attribute attribute);
+
+} // namespace interlock
