@@ -123,7 +123,7 @@ void watch_rights() {
     static bool watched = false;
     if (watched)
         return;
-    for (int cache : {AUTHOID, AUTHMEMROLEMEM, NAMESPACEOID})
+    for (int cache : {AUTHOID, AUTHMEMROLEMEM, NAMESPACEOID, DATABASEOID}) // pg_database_owner
         CacheRegisterSyscacheCallback(cache, note_rights_change, 0);
     watched = true;
 }

@@ -118,10 +118,14 @@ SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INS
 SELECT * FROM try(owned($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));
 
 -- What changes between two writes of a transaction
+CREATE ROLE direct_former;
+CREATE FUNCTION own_database(owner text) RETURNS text LANGUAGE sql RETURN format('ALTER DATABASE %I OWNER TO %I', current_database(), owner);
+SELECT own_database(current_user) AS back \gset
 CREATE FUNCTION then_do(change text) RETURNS text LANGUAGE sql RETURN $$INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'); $$ || change || '; UPDATE t SET id = id';
 SELECT * FROM try(owned(''), then_do('REVOKE INSERT ON t_history FROM direct_owner'));
 SELECT * FROM try(owned('GRANT direct_member TO direct_owner; REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO direct_member'), then_do('REVOKE direct_member FROM direct_owner'));
 SELECT * FROM try(owned(''), then_do($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));
+SELECT * FROM try(owned(own_database('direct_owner') || '; REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO pg_database_owner'), then_do(own_database('direct_former')));
 SELECT * FROM try(owned('ALTER ROLE direct_owner SUPERUSER; REVOKE INSERT ON t_history FROM direct_owner'), then_do('ALTER ROLE direct_owner NOSUPERUSER'));
 SELECT * FROM try('', then_do('ALTER TABLE t_history ADD CHECK (operation <> ''update'')'));
 SELECT * FROM try('', then_do('CREATE INDEX ON t_history (writer)'));
@@ -132,6 +136,9 @@ SELECT * FROM try('', then_do('ALTER TABLE t_history ALTER id DROP IDENTITY, ALT
 SELECT * FROM try('', then_do('ALTER TABLE t RENAME b TO longer; ALTER TABLE t ADD COLUMN c int DEFAULT 5; ALTER TABLE t DROP COLUMN a; ALTER TABLE t ADD COLUMN a text'));
 SELECT * FROM try('', then_do('CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NEW; END''; CREATE TRIGGER pass BEFORE INSERT ON t_history FOR EACH ROW EXECUTE FUNCTION pass()'));
 ALTER ROLE direct_owner NOSUPERUSER;
+:back;
+DROP FUNCTION own_database;
+DROP ROLE direct_former;
 
 -- At every level
 SET default_transaction_isolation = 'repeatable read';
