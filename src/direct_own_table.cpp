@@ -16,4 +16,14 @@ bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts)
     return true;
 }
 
+Relation try_open(const OwnTable& table, LOCKMODE mode) {
+    Oid oid = own_table(table.name);
+    Relation rel = try_table_open(oid, mode);
+    if (rel != nullptr && own_table(table.name) != oid) {
+        close_table(rel);
+        rel = nullptr;
+    }
+    return rel;
+}
+
 } // namespace interlock

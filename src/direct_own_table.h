@@ -18,13 +18,18 @@ struct OwnTable {
 // Whether its owner has left those columns and the key as they were made; others may follow.
 bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts);
 
+// The table that has the name once it is locked; null: others drop it or put another in its place.
+Relation try_open(const OwnTable& table, LOCKMODE mode);
+
 // Runs body(rel, facts), which tells what became of it, where this transaction may act directly and
 // the table is as it was made. Its lock stays.
 template <typename Body>
 DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) {
     if (!is_plain_transaction())
         return DirectOutcome::kDeclined;
-    Relation rel = table_open(own_table(table.name), mode);
+    Relation rel = try_open(table, mode);
+    if (rel == nullptr)
+        return DirectOutcome::kDeclined;
     const RelationFacts* facts = facts_of(rel);
     DirectOutcome outcome =
         is_as_made(table, rel, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
