@@ -38,7 +38,8 @@ Oid own_table(const char* name) {
     uint64 before = changes;
     Oid table = get_relname_relid(name, get_namespace_oid("interlock", false));
     if (!OidIsValid(table))
-        elog(ERROR, "table interlock.%s does not exist", name);
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation \"interlock.%s\" does not exist", name)));
     if (changes == before && known_count < kKnownTables)
         known_tables[known_count++] = {name, table};
     return table;

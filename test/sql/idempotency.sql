@@ -213,6 +213,20 @@ SELECT outcome FROM interlock.idempotency_claim('bare', 'm');
 SELECT deadline - claimed_at AS stale_after, date_trunc('hour', expires_at - claimed_at) AS ttl FROM interlock.idempotency WHERE key = 'm';
 ROLLBACK;
 
+-- a table or sequence that is not there
+\set VERBOSITY sqlstate
+BEGIN;
+ALTER TABLE interlock.idempotency RENAME TO away;
+SELECT interlock.idempotency_claim('s', 'k');
+ROLLBACK;
+BEGIN;
+SELECT outcome FROM interlock.idempotency_claim('away', 'k');
+UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'away';
+ALTER SEQUENCE interlock.idempotency_token RENAME TO away;
+SELECT interlock.idempotency_claim('away', 'k');
+ROLLBACK;
+\set VERBOSITY terse
+
 -- privileges are those on the table; row security holds
 CREATE ROLE interlock_guest;
 SET ROLE interlock_guest;
