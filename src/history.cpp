@@ -273,8 +273,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
                  kTruncateName, table));
 }
 
-// --- What the trigger says
-// ------------------------------------------------------------------------
+// --- What the trigger says -----------------------------------------------------------------------
 
 bool is_plain(Oid type) {
     type = getBaseType(type);

@@ -157,8 +157,9 @@ void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const 
     index_close(index, NoLock);
 }
 
+// Not by direct_insert: the table's shape is known, so that nothing is prepared for each row.
 // Commands are counted as the statement counts them: readers order entries by them.
-void insert_directly(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
+void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
     CommandCounterIncrement();
     values[kEntryId] = Int64GetDatum(nextval_internal(table->sequence, false));
     nulls[kEntryId] = false;
@@ -210,7 +211,7 @@ HistoryTable* load_history_table(Relation rel) {
 void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
     HistoryTable* table = facts->history_table;
     if (table != nullptr && may_be_direct() && owner_may_write(rel, table))
-        insert_directly(rel, table, values, nulls);
+        write_entry(rel, table, values, nulls);
     else
         with_spi([&] { insert_by_statement(rel, values, nulls); });
 }

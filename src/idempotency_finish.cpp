@@ -1,5 +1,5 @@
 // What the holder of a claim does with it: complete, fail, checkpoint, extend and assert. Each is
-// one statement on the condition of the token.
+// on the condition of the token.
 
 #include "arguments.h"
 #include "direct_update.h"
