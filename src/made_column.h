@@ -12,7 +12,8 @@ struct MadeColumn {
     char identity = '\0'; // attidentity
 };
 
-// Whether its owner has left it so. Any default will do, and any text that is equal only to itself.
+// Whether its owner has left it so. Any default will do, and any collation under which only equal
+// bytes are equal.
 bool is_as_made(const MadeColumn& column, Form_pg_attribute attribute);
 
 } // namespace interlock

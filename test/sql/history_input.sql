@@ -66,7 +66,12 @@ SELECT interlock.enable_history('short'), interlock.disable_history('short');
 ALTER TABLE short_history OWNER TO history_stranger;
 SELECT interlock.enable_history('short');
 SELECT relname FROM pg_class WHERE relname LIKE 'short_history%' AND relkind = 'r' ORDER BY 1;
-DROP TABLE short, short_history, short_history1;
+-- nor one whose columns are not as they were made
+SELECT interlock.disable_history('short');
+ALTER TABLE short_history1 ALTER changed_at TYPE timestamptz(0);
+SELECT interlock.enable_history('short');
+SELECT relname FROM pg_class WHERE relname LIKE 'short_history%' AND relkind = 'r' ORDER BY 1;
+DROP TABLE short, short_history, short_history1, short_history2;
 
 -- Keys of every kind; they are the same key whatever the session's settings are
 CREATE TYPE mood AS ENUM ('sad', 'glad');
