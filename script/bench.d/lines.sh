@@ -106,11 +106,11 @@ write_batch_loads() {
 write_marker_loads() {
     local table held="id = :id AND lock_by = 'me'"
     write hand_lock \
-        "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;" \
-        "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE $held;"
+        "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0 RETURNING true AS ok \\gset" "\\if :ok" \
+        "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE $held;" "\\endif"
     write hand_deadline_lock \
-        "UPDATE hand_marked SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + '5 min' WHERE id = :id AND (lock_status = 0 OR lock_until <= now());" \
-        "UPDATE hand_marked SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE $held AND lock_until > now();"
+        "UPDATE hand_marked SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + '5 min' WHERE id = :id AND (lock_status = 0 OR lock_until <= now()) RETURNING true AS ok \\gset" "\\if :ok" \
+        "UPDATE hand_marked SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE $held AND lock_until > now();" "\\endif"
     for table in marked unswept; do
         write verb_${table}_lock "SELECT (interlock.lock_row('$table', :id, 'me')).locked AS ok \\gset" "\\if :ok" \
             "SELECT interlock.save_row('$table', :id, 'me', '{\"b\": \"y\"}');" "\\endif"
