@@ -92,7 +92,7 @@ bool is_index_of_keys(Relation index, const IndexInfo* info) {
 bool load_index(HistoryTable* table, Oid oid) {
     Relation index = index_open(oid, AccessShareLock);
     bool is_known = false;
-    if (is_plain_btree(index)) {
+    if (is_plain_btree(index) && only_computes(index)) {
         IndexInfo* info = BuildIndexInfo(index);
         bool has_key = is_index_of_keys(index, info);
         is_known = has_key || is_index_of_ids(index);

@@ -77,22 +77,18 @@ bool calls_others(Relation index) {
     return false;
 }
 
-// As the catalog has it: the relation cache would plan it, and so call what its owner wrote with
-// the rights of whoever looks.
 bool has_code(HeapTuple index, AttrNumber attribute) {
     bool is_null;
     Datum code = SysCacheGetAttr(INDEXRELID, index, attribute, &is_null);
     return !is_null && does_more_than_compute(TextDatumGetCString(code));
 }
 
-// Returns whether entering a row only computes.
+// Returns only_computes.
 bool load_index(RelationFacts* facts, Oid index_oid) {
     Relation index = index_open(index_oid, AccessShareLock);
     facts->index_count++;
     facts->unique_count += index->rd_index->indisunique;
-    HeapTuple tuple = index->rd_indextuple;
-    bool computes = !calls_others(index) && !has_code(tuple, Anum_pg_index_indexprs) &&
-                    !has_code(tuple, Anum_pg_index_indpred);
+    bool computes = only_computes(index);
     index_close(index, AccessShareLock);
     return computes;
 }
@@ -132,6 +128,12 @@ void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) 
     const TupleConstr* constraints = facts->columns->constr;
     bool generates = constraints != nullptr && constraints->has_generated_stored;
     facts->judged = indexes_compute && checks_compute && !generates && are_all_judges(triggers);
+}
+
+bool only_computes(Relation index) {
+    HeapTuple tuple = index->rd_indextuple;
+    return !calls_others(index) && !has_code(tuple, Anum_pg_index_indexprs) &&
+           !has_code(tuple, Anum_pg_index_indpred);
 }
 
 bool inserting_runs_code(Relation rel) {

@@ -11,4 +11,9 @@ void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
 // Whether an INSERT runs triggers, rules, checks or defaults.
 bool inserting_runs_code(Relation rel);
 
+// Whether entering a row into the index only computes: calls nothing but the server's immutable
+// functions. To be asked before the relation cache is asked for its expressions, which it plans:
+// that calls what the owner wrote with the rights of whoever looks.
+bool only_computes(Relation index);
+
 } // namespace interlock

@@ -183,6 +183,23 @@ RESET bytea_output;
 TABLE compared;
 SELECT changed, before, count(*) FROM kinds_history WHERE operation = 'update' GROUP BY 1, 2 ORDER BY 1, 2;
 
+-- What the owner of the history puts into an index is not called with the rights of who writes
+CREATE SCHEMA direct_own AUTHORIZATION direct_owner;
+SET ROLE direct_owner;
+CREATE TABLE direct_own.t (id int PRIMARY KEY);
+SELECT interlock.enable_history('direct_own.t');
+CREATE FUNCTION direct_own.planned(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN IF current_user <> 'direct_owner' THEN RAISE WARNING 'planned by %', current_user; END IF; RETURN 1; END $$;
+SELECT indexrelid::regclass AS of_keys FROM pg_index WHERE indrelid = 'direct_own.t_history'::regclass AND NOT indisprimary \gset
+DROP INDEX :of_keys;
+CREATE INDEX ON direct_own.t_history (direct_own.planned(7));
+RESET ROLE;
+\c
+INSERT INTO direct_own.t VALUES (1);
+SELECT operation, changed_by = current_user AS by_me FROM direct_own.t_history;
+SET client_min_messages = warning;
+DROP SCHEMA direct_own CASCADE;
+
 DROP VIEW compared;
 DROP TABLE kinds, kinds_history;
 DROP FUNCTION try, owned, then_do, make_table, effect;
