@@ -40,8 +40,10 @@ lines() {
     line "$1" "lock_row + save_row, sweep_index => false" verb_unswept_lock \
         "two UPDATEs by hand, no deadline" hand_lock 1.0
     line "$1" "acquire_lease + release_lease" lease \
-        "two empty C functions" empty 0.9 "Redis SET NX EX + Lua delete" redis_c 1.1 \
-        "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark - "PL/pgSQL on a table" own_lease -
+        "two empty C functions" empty 0.9 "PL/pgSQL on a table" own_lease -
+    line "$1" "acquire_lease + release_lease, C client" lease_c \
+        "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "two empty C functions, C client" empty_c 0.9 \
+        "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark -
     line "$1" "lock_key" key_lock \
         "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -
@@ -120,7 +122,8 @@ write_marker_loads() {
 
 write_lease_loads() {
     local key='\set key :client_id * 1000000 + :id' # of no other client: a refused lease has no token
-    need_packages gcc libc6-dev
+    need_packages gcc libc6-dev libpq-dev libhiredis-dev
+    gcc -O2 -o "$WORK/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/script/load/lock_pairs.c" -lhiredis -lpq -lpthread
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"
     psql -qX -v ON_ERROR_STOP=1 \
         -c "CREATE FUNCTION empty_acquire(key text, ttl interval) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \

@@ -50,22 +50,72 @@ wanted() { [[ $1 =~ $ONLY ]]; }
 
 # run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Every other round goes backwards, so that nobody always comes first.
 run_rounds() {
-    local clients=$1 name=$2 round load order
+    local clients=$1 name=$2 round load
     shift 2
     progress "$name, $(clients_in_words "$clients"), warming up"
     psql -qX -c "TRUNCATE keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
     for load; do take_sample "$clients" "$load" 1; done
     SAMPLES=() # they do not count
     for ((round = 1; round <= ROUNDS; round++)); do
-        order=$(printf '%s\n' "$@")
-        [ $((round % 2)) = 1 ] || order=$(tac <<<"$order")
-        for load in $order; do
-            progress "$name, $(clients_in_words "$clients"), round $round of $ROUNDS"
-            DONE=$((DONE + 1))
-            take_sample "$clients" "$load" "$SECONDS_EACH"
-        done
+        progress "$name, $(clients_in_words "$clients"), round $round of $ROUNDS"
+        # shellcheck disable=SC2046
+        take_samples "$clients" "$SECONDS_EACH" $(printf '%s\n' "$@" | if [ $((round % 2)) = 1 ]; then cat; else tac; fi)
+        DONE=$((DONE + $#))
     done
     end_progress
+}
+
+# take_samples CLIENTS SECONDS LOAD...: adds a sample of each to SAMPLES. One client's loads are mixed, so that whatever else
+# happens on the machine happens to all of them.
+take_samples() {
+    local clients=$1 seconds=$2 load scripts=() in_c=() alone=()
+    shift 2
+    for load; do
+        if [ "$clients" != 1 ] || [ -n "${UNAVAILABLE[$load]:-}" ]; then
+            alone+=("$load")
+        elif [ -e "$WORK/$load.load" ]; then
+            scripts+=("$load")
+        elif [[ $load == *_c ]]; then
+            in_c+=("$load")
+        else
+            alone+=("$load")
+        fi
+    done
+    take_mixed mix_scripts "$seconds" "${scripts[@]}" || alone+=("${scripts[@]}")
+    take_mixed mix_in_c "$seconds" "${in_c[@]}" || alone+=("${in_c[@]}")
+    for load in "${alone[@]}"; do take_sample "$clients" "$load" "$seconds"; done
+}
+
+# take_mixed MIX SECONDS LOAD...: fails if there is nothing to mix.
+take_mixed() {
+    local mix=$1 seconds=$2 rates
+    shift 2
+    [ $# -gt 1 ] || return
+    pin 0
+    read -ra rates <<<"$("$mix" $((seconds * $#)) "$@" 2>"$WORK/load.log" | tr '\n' ' ')"
+    [ ${#rates[@]} = $# ] || return
+    for load; do
+        SAMPLES[$load]+="${rates[0]} "
+        rates=("${rates[@]:1}")
+    done
+}
+
+# mix_scripts SECONDS LOAD...: the rate of each, from its mean time. Which one is next is drawn for each transaction.
+mix_scripts() {
+    local seconds=$1 load scripts=()
+    shift
+    for load; do scripts+=(-f "$WORK/$load.load"); done
+    rm -f "$WORK"/mixed.*
+    timeout $((seconds + 60)) taskset -c 0 pgbench -n -M prepared -D clients=1 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
+        awk -v loads=$# '{calls[$4]++; time[$4] += $3} END {for (i = 0; i < loads; i++) if (calls[i]) print 1e6 * calls[i] / time[i]}' "$WORK"/mixed.*
+}
+
+# mix_in_c SECONDS LOAD...: the same, drawn for every fifty pairs.
+mix_in_c() {
+    local seconds=$1 load sides=()
+    shift
+    for load; do sides+=("$(side_in_c "$load")"); done
+    timeout $((seconds + 60)) taskset -c 0 "$WORK/lock_pairs" 1 "$seconds" "${sides[@]}"
 }
 
 # take_sample CLIENTS LOAD SECONDS: adds to SAMPLES. What fails once is not measured again.
@@ -87,7 +137,7 @@ sample() {
     pin "$cores"
     run=(timeout $(($3 + 60)) taskset -c "$cores")
     case $2 in
-        redis_c) "${run[@]}" "$WORK/redis_lock" "$WORK/redis/socket" "$1" "$3" 2>"$WORK/load.log" ;;
+        *_c) "${run[@]}" "$WORK/lock_pairs" "$1" "$3" "$(side_in_c "$2")" 2>"$WORK/load.log" ;;
         redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
         node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$WORK/load.log" ;;
         *)

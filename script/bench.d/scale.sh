@@ -55,14 +55,13 @@ scale_table() {
 # scale_loads TABLE X CLIENTS UNIT WHAT LOAD [WHAT LOAD]...: runs them in turn and prints a line for each: us (of one call
 # as one client sees it) or /s.
 scale_loads() {
-    local table=$1 at=$2 clients=$3 unit=$4 round i value pairs load
+    local table=$1 at=$2 clients=$3 unit=$4 round i value pairs load loads=()
     shift 4
     pairs=("$@") SAMPLES=()
+    for ((i = 1; i < $#; i += 2)); do loads+=("${pairs[i]}"); done
     for ((round = 0; round <= ROUNDS; round++)); do
         progress "$table: $at, $([ "$round" = 0 ] && echo warming up || echo "round $round of $ROUNDS")"
-        for ((i = 1; i < $#; i += 2)); do
-            take_sample "$clients" "${pairs[i]}" "$([ "$round" = 0 ] && echo 1 || echo "$SECONDS_EACH")"
-        done
+        take_samples "$clients" "$([ "$round" = 0 ] && echo 1 || echo "$SECONDS_EACH")" "${loads[@]}"
         [ "$round" != 0 ] || SAMPLES=()
     done
     end_progress

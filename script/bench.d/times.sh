@@ -9,14 +9,14 @@ bulk_lines() {
     local name="UPDATE of 100,000 rows with history" round load
     wanted "$name" && [ -z "$TARGETS" ] || return 0
     if [ -n "${COUNTING:-}" ]; then
-        WANTED=$((WANTED + ROUNDS * ${#BULKS[@]}))
+        WANTED=$((WANTED + TIME_ROUNDS * ${#BULKS[@]}))
         return
     fi
     SAMPLES=()
     progress "$name, warming up"
-    for ((round = 0; round <= ROUNDS; round++)); do
+    for ((round = 0; round <= TIME_ROUNDS; round++)); do
         for load in "${BULKS[@]}"; do
-            progress "$name, round $round of $ROUNDS"
+            progress "$name, round $round of $TIME_ROUNDS"
             take_time "$load" "$(update_all "$load")" "$round"
         done
     done
@@ -62,7 +62,7 @@ sweep_lines() {
     wanted "$name" || return 0
     [ -z "$TARGETS" ] || SWEEPS=(10000:1000 1000000:1000)
     if [ -n "${COUNTING:-}" ]; then
-        WANTED=$((WANTED + ROUNDS * ${#SWEEPS[@]}))
+        WANTED=$((WANTED + TIME_ROUNDS * ${#SWEEPS[@]}))
         return
     fi
     set_up_sweeps
@@ -88,9 +88,9 @@ set_up_sweeps() {
 run_sweeps() {
     local round sweep
     SAMPLES=()
-    for ((round = 0; round <= ROUNDS; round++)); do
+    for ((round = 0; round <= TIME_ROUNDS; round++)); do
         for sweep in "${SWEEPS[@]}"; do
-            progress "sweep, ${sweep#*:} of ${sweep%:*} rows, round $round of $ROUNDS"
+            progress "sweep, ${sweep#*:} of ${sweep%:*} rows, round $round of $TIME_ROUNDS"
             take_time "$sweep" "$(sweep_table "${sweep%:*}" "${sweep#*:}")" "$round"
         done
     done
