@@ -42,8 +42,8 @@ lines() {
     line "$1" "acquire_lease + release_lease" lease \
         "two empty C functions" empty 0.9 "PL/pgSQL on a table" own_lease -
     line "$1" "acquire_lease + release_lease, C client" lease_c \
-        "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "two empty C functions, C client" empty_c 0.9 \
-        "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark -
+        "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "the same, Redis with appendonly" redis-aof_c 1.1 \
+        "two empty C functions, C client" empty_c 0.9 "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark -
     line "$1" "lock_key" key_lock \
         "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -

@@ -150,7 +150,7 @@ sample() {
 # pin CORES: keeps the servers, and the processes they start from now on, on the cores.
 pin() {
     local file
-    for file in "$WORK/data/postmaster.pid" "$WORK/redis/pid"; do
+    for file in "$WORK/data/postmaster.pid" "${REDIS[@]/*/$WORK/&/pid}"; do
         [ ! -e "$file" ] || taskset -apc "$1" "$(head -n 1 "$file")" >/dev/null
     done
 }

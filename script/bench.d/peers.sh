@@ -13,47 +13,51 @@ peer_lines() {
 
 # --- Redis ---------------------------------------------------------------------
 
-# A Redis server that keeps nothing on disk. Debian's redis-check-rdb is the server by another name; the package redis-server
-# would start a service.
+# Debian's redis-check-rdb is the server by another name; the package redis-server would start a service.
+REDIS=(redis redis-aof) # one that keeps nothing, and one that keeps its locks over a restart, as leases are
+
 set_up_redis() {
     local load
     progress "starting Redis"
-    if ! start_redis >"$WORK/redis.log" 2>&1; then
-        for load in redis_c redis_benchmark node_syncguard-redis node_redlock; do
+    if ! { (need_packages redis-tools) && start_redis redis && start_redis redis-aof --appendonly yes --appendfsync no --auto-aof-rewrite-percentage 0; } >"$WORK/redis.log" 2>&1; then
+        for load in redis_c redis-aof_c redis_benchmark node_syncguard-redis node_redlock; do
             UNAVAILABLE[$load]="no Redis: $(tail -n 1 "$WORK/redis.log")"
         done
+    else
+        add_about --arg version "$("$WORK/redis-server" --version | sed 's/.* v=\([^ ]*\).*/\1/')" \
+            --arg hiredis "$(dpkg-query -W -f '${Version}' libhiredis-dev)" '.versions += {redis: $version, hiredis: $hiredis}'
     fi
     end_progress
 }
 
+# start_redis NAME [OPTION...]
 start_redis() {
-    local try
-    (need_packages redis-tools) || return
-    ln -s "$(command -v redis-check-rdb)" "$WORK/redis-server" || return
-    as_server mkdir "$WORK/redis"
-    as_server "$WORK/redis-server" --port 0 --unixsocket "$WORK/redis/socket" --unixsocketperm 777 --save '' --appendonly no \
-        --dir "$WORK/redis" --daemonize yes --pidfile "$WORK/redis/pid" --logfile "$WORK/redis/log" || return
+    local place=$WORK/$1 try
+    shift
+    ln -sf "$(command -v redis-check-rdb)" "$WORK/redis-server" || return
+    as_server mkdir "$place"
+    as_server "$WORK/redis-server" --port 0 --unixsocket "$place/socket" --unixsocketperm 777 --save '' --appendonly no \
+        --dir "$place" --daemonize yes --pidfile "$place/pid" --logfile "$place/log" "$@" || return
     for ((try = 0; try < 100; try++)); do
-        if [ -s "$WORK/redis/pid" ] && redis-cli -s "$WORK/redis/socket" ping; then
-            add_about --arg version "$("$WORK/redis-server" --version | sed 's/.* v=\([^ ]*\).*/\1/')" \
-                --arg hiredis "$(dpkg-query -W -f '${Version}' libhiredis-dev)" '.versions += {redis: $version, hiredis: $hiredis}'
-            return
-        fi
+        if [ -s "$place/pid" ] && redis-cli -s "$place/socket" ping; then return; fi
         sleep 0.1
     done
-    tail -n 1 "$WORK/redis/log" && return 1
+    tail -n 1 "$place/log" && return 1
+}
+
+stop_redis() {
+    local name
+    for name in "${REDIS[@]}"; do
+        [ ! -s "${WORK:-}/$name/pid" ] || kill "$(cat "$WORK/$name/pid")" 2>/dev/null || true
+    done
 }
 
 # side_in_c LOAD: the argument of lock_pairs.
 side_in_c() {
     case $1 in
-        redis_c) echo "redis=$WORK/redis/socket" ;;
+        redis*) echo "redis=$WORK/${1%_c}/socket" ;;
         *) echo "${1%_c}=" ;;
     esac
-}
-
-stop_redis() {
-    [ ! -s "${WORK:-}/redis/pid" ] || kill "$(cat "$WORK/redis/pid")" 2>/dev/null || true
 }
 
 # sample_redis_benchmark CLIENTS SECONDS COMMAND...: pairs a second from the rates of both halves, as it runs one command
