@@ -2,8 +2,10 @@
 
 namespace interlock {
 
-bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts) {
-    TupleDesc columns = RelationGetDescr(rel);
+namespace {
+
+bool compare(const OwnTable& table, const RelationFacts* facts) {
+    TupleDesc columns = facts->columns;
     if (columns->natts < table.count ||
         (table.key_count > 0 && facts->key_count != table.key_count))
         return false;
@@ -14,6 +16,14 @@ bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts)
         if (facts->keys[i].attnum != i + 1)
             return false;
     return true;
+}
+
+} // namespace
+
+bool is_as_made(const OwnTable& table, const RelationFacts* facts) {
+    if (facts->as_made == AsMade::kUnknown)
+        facts->as_made = compare(table, facts) ? AsMade::kYes : AsMade::kNo;
+    return facts->as_made == AsMade::kYes;
 }
 
 Relation try_open(const OwnTable& table, LOCKMODE mode) {

@@ -15,8 +15,9 @@ struct OwnTable {
     int key_count;
 };
 
-// Whether its owner has left those columns and the key as they were made; others may follow.
-bool is_as_made(const OwnTable& table, Relation rel, const RelationFacts* facts);
+// Whether its owner has left those columns and the key as they were made; others may follow. What
+// the facts are of has only one name, so that the answer stays with them.
+bool is_as_made(const OwnTable& table, const RelationFacts* facts);
 
 // The table that has the name once it is locked; null: others drop it or put another in its place.
 Relation try_open(const OwnTable& table, LOCKMODE mode);
@@ -32,7 +33,7 @@ DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) 
         return DirectOutcome::kDeclined;
     const RelationFacts* facts = facts_of(rel);
     DirectOutcome outcome =
-        is_as_made(table, rel, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
+        is_as_made(table, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
     close_table(rel);
     return outcome;
 }

@@ -29,6 +29,8 @@ struct KeyColumn {
     const char* equals; // "OPERATOR(schema.=)", safe under any search_path
 };
 
+enum class AsMade : uint8 { kUnknown, kYes, kNo };
+
 struct RelationFacts {
     Oid relid;
     bool valid;
@@ -57,6 +59,7 @@ struct RelationFacts {
     bool populate_reusable;
     mutable Oid floor;               // as it was found last (version_floor.h)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
+    mutable AsMade as_made;          // of one of our own tables (direct_own_table.cpp)
 };
 
 void initialize_relation_cache();
