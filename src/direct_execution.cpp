@@ -17,8 +17,22 @@ RangeTblEntry* range_table_entry(Relation rel) {
 
 Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl(expression)); }
 
-// They are planned anew for each statement: what they call may have changed. What is known of a
-// table that has changed meanwhile is left alone, and the executor prepares its checks itself.
+Expr* planned(const Expr* expression) { return expression_planner(copy_of(expression)); }
+
+// What a check calls of others may have changed since the last statement.
+Expr* planned_check(TableCheck* check, const RelationFacts* facts) {
+    if (!check->computes)
+        return planned(check->expression);
+    if (!check->planned) {
+        Expr* expression = planned(check->expression);
+        check->expression = in_context(facts->memory, [&] { return copy_of(expression); });
+        check->planned = true;
+    }
+    return check->expression;
+}
+
+// What is known of a table that has changed meanwhile is left alone, and the executor prepares its
+// checks itself.
 void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* facts) {
     if (!facts->valid || facts->checks == nullptr || check_states(target) != nullptr)
         return;
@@ -26,8 +40,8 @@ void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* 
     int count = facts->columns->constr->num_check;
     auto** states = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * count));
     for (int i = 0; i < count; i++)
-        if (facts->checks[i] != nullptr)
-            states[i] = ExecPrepareExpr(copy_of(facts->checks[i]), estate);
+        if (facts->checks[i].expression != nullptr)
+            states[i] = ExecInitExpr(planned_check(&facts->checks[i], facts), nullptr);
     check_states(target) = states;
     MemoryContextSwitchTo(caller);
 }

@@ -29,6 +29,12 @@ struct KeyColumn {
     const char* equals; // "OPERATOR(schema.=)", safe under any search_path
 };
 
+struct TableCheck {
+    Expr* expression; // null when it is not enforced
+    bool computes;    // calls nothing but the server's immutable functions
+    bool planned;     // which is done once then, when it is first asked
+};
+
 enum class AsMade : uint8 { kUnknown, kYes, kNo };
 
 struct RelationFacts {
@@ -51,11 +57,11 @@ struct RelationFacts {
     HistoryTable* history_table;  // of a plain history
     Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
     int index_count;
-    int unique_count;  // of the indexes
-    bool runs_code;    // an INSERT runs triggers, rules, checks or defaults
-    bool judged;       // an UPDATE runs no code before it is done but judge() (row_change.h)
-    Expr** checks;     // of the constraints in `columns`; null for one that is not enforced
-    FmgrInfo populate; // jsonb_populate_record for the row type
+    int unique_count;   // of the indexes
+    bool runs_code;     // an INSERT runs triggers, rules, checks or defaults
+    bool judged;        // an UPDATE runs no code before it is done but judge() (row_change.h)
+    TableCheck* checks; // of the constraints in `columns`
+    FmgrInfo populate;  // jsonb_populate_record for the row type
     bool populate_reusable;
     mutable Oid floor;               // as it was found last (version_floor.h)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)

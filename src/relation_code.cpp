@@ -108,13 +108,15 @@ bool load_checks(RelationFacts* facts) {
     if (constraints == nullptr || constraints->num_check == 0)
         return true;
     bool compute = true;
-    facts->checks = static_cast<Expr**>(palloc0(sizeof(Expr*) * constraints->num_check));
+    facts->checks = static_cast<TableCheck*>(palloc0(sizeof(TableCheck) * constraints->num_check));
     for (int i = 0; i < constraints->num_check; i++) {
         if (!is_enforced(constraints->check[i]))
             continue;
-        facts->checks[i] = static_cast<Expr*>(stringToNode(constraints->check[i].ccbin));
-        compute =
-            compute && !does_more_than_compute(reinterpret_cast<Node*>(facts->checks[i]), nullptr);
+        TableCheck* check = &facts->checks[i];
+        check->expression = static_cast<Expr*>(stringToNode(constraints->check[i].ccbin));
+        check->computes =
+            !does_more_than_compute(reinterpret_cast<Node*>(check->expression), nullptr);
+        compute = compute && check->computes;
     }
     return compute;
 }
