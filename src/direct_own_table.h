@@ -32,8 +32,7 @@ DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) 
     if (rel == nullptr)
         return DirectOutcome::kDeclined;
     const RelationFacts* facts = facts_of(rel);
-    DirectOutcome outcome =
-        is_as_made(table, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
+    DirectOutcome outcome = is_as_made(table, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
     close_table(rel);
     return outcome;
 }

@@ -123,13 +123,6 @@ NullableDatum copied(NullableDatum value, MemoryContext context) {
     return value;
 }
 
-RowColumns::RowColumns(Relation rel, HeapTuple row) {
-    TupleDesc columns = RelationGetDescr(rel);
-    values_ = static_cast<Datum*>(palloc(sizeof(Datum) * columns->natts));
-    nulls_ = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
-    heap_deform_tuple(row, columns, values_, nulls_);
-}
-
 DirectOutcome insert_claim_directly(const IdempotencyKey& key, NullableDatum request,
                                     const ClaimTimes& times, Claim* claim) {
     return writing_key(key, [&](const KeyedRow& row) {

@@ -42,19 +42,6 @@ bool is_text(NullableDatum value, const char* expected);
 // A copy of a value by reference.
 NullableDatum copied(NullableDatum value, MemoryContext context);
 
-// The columns of a row by their numbers.
-class RowColumns {
-public:
-    RowColumns(Relation rel, HeapTuple row);
-    NullableDatum operator[](AttrNumber attnum) const {
-        return {values_[attnum - 1], nulls_[attnum - 1]};
-    }
-
-private:
-    Datum* values_;
-    bool* nulls_;
-};
-
 extern const OwnTable kScopes;
 extern const OwnTable kIdempotencyKeys;
 
@@ -63,13 +50,14 @@ DirectOutcome read_row_directly(const KeyedRow& row, RowLock lock, Visit&& visit
     DirectReads reads;
     if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
         return DirectOutcome::kDeclined;
-    bool found = read_next_directly(reads, *row.key,
-                                    [&](HeapTuple tuple) { visit(RowColumns(row.rel, tuple)); });
+    bool found = read_next_directly(reads, *row.key, [&](HeapTuple tuple) {
+        visit(values_of_row(RelationGetDescr(row.rel), tuple));
+    });
     end_direct_reads(reads);
     return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
 }
 
-// visit(RowColumns) must copy what it keeps.
+// visit(RowValues) must copy what it keeps.
 template <typename Visit>
 DirectOutcome read_scope_directly(Datum name, Visit&& visit) {
     Key key = {{name}};

@@ -218,7 +218,7 @@ TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
 
 IdempotencyScope read_scope(Datum name) {
     IdempotencyScope scope = kDefaults;
-    DirectOutcome direct = read_scope_directly(name, [&](const RowColumns& columns) {
+    DirectOutcome direct = read_scope_directly(name, [&](const RowValues& columns) {
         const NullableDatum values[kScopeValues] = {
             {BoolGetDatum(is_text(columns[kModel], "job")), columns[kModel].isnull},
             columns[kReplayFailures],
@@ -232,7 +232,7 @@ IdempotencyScope read_scope(Datum name) {
 
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
     IdempotencyRow row = {};
-    DirectOutcome direct = read_key_directly(key, lock, [&](const RowColumns& stored) {
+    DirectOutcome direct = read_key_directly(key, lock, [&](const RowValues& stored) {
         NullableDatum columns[lengthof(kRead)];
         for (size_t i = 0; i < lengthof(kRead); i++)
             columns[i] = stored[kRead[i]];

@@ -160,39 +160,32 @@ const Marker* require_marker(Relation rel, const RelationFacts* facts) {
 
 namespace {
 
-// The columns of a row, taken apart at once: behind a null each would be searched for anew.
-struct Columns {
-    Datum values[MaxHeapAttributeNumber];
-    bool nulls[MaxHeapAttributeNumber];
-};
-
-TimestampTz time_value(const MarkerColumn& column, const Columns& row) {
-    if (row.nulls[column.attnum - 1])
+TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
+    NullableDatum time = row[column.attnum];
+    if (time.isnull)
         return DT_NOBEGIN;
-    Datum value = row.values[column.attnum - 1];
     if (column.type == TIMESTAMPOID)
-        value = DirectFunctionCall1(timestamp_timestamptz, value);
-    return DatumGetTimestampTz(value);
+        return DatumGetTimestampTz(DirectFunctionCall1(timestamp_timestamptz, time.value));
+    return DatumGetTimestampTz(time.value);
 }
 
 } // namespace
 
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock) {
-    Columns row; // NOLINT(cppcoreguidelines-pro-type-member-init): large, and filled here
-    heap_deform_tuple(tuple, columns, row.values, row.nulls);
-    const MarkerColumn& status = marker->columns[kStatus];
-    AttrNumber holder = marker->columns[kHolder].attnum;
+    RowValues row = values_of_row(columns, tuple);
+    const MarkerColumn& status_column = marker->columns[kStatus];
+    NullableDatum status = row[status_column.attnum];
+    NullableDatum holder = row[marker->columns[kHolder].attnum];
     MarkerState state = {};
-    state.set = !row.nulls[status.attnum - 1] &&
-                integer_of(status.type, row.values[status.attnum - 1]) == 1;
+    state.set = !status.isnull && integer_of(status_column.type, status.value) == 1;
     state.since = time_value(marker->columns[kTime], row);
     state.until = time_value(marker->columns[kUntil], row);
     if (!state.set)
         return state;
     state.live = state.until > clock;
-    if (!row.nulls[holder - 1])
-        state.holder = TextDatumGetCString(row.values[holder - 1]);
+    if (!holder.isnull)
+        state.holder = TextDatumGetCString(holder.value);
     return state;
 }
 

@@ -249,6 +249,14 @@ void select_columns(StoredRow* row, TupleDesc table, HeapTuple version) {
 
 } // namespace
 
+RowValues values_of_row(TupleDesc columns, HeapTuple row) {
+    auto* values =
+        static_cast<Datum*>(palloc((sizeof(Datum) + sizeof(bool)) * (columns->natts + 1)));
+    RowValues result = {values, reinterpret_cast<bool*>(values + columns->natts + 1)};
+    heap_deform_tuple(row, columns, result.values, result.nulls);
+    return result;
+}
+
 StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
     StoredRow row = {};

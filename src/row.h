@@ -6,6 +6,16 @@
 
 namespace interlock {
 
+// A row taken apart, by attribute number - 1: behind a null each column would be searched for anew.
+struct RowValues {
+    Datum* values;
+    bool* nulls;
+    NullableDatum operator[](AttrNumber attnum) const {
+        return {values[attnum - 1], nulls[attnum - 1]};
+    }
+};
+RowValues values_of_row(TupleDesc columns, HeapTuple row);
+
 // New values for some columns, in column order.
 struct Changes {
     int count;

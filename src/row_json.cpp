@@ -1,7 +1,5 @@
 #include "row_json.h"
 
-#include "row.h"
-
 namespace interlock {
 
 namespace {
@@ -132,13 +130,6 @@ JsonMembers json_members(TupleDesc columns, const Bitmapset* which) {
         members.columns[members.count++] = column;
     qsort_arg(members.columns, members.count, sizeof(AttrNumber), compare_names, columns);
     return members;
-}
-
-RowValues values_of_row(TupleDesc columns, HeapTuple row) {
-    RowValues result = {static_cast<Datum*>(palloc(sizeof(Datum) * (columns->natts + 1))),
-                        static_cast<bool*>(palloc(sizeof(bool) * (columns->natts + 1)))};
-    heap_deform_tuple(row, columns, result.values, result.nulls);
-    return result;
 }
 
 Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowValues& row) {

@@ -4,7 +4,7 @@
 // others are left to it.
 #pragma once
 
-#include "server.h"
+#include "row.h"
 
 namespace interlock {
 
@@ -16,13 +16,6 @@ struct JsonMembers {
 
 // Those of the columns, in the current memory context.
 JsonMembers json_members(TupleDesc columns, const Bitmapset* which);
-
-// A row taken apart, by attribute number - 1.
-struct RowValues {
-    Datum* values;
-    bool* nulls;
-};
-RowValues values_of_row(TupleDesc columns, HeapTuple row);
 
 Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowValues& row);
 
