@@ -39,4 +39,15 @@ bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit)
     return read_next_directly(reads, key, RowCallback{tell, &visit});
 }
 
+// The same for one row alone.
+template <typename Visit>
+DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
+    DirectReads reads;
+    if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
+        return DirectOutcome::kDeclined;
+    bool found = read_next_directly(reads, *row.key, visit);
+    end_direct_reads(reads);
+    return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+}
+
 } // namespace interlock

@@ -45,18 +45,6 @@ NullableDatum copied(NullableDatum value, MemoryContext context);
 extern const OwnTable kScopes;
 extern const OwnTable kIdempotencyKeys;
 
-template <typename Visit>
-DirectOutcome read_row_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
-    DirectReads reads;
-    if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
-        return DirectOutcome::kDeclined;
-    bool found = read_next_directly(reads, *row.key, [&](HeapTuple tuple) {
-        visit(values_of_row(RelationGetDescr(row.rel), tuple));
-    });
-    end_direct_reads(reads);
-    return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
-}
-
 // visit(RowValues) must copy what it keeps.
 template <typename Visit>
 DirectOutcome read_scope_directly(Datum name, Visit&& visit) {
@@ -66,7 +54,8 @@ DirectOutcome read_scope_directly(Datum name, Visit&& visit) {
         // Most define none, and where there is no page there is no row for any snapshot.
         if (RelationGetNumberOfBlocks(rel) == 0 && may_act_directly(row, ACL_SELECT))
             return DirectOutcome::kNoRow;
-        return read_row_directly(row, {}, visit);
+        return read_directly(
+            row, {}, [&](HeapTuple tuple) { visit(values_of_row(RelationGetDescr(rel), tuple)); });
     });
 }
 
@@ -75,7 +64,9 @@ DirectOutcome read_key_directly(const IdempotencyKey& name, RowLock lock, Visit&
     Key key = {{name.scope, name.key}};
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
     return with_own_table(kIdempotencyKeys, mode, [&](Relation rel, const RelationFacts* facts) {
-        return read_row_directly(KeyedRow{rel, facts, &key}, lock, visit);
+        return read_directly({rel, facts, &key}, lock, [&](HeapTuple tuple) {
+            visit(values_of_row(RelationGetDescr(rel), tuple));
+        });
     });
 }
 

@@ -261,14 +261,11 @@ StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
     StoredRow row = {};
     row.attnums = columns;
-    DirectReads reads;
-    if (begin_direct_reads(&reads, rel, facts, lock)) {
-        (void)read_next_directly(reads, key, [&](HeapTuple version) {
-            select_columns(&row, RelationGetDescr(rel), version);
-        });
-        end_direct_reads(reads);
+    DirectOutcome direct = read_directly({rel, facts, &key}, lock, [&](HeapTuple version) {
+        select_columns(&row, RelationGetDescr(rel), version);
+    });
+    if (direct != DirectOutcome::kDeclined)
         return row;
-    }
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
         PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
