@@ -724,6 +724,14 @@ COMMENT ON TABLE interlock.idempotency_scope IS 'How the keys of a scope live an
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
 
+CREATE FUNCTION interlock.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_scope_trigger() IS
+'Tells all sessions that idempotency_scope changes: they keep what it says. Without it each claim reads the table.';
+CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
+    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
+COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_scope IS 'See idempotency_scope_trigger.';
+
 CREATE SEQUENCE interlock.idempotency_token;
 COMMENT ON SEQUENCE interlock.idempotency_token IS 'The tokens of claims: each is greater than all before.';
 GRANT USAGE ON SEQUENCE interlock.idempotency_token TO PUBLIC;

@@ -17,22 +17,9 @@ bool is_plain_table(Relation rel) {
 // A function that can be replaced must be looked up again for each statement.
 bool is_built_in(Oid function) { return function < FirstUnpinnedObjectId; }
 
-// The statement also checks privileges column by column, who may use the schema, and who may call
-// the operators.
-bool has_plain_rights(const KeyedRow& row, AclMode needed) {
-    Oid relid = RelationGetRelid(row.rel);
-    Oid user = GetUserId();
-    if (pg_class_aclmask(relid, user, needed, ACLMASK_ALL) != needed)
-        return false;
-    if (check_schema_privilege(RelationGetNamespace(row.rel), user) != ACLCHECK_OK)
-        return false;
-    for (int i = 0; i < row.facts->key_count; i++) {
-        Oid equal = row.facts->keys[i].equal.fn_oid;
-        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
-            return false;
-    }
-    return !row.rel->rd_rel->relrowsecurity ||
-           check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED;
+bool sees_all_rows(Relation rel) {
+    return !rel->rd_rel->relrowsecurity ||
+           check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
 }
 
 bool index_fits(const RelationFacts* facts, Relation index) {
@@ -61,7 +48,23 @@ bool may_be_direct() {
 }
 
 bool may_act_directly(const KeyedRow& row, AclMode needed) {
-    return is_plain_transaction() && is_plain_table(row.rel) && has_plain_rights(row, needed);
+    return is_plain_transaction() && is_plain_table(row.rel) &&
+           has_plain_rights(row.facts, RelationGetNamespace(row.rel), needed) &&
+           sees_all_rows(row.rel);
+}
+
+bool has_plain_rights(const RelationFacts* facts, Oid schema, AclMode needed) {
+    Oid user = GetUserId();
+    if (pg_class_aclmask(facts->relid, user, needed, ACLMASK_ALL) != needed)
+        return false;
+    if (check_schema_privilege(schema, user) != ACLCHECK_OK)
+        return false;
+    for (int i = 0; i < facts->key_count; i++) {
+        Oid equal = facts->keys[i].equal.fn_oid;
+        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
+            return false;
+    }
+    return true;
 }
 
 Relation open_key_index(const RelationFacts* facts, LOCKMODE mode) {

@@ -35,6 +35,9 @@ bool is_plain_transaction();
 // row security does not apply to.
 bool may_act_directly(const KeyedRow& row, AclMode needed);
 
+// The privileges among that. The statement also checks them column by column.
+bool has_plain_rights(const RelationFacts* facts, Oid schema, AclMode needed);
+
 // The key's index, null when its collation differs from the columns': then it does not say which
 // key is equal.
 Relation open_key_index(const RelationFacts* facts, LOCKMODE mode);

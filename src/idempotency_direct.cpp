@@ -8,12 +8,6 @@ namespace interlock {
 
 namespace {
 
-constexpr MadeColumn kScopeColumns[] = {
-    {"scope", TEXTOID, true},           {"model", TEXTOID, true},
-    {"ttl", INTERVALOID, true},         {"stale_after", INTERVALOID, true},
-    {"replay_failures", BOOLOID, true}, {"max_response_bytes", INT4OID, true},
-};
-
 constexpr MadeColumn kKeyColumns[] = {
     {"scope", TEXTOID, true},
     {"key", TEXTOID, true},
@@ -106,7 +100,6 @@ void set_last(const Changes& changes, Datum value) {
 
 } // namespace
 
-const OwnTable kScopes = {"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1};
 const OwnTable kIdempotencyKeys = {"idempotency", kKeyColumns, lengthof(kKeyColumns), 2};
 
 bool is_text(NullableDatum value, const char* expected) {

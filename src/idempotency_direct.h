@@ -1,5 +1,5 @@
-// What idempotency reads and writes of its two tables, without statements (direct_probe.h). Each
-// must do what the statement does that runs where it is declined.
+// What idempotency reads and writes of its keys, without statements (direct_probe.h). Each must
+// do what the statement does that runs where it is declined.
 #pragma once
 
 #include "direct_own_table.h"
@@ -7,15 +7,6 @@
 #include "idempotency_table.h"
 
 namespace interlock {
-
-enum ScopeColumn : AttrNumber {
-    kScopeName = 1,
-    kModel,
-    kTtl,
-    kStaleAfter,
-    kReplayFailures,
-    kMaxResponseBytes,
-};
 
 enum IdempotencyColumn : AttrNumber {
     kScope = 1,
@@ -42,23 +33,9 @@ bool is_text(NullableDatum value, const char* expected);
 // A copy of a value by reference.
 NullableDatum copied(NullableDatum value, MemoryContext context);
 
-extern const OwnTable kScopes;
 extern const OwnTable kIdempotencyKeys;
 
 // visit(RowValues) must copy what it keeps.
-template <typename Visit>
-DirectOutcome read_scope_directly(Datum name, Visit&& visit) {
-    Key key = {{name}};
-    return with_own_table(kScopes, AccessShareLock, [&](Relation rel, const RelationFacts* facts) {
-        KeyedRow row = {rel, facts, &key};
-        // Most define none, and where there is no page there is no row for any snapshot.
-        if (RelationGetNumberOfBlocks(rel) == 0 && may_act_directly(row, ACL_SELECT))
-            return DirectOutcome::kNoRow;
-        return read_directly(
-            row, {}, [&](HeapTuple tuple) { visit(values_of_row(RelationGetDescr(rel), tuple)); });
-    });
-}
-
 template <typename Visit>
 DirectOutcome read_key_directly(const IdempotencyKey& name, RowLock lock, Visit&& visit) {
     Key key = {{name.scope, name.key}};

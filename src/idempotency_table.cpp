@@ -9,13 +9,6 @@ namespace interlock {
 
 namespace {
 
-constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536};
-
-int64 microseconds(Datum interval) {
-    const Interval* span = DatumGetIntervalP(interval);
-    return (span->month * INT64CONST(30) + span->day) * USECS_PER_DAY + span->time;
-}
-
 // Column n of the row that SPI returned.
 NullableDatum column(int n) {
     NullableDatum result;
@@ -80,47 +73,6 @@ IdempotencyRow read_by_plan(const IdempotencyKey& key, RowLock lock) {
         row = row_of(columns, caller);
     });
     return row;
-}
-
-// What is read of a scope, in this order. Nulls, which its owner may have allowed, are the default.
-enum ScopeValue { kIsJob, kReplays, kLifetime, kStaleness, kLargest, kScopeValues };
-
-IdempotencyScope scope_of(const NullableDatum* values) {
-    IdempotencyScope scope = kDefaults;
-    if (!values[kIsJob].isnull)
-        scope.is_job = DatumGetBool(values[kIsJob].value);
-    if (!values[kReplays].isnull)
-        scope.replay_failures = DatumGetBool(values[kReplays].value);
-    if (!values[kLifetime].isnull)
-        scope.ttl = microseconds(values[kLifetime].value);
-    if (!values[kStaleness].isnull)
-        scope.stale_after = microseconds(values[kStaleness].value);
-    if (!values[kLargest].isnull)
-        scope.max_response_bytes = DatumGetInt32(values[kLargest].value);
-    return scope;
-}
-
-IdempotencyScope read_scope_by_plan(Datum name) {
-    IdempotencyScope scope = kDefaults;
-    with_spi([&] {
-        PlanShape shape = {own_table("idempotency_scope"), PlanKind::kIdempotencyScope};
-        SPIPlanPtr plan = plan_of(shape, [](Statement* statement) {
-            statement->add(
-                "SELECT model OPERATOR(pg_catalog.=) 'job', replay_failures, ttl, "
-                "stale_after, max_response_bytes FROM interlock.idempotency_scope "
-                "WHERE scope OPERATOR(pg_catalog.=) $%d",
-                statement->parameter(TEXTOID));
-        });
-        Parameters parameters(1);
-        parameters.add(name);
-        if (run_plan(plan, parameters) == 0)
-            return;
-        NullableDatum values[kScopeValues];
-        for (int i = 0; i < kScopeValues; i++)
-            values[i] = column(i + 1);
-        scope = scope_of(values);
-    });
-    return scope;
 }
 
 bool insert_by_plan(const IdempotencyKey& key, NullableDatum request, const ClaimTimes& times,
@@ -214,20 +166,6 @@ Oid idempotency_table() { return own_table("idempotency"); }
 
 TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
     return end + scope.ttl + scope.ttl / 8;
-}
-
-IdempotencyScope read_scope(Datum name) {
-    IdempotencyScope scope = kDefaults;
-    DirectOutcome direct = read_scope_directly(name, [&](const RowValues& columns) {
-        const NullableDatum values[kScopeValues] = {
-            {BoolGetDatum(is_text(columns[kModel], "job")), columns[kModel].isnull},
-            columns[kReplayFailures],
-            columns[kTtl],
-            columns[kStaleAfter],
-            columns[kMaxResponseBytes]};
-        scope = scope_of(values);
-    });
-    return direct == DirectOutcome::kDeclined ? read_scope_by_plan(name) : scope;
 }
 
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {

@@ -241,6 +241,8 @@ CacheEntry* find_entry(Oid relid) {
     return entry;
 }
 
+bool is_right(const CacheEntry* entry) { return entry->facts != nullptr && entry->facts->valid; }
+
 bool exists(Oid relid) { return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)); }
 
 // A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
@@ -288,13 +290,18 @@ void initialize_relation_cache() {
 
 const RelationFacts* facts_of(Relation rel) {
     CacheEntry* entry = find_entry(RelationGetRelid(rel));
-    if (entry->facts != nullptr && entry->facts->valid)
+    if (is_right(entry))
         return entry->facts;
     if (entry->facts != nullptr) {
         retire(entry->facts);
         entry->facts = nullptr;
     }
     return load_facts(entry, rel);
+}
+
+const RelationFacts* kept_facts(Oid relid) {
+    CacheEntry* entry = find_entry(relid);
+    return is_right(entry) ? entry->facts : nullptr;
 }
 
 // Both ask before the lock is taken, so that a stranger cannot lock the table. The answer for a

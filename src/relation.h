@@ -10,6 +10,7 @@
 namespace interlock {
 
 struct ColumnDefault;
+struct KeptScopes;
 struct History;
 struct HistoryTable;
 struct Versioning;
@@ -66,6 +67,7 @@ struct RelationFacts {
     mutable Oid floor;               // as it was found last (version_floor.h)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
     mutable AsMade as_made;          // of one of our own tables (direct_own_table.cpp)
+    mutable KeptScopes* scopes;      // what idempotency_scope says (idempotency_scope_read.cpp)
 };
 
 void initialize_relation_cache();
@@ -73,6 +75,9 @@ void initialize_relation_cache();
 // The facts of an open relation. The pointer stays good until the end of the transaction, though a
 // change of the relation may make a later call return new facts.
 const RelationFacts* facts_of(Relation rel);
+
+// Those that are kept and still right, else null: for who has not opened the relation.
+const RelationFacts* kept_facts(Oid relid);
 
 // Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004,
 // 42P01 or 42809, and 42501 before it locks anything when the caller may neither update nor delete

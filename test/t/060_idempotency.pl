@@ -155,6 +155,23 @@ $waiter = start_waiting('prepared', 'prepared');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'p'");
 is(answer($waiter), 'acquired|1|', 'prepared: rolled back, the next one gets it');
 
+# A scope that a prepared transaction defines is that of the claims after its end, for who kept what was before and for who prepared it
+my ($keeper, $definer) = (session(), session());
+sub stale_after
+{
+    my ($session, $key) = @_;
+    $session->query_safe("SELECT interlock.idempotency_claim('scope', '$key')");
+    return $node->safe_psql('postgres', "SELECT deadline - claimed_at FROM interlock.idempotency WHERE scope = 'scope' AND key = '$key'");
+}
+is(stale_after($keeper, 1), '00:01:00', 'scope: not defined');
+$definer->query_safe("BEGIN; SELECT interlock.define_idempotency_scope('scope', stale_after => '2 hours'); PREPARE TRANSACTION 'p'");
+is(stale_after($keeper, 2), '00:01:00', 'scope: prepared');
+is(stale_after($definer, 3), '00:01:00', 'scope: prepared by itself');
+$node->safe_psql('postgres', "COMMIT PREPARED 'p'");
+is(stale_after($keeper, 4), '02:00:00', 'scope: committed');
+is(stale_after($definer, 5), '02:00:00', 'scope: committed for another');
+$_->quit for ($keeper, $definer);
+
 # Tokens grow over a crash; claims and ends that were committed are there
 claim('job', 'crash');
 my $token = $node->safe_psql('postgres', "SELECT token('crash')");
@@ -170,7 +187,7 @@ $node->safe_psql('postgres', 'CREATE DATABASE copy');
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $node->basedir . '/dump', '-d', $node->connstr('postgres') ], 'dump');
 $node->command_ok([ 'pg_restore', '-d', $node->connstr('copy'), $node->basedir . '/dump' ], 'restore');
 is($node->safe_psql('copy', "SELECT outcome, response FROM interlock.idempotency_claim('job', 'crash')"), 'replay|3', 'restored: replayed');
-is($node->safe_psql('copy', "SELECT count(*) FROM interlock.idempotency_scope"), 2, 'restored: scopes');
+is($node->safe_psql('copy', "SELECT count(*) FROM interlock.idempotency_scope"), 3, 'restored: scopes');
 $token = $node->safe_psql('postgres', "SELECT max(token) FROM interlock.idempotency");
 cmp_ok($node->safe_psql('copy', "SELECT token FROM interlock.idempotency_claim('job', 'restored')"), '>', $token, 'restored: tokens grow');
 
