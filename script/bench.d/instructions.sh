@@ -297,14 +297,15 @@ lease_costs() {
 
 # --- Idempotency ---------------------------------------------------------------
 
+# The body of the request is none that the plan knows: what is computed of a constant is computed once.
 idempotency_costs() {
-    local body="'{\"amount\": 10}'" answer="'{\"a\": 1}'" load scope
-    local row="'PENDING', sha256($body), NULL, NULL, now()"
-    counted claim "SELECT (interlock.idempotency_claim('pay', :id, $body)).token;"
-    counted claim_from "SELECT token FROM interlock.idempotency_claim('pay', :id, $body);"
+    local first="'{\"amount\": 10}'" body="('{\"amount\": ' || :id::text || '}')" answer="'{\"a\": 1}'" load scope
+    local row="'PENDING', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()" first_row="'PENDING', sha256($first), NULL, NULL, now()"
+    counted claim "SELECT (interlock.idempotency_claim('pay', :id, $body::jsonb)).token;"
+    counted claim_from "SELECT token FROM interlock.idempotency_claim('pay', :id, $body::jsonb);"
     counted hand_claim "INSERT INTO keys VALUES ('pay', :id, $row) ON CONFLICT DO NOTHING RETURNING key;"
-    counted replay "SELECT outcome, response FROM interlock.idempotency_claim('pay', 'done', $body);"
-    counted hand_replay "INSERT INTO keys VALUES ('pay', 'done', $row) ON CONFLICT DO NOTHING RETURNING key;" \
+    counted replay '\set id 10' "SELECT outcome, response FROM interlock.idempotency_claim('pay', 'done', $body::jsonb);"
+    counted hand_replay '\set id 10' "INSERT INTO keys VALUES ('pay', 'done', $row) ON CONFLICT DO NOTHING RETURNING key;" \
         "SELECT status, response FROM keys WHERE scope = 'pay' AND key = 'done';"
     counted complete "SELECT interlock.idempotency_complete('pay', :id, :proof, $answer);"
     counted hand_complete "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = :id;"
@@ -314,13 +315,13 @@ idempotency_costs() {
     counted hand_checkpoint "UPDATE keys SET response = $answer, created = now() WHERE scope = 'pay' AND key = :id;"
     for load in complete fail checkpoint; do
         scope=$([ $load = checkpoint ] && echo import || echo pay)
-        before $load "$(tokens "(interlock.idempotency_claim('$scope', id::text, $body)).token")"
+        before $load "$(tokens "(interlock.idempotency_claim('$scope', id::text, $first)).token")"
     done
-    before replay "SELECT interlock.idempotency_complete('pay', 'done', (interlock.idempotency_claim('pay', 'done', $body)).token, $answer); SELECT 0, 0"
+    before replay "SELECT interlock.idempotency_complete('pay', 'done', (interlock.idempotency_claim('pay', 'done', $first)).token, $answer); SELECT 0, 0"
     for load in hand_complete hand_fail hand_checkpoint; do
-        before $load "INSERT INTO keys SELECT 'pay', id, $row FROM rows; SELECT 0, 0"
+        before $load "INSERT INTO keys SELECT 'pay', id, $first_row FROM rows; SELECT 0, 0"
     done
-    before hand_replay "INSERT INTO keys VALUES ('pay', 'done', $row); SELECT 0, 0"
+    before hand_replay "INSERT INTO keys VALUES ('pay', 'done', $first_row); SELECT 0, 0"
     cost "idempotency_claim, one column of it" claim hand_claim 1
     cost "idempotency_claim, in FROM" claim_from hand_claim 1
     cost "idempotency_claim of what is done, in FROM" replay hand_replay

@@ -149,15 +149,17 @@ write_key_loads() {
     write own_rows "SELECT own.lock_rows($ten);"
 }
 
+# Each request has a body of its own, as clients send them: what is computed of a constant is computed once, in the plan.
 write_idempotency_loads() {
-    local next="SELECT nextval('requests') AS request \\gset" key="'request ' || :request::text" body="'{\"amount\": 10}'" answer="'{\"a\": 1}'"
+    local next="SELECT nextval('requests') AS request \\gset" key="'request ' || :request::text" answer="'{\"a\": 1}'"
+    local body="('{\"amount\": ' || :request::text || '}')"
     write hand_idempotency "$next" \
-        "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256($body), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
+        "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
         "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = $key;"
     write verb_idempotency "$next" \
-        "SELECT (interlock.idempotency_claim('pay', $key, $body)).token \\gset" \
+        "SELECT (interlock.idempotency_claim('pay', $key, $body::jsonb)).token \\gset" \
         "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"
     write own_idempotency "$next" \
-        "SELECT proof FROM own.claim('pay', $key, $body) \\gset" \
+        "SELECT proof FROM own.claim('pay', $key, $body::jsonb) \\gset" \
         "SELECT own.complete('pay', $key, :proof, $answer);"
 }
