@@ -76,6 +76,7 @@ void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
     if (RelationGetDescr(target->ri_RelationDesc)->constr == nullptr)
         return;
     prepare_checks(target, estate, facts);
+    slot_getallattrs(row); // else it is taken apart bit by bit, as each column is asked for
     ExecConstraints(target, row, estate);
 }
 
