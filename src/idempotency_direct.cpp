@@ -33,10 +33,10 @@ NullableDatum column(const KeyedRow& row, HeapTuple tuple, AttrNumber attnum) {
     return result;
 }
 
-bool is_claim_of(const KeyedRow& row, HeapTuple tuple, int64 token) {
-    NullableDatum stored = column(row, tuple, kToken);
+bool is_claim_of(const RowValues& row, int64 token) {
+    NullableDatum stored = row[kToken];
     return !stored.isnull && DatumGetInt64(stored.value) == token &&
-           is_text(column(row, tuple, kStatus), "PENDING");
+           is_text(row[kStatus], "PENDING");
 }
 
 // Runs body(KeyedRow) for the row of a key that is to be written.
@@ -162,12 +162,13 @@ DirectOutcome update_claim_directly(const IdempotencyKey& key, int64 token, cons
         return update_directly(
             update,
             [&](HeapTuple tuple) {
-                NullableDatum stored = column(row, tuple, kExpiresAt);
+                RowValues values = values_of_row(RelationGetDescr(row.rel), tuple);
+                NullableDatum expires_at = values[kExpiresAt];
                 bool late_enough =
-                    !stored.isnull && DatumGetTimestampTz(stored.value) >= expiry.least;
+                    !expires_at.isnull && DatumGetTimestampTz(expires_at.value) >= expiry.least;
                 set_last(update.changes,
-                         late_enough ? stored.value : TimestampTzGetDatum(expiry.moved));
-                return is_claim_of(row, tuple, token);
+                         late_enough ? expires_at.value : TimestampTzGetDatum(expiry.moved));
+                return is_claim_of(values, token);
             },
             [](HeapTuple) {});
     });
