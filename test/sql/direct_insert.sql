@@ -225,6 +225,12 @@ ROLLBACK;
 BEGIN READ ONLY;
 SELECT claim('k');
 ROLLBACK;
+-- columns that change between two claims
+SELECT claim('as made'), (SELECT last_value FROM how) AS how;
+ALTER TABLE interlock.idempotency ALTER result_id TYPE varchar;
+SELECT claim('another type'), (SELECT last_value FROM how) AS how;
+ALTER TABLE interlock.idempotency ALTER result_id TYPE text;
+SELECT claim('as made again'), (SELECT last_value FROM how) AS how;
 DROP TRIGGER traced ON interlock.idempotency;
 -- a default that changes is that of the next claim
 SELECT claim('first');

@@ -136,9 +136,9 @@ SELECT * FROM try();
 SELECT interlock.idempotency_scope_trigger();
 
 -- Many
-INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_interval(mins => n), false, 1 FROM generate_series(1, 998) n;
+INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_interval(mins => n), false, 1 FROM generate_series(998, 1, -1) n;
 SELECT count(*), bool_and(stale_after = make_interval(mins => n)) FROM generate_series(1, 998, 7) n, try('n' || n);
-INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_interval(mins => n), false, 1 FROM generate_series(999, 1100) n;
+INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_interval(mins => n), false, 1 FROM generate_series(1100, 999, -1) n;
 SELECT count(*), bool_and(stale_after = make_interval(mins => n)) FROM generate_series(1, 1100, 7) n, try('n' || n);
 DELETE FROM interlock.idempotency_scope WHERE scope ~ 'n';
 
