@@ -74,8 +74,10 @@ bool same_request(NullableDatum left, NullableDatum right) {
 }
 
 Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, NullableDatum request) {
+    if (!row.found)
+        return Standing::kFree;
     TimestampTz now = GetCurrentTimestamp();
-    if (!row.found || row.expires_at <= now)
+    if (row.expires_at <= now)
         return Standing::kFree;
     if (!same_request(row.request_hash, request))
         return Standing::kMismatch;
