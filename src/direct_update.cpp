@@ -190,18 +190,14 @@ void make_new_row(Execution* execution) {
         new_row->tts_isnull[changes.attnums[i] - 1] = changes.nulls[i];
     }
     ExecStoreVirtualTuple(new_row);
-    ExecMaterializeSlot(new_row);
 }
 
 // Returns false when the row is to be left alone.
 bool ask_judges(Execution* execution) {
     const RowUpdate& update = *execution->update;
-    HeapTuple new_row = row_in(execution->new_row);
-    HeapTuple judged = judge({update.row.rel, update.row.facts, row_in(execution->old_row), new_row,
-                              execution->assigned, update.verb});
-    if (judged != nullptr && judged != new_row)
-        ExecForceStoreHeapTuple(judged, execution->new_row, false);
-    return judged != nullptr;
+    RowChange change = {update.row.rel,     update.row.facts,    execution->old_row,
+                        execution->new_row, execution->assigned, update.verb};
+    return judge(&change);
 }
 
 bool ask_triggers(Execution* execution) {

@@ -173,7 +173,10 @@ TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
 
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock) {
-    RowValues row = values_of_row(columns, tuple);
+    return marker_state(marker, values_of_row(columns, tuple), clock);
+}
+
+MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock) {
     const MarkerColumn& status_column = marker->columns[kStatus];
     NullableDatum status = row[status_column.attnum];
     NullableDatum holder = row[marker->columns[kHolder].attnum];

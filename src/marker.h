@@ -12,6 +12,7 @@
 
 #include "key.h"
 #include "relation.h"
+#include "row.h"
 
 namespace interlock {
 
@@ -63,6 +64,7 @@ struct MarkerState {
 };
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
                          TimestampTz clock);
+MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock);
 
 // A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
 // that is too long is 22001.

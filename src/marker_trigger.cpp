@@ -4,6 +4,7 @@
 // back the marker; and what must the marker's columns then say. Plain SQL that sets the marker gets
 // the same answers as the verbs do.
 
+#include "direct_probe.h"
 #include "error.h"
 #include "marker.h"
 #include "row.h"
@@ -16,12 +17,8 @@ namespace {
 
 // One firing of the trigger.
 struct Write {
-    Relation rel;
-    const RelationFacts* facts;
+    RowChange* change; // without an old row for INSERT, without a new one for DELETE
     const Marker* marker;
-    TupleDesc columns;
-    HeapTuple old_row; // null for INSERT
-    HeapTuple new_row; // null for DELETE
     MarkerState before;
     MarkerState after;
     TimestampTz clock;    // after any wait for the row
@@ -29,16 +26,8 @@ struct Write {
     const char* writer;   // the present holder, null for nobody
 };
 
-// New values for marker columns.
-struct Fill {
-    int count;
-    int attnums[kMarkerRoles];
-    Datum values[kMarkerRoles];
-    bool nulls[kMarkerRoles];
-};
-
-Write read_write(const RowChange& change, const char* writer);
-HeapTuple settle(const Write& write);
+Write read_write(RowChange* change, const char* writer);
+bool settle(const Write& write);
 
 } // namespace
 
@@ -47,37 +36,34 @@ PG_FUNCTION_INFO_V1(marker_trigger);
 
 Datum marker_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "marker_trigger");
-    RowChange change = {};
-    change.rel = trigger->tg_relation;
-    change.facts = facts_of(change.rel);
-    change.verb = firing_verb(usable_marker(change.rel, change.facts));
-    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        change.old_row = trigger->tg_trigtuple;
-    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
-        change.new_row = trigger->tg_trigtuple;
-    else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
-        change.new_row = trigger->tg_newtuple;
-    return PointerGetDatum(settle(read_write(change, current_holder())));
+    Relation rel = trigger->tg_relation;
+    RowChange change = change_of(trigger, facts_of(rel));
+    change.verb = firing_verb(usable_marker(rel, change.facts));
+    HeapTuple row = trigger->tg_trigtuple;
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        change.old_row = nullptr;
+        change.new_row = trigger->tg_trigslot;
+    } else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        row = trigger->tg_newtuple;
+    }
+    bool writes = settle(read_write(&change, current_holder()));
+    return PointerGetDatum(writes ? tuple_to_write(change, row) : nullptr);
 }
 }
 
 namespace {
 
-Write read_write(const RowChange& change, const char* writer) {
+Write read_write(RowChange* change, const char* writer) {
     Write write = {};
-    write.rel = change.rel;
-    write.facts = change.facts;
-    write.marker = usable_marker(write.rel, write.facts);
-    write.columns = RelationGetDescr(write.rel);
-    write.old_row = change.old_row;
-    write.new_row = change.new_row;
+    write.change = change;
+    write.marker = usable_marker(change->rel, change->facts);
     write.clock = GetCurrentTimestamp();
-    write.verb = change.verb;
+    write.verb = change->verb;
     write.writer = writer;
-    if (write.old_row != nullptr)
-        write.before = marker_state(write.marker, write.columns, write.old_row, write.clock);
-    if (write.new_row != nullptr)
-        write.after = marker_state(write.marker, write.columns, write.new_row, write.clock);
+    if (change->old_row != nullptr)
+        write.before = marker_state(write.marker, values_in(change->old_row), write.clock);
+    if (change->new_row != nullptr)
+        write.after = marker_state(write.marker, values_in(change->new_row), write.clock);
     return write;
 }
 
@@ -101,23 +87,26 @@ const char* time_text(TimestampTz time) {
 }
 
 [[noreturn]] void refuse_write(const Write& write) {
-    const Bitmapset* tellable = tellable_columns(write.rel, write.old_row);
+    Relation rel = write.change->rel;
+    const RelationFacts* facts = write.change->facts;
+    HeapTuple row = row_in(write.change->old_row);
+    const Bitmapset* tellable = tellable_columns(rel, row);
     auto may_tell = [&](MarkerRole role) {
         return bms_is_member(write.marker->columns[role].attnum, tellable);
     };
-    const char* table = RelationGetRelationName(write.rel);
+    const char* table = RelationGetRelationName(rel);
     const char* holder = may_tell(kHolder) ? write.before.holder : nullptr;
     const char* since = may_tell(kTime) ? time_text(write.before.since) : nullptr;
     const char* until = may_tell(kUntil) ? time_text(write.before.until) : nullptr;
-    const char* key = bms_is_subset(write.facts->key_columns, tellable)
-                          ? key_to_text(write.facts, key_of_tuple(write.facts, write.old_row))
+    const char* key = bms_is_subset(facts->key_columns, tellable)
+                          ? key_to_text(facts, key_of_tuple(facts, row))
                           : nullptr;
     ereport(
         ERROR,
         (errcode(kRowBeingEdited),
          holder != nullptr ? errmsg("row of table \"%s\" is being edited by \"%s\"", table, holder)
                            : errmsg("row of table \"%s\" is being edited", table),
-         errdetail_internal("%s", json_object({{"table", qualified_name(write.rel)},
+         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
                                                {"key", nullptr, key},
                                                {"holder", holder},
                                                {"locked_at", since},
@@ -133,23 +122,17 @@ void check_authority(const Write& write) {
     if (!write.before.live || same_holder(write.writer, write.before.holder) ||
         (is_verb(write, Verb::kForce) && is_verbs_row(write)))
         return;
-    bool takes_over = write.new_row != nullptr && write.after.set &&
+    bool takes_over = write.change->new_row != nullptr && write.after.set &&
                       !same_holder(write.after.holder, write.before.holder);
     if (write.marker->enforce || takes_over)
         refuse_write(write);
 }
 
 bool column_changed(const Write& write, MarkerRole role) {
-    if (write.old_row == nullptr)
-        return true;
-    AttrNumber attnum = write.marker->columns[role].attnum;
-    Form_pg_attribute attribute = TupleDescAttr(write.columns, attnum - 1);
-    bool old_null, new_null;
-    Datum old_value = heap_getattr(write.old_row, attnum, write.columns, &old_null);
-    Datum new_value = heap_getattr(write.new_row, attnum, write.columns, &new_null);
-    if (old_null || new_null)
-        return old_null != new_null;
-    return !datum_image_eq(old_value, new_value, attribute->attbyval, attribute->attlen);
+    const RowChange& change = *write.change;
+    return change.old_row == nullptr ||
+           !same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
+                       write.marker->columns[role].attnum);
 }
 
 bool marker_changed(const Write& write) {
@@ -159,35 +142,24 @@ bool marker_changed(const Write& write) {
     return false;
 }
 
-void fill(Fill* fill, const Write& write, MarkerRole role, Datum value, bool is_null = false) {
-    fill->attnums[fill->count] = write.marker->columns[role].attnum;
-    fill->values[fill->count] = value;
-    fill->nulls[fill->count++] = is_null;
-}
-
-HeapTuple apply(const Write& write, Fill* fill) {
-    if (fill->count == 0)
-        return write.new_row;
-    return heap_modify_tuple_by_cols(write.new_row, write.columns, fill->count, fill->attnums,
-                                     fill->values, fill->nulls);
+void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false) {
+    put(write.change, write.marker->columns[role].attnum, {value, is_null});
 }
 
 // A released marker leaves nothing behind. Adopted columns that are NOT NULL keep a value that says
 // nothing.
-void clear_column(Fill* changes, const Write& write, MarkerRole role) {
+void clear_column(const Write& write, MarkerRole role) {
     if (!write.marker->columns[role].not_null)
-        fill(changes, write, role, 0, true);
+        fill(write, role, 0, true);
     else if (role == kHolder || role == kReason)
-        fill(changes, write, role, marker_text(write.marker->columns[role], ""));
+        fill(write, role, marker_text(write.marker->columns[role], ""));
     else if (role == kUntil)
-        fill(changes, write, role, TimestampTzGetDatum(DT_NOBEGIN));
+        fill(write, role, TimestampTzGetDatum(DT_NOBEGIN));
 }
 
-HeapTuple release(const Write& write) {
-    Fill changes = {};
+void release(const Write& write) {
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
-        clear_column(&changes, write, role);
-    return apply(write, &changes);
+        clear_column(write, role);
 }
 
 const char* require_holder(const Write& write) {
@@ -196,7 +168,7 @@ const char* require_holder(const Write& write) {
     if (write.writer == nullptr)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a row of table \"%s\" cannot be marked without a holder",
-                               RelationGetRelationName(write.rel)),
+                               RelationGetRelationName(write.change->rel)),
                         errhint("Set column \"%s\", or use interlock.lock_row.",
                                 NameStr(write.marker->columns[kHolder].name))));
     return write.writer;
@@ -221,52 +193,55 @@ TimestampTz deadline(const Write& write, bool taken) {
 }
 
 // Takes or renews the marker.
-HeapTuple hold(const Write& write, bool taken) {
-    Fill changes = {};
+void hold(const Write& write, bool taken) {
     const char* holder = require_holder(write);
-    if (!same_holder(holder, write.after.holder))
-        fill(&changes, write, kHolder, marker_text(write.marker->columns[kHolder], holder));
-    if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
-        fill(&changes, write, kTime, marker_time(write.marker->columns[kTime], write.clock));
-    if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
-        clear_column(&changes, write, kReason);
     TimestampTz until = deadline(write, taken);
+    if (!same_holder(holder, write.after.holder))
+        fill(write, kHolder, marker_text(write.marker->columns[kHolder], holder));
+    if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
+        fill(write, kTime, marker_time(write.marker->columns[kTime], write.clock));
+    if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
+        clear_column(write, kReason);
     if (until != write.after.until)
-        fill(&changes, write, kUntil, TimestampTzGetDatum(until));
+        fill(write, kUntil, TimestampTzGetDatum(until));
     if (TIMESTAMP_NOT_FINITE(until))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a marker cannot be held for ever"),
                         errhint("Leave column \"%s\" to the server, or set a time.",
                                 NameStr(write.marker->columns[kUntil].name))));
     note_deadline(until);
-    return apply(write, &changes);
 }
 
-HeapTuple settle_marker(const Write& write) {
-    if (!write.after.set)
-        return write.before.set ? release(write) : write.new_row;
+void settle_marker(const Write& write) {
+    if (!write.after.set) {
+        if (write.before.set)
+            release(write);
+        return;
+    }
     // A write that leaves an expired marker alone does not bring it back to life.
     if (write.before.set && write.verb == nullptr && !marker_changed(write))
-        return write.new_row;
+        return;
     bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
-    return hold(write, taken);
+    hold(write, taken);
 }
 
-// The row as it is to be, null to leave it alone.
-HeapTuple settle(const Write& write) {
+// False to leave the row alone.
+bool settle(const Write& write) {
     if (is_lost(write))
-        return nullptr;
+        return false;
     check_authority(write);
-    return write.new_row != nullptr ? settle_marker(write) : write.old_row;
+    if (write.change->new_row != nullptr)
+        settle_marker(write);
+    return true;
 }
 
 } // namespace
 
 namespace interlock {
 
-HeapTuple judge_marker(const RowChange& change) {
+bool judge_marker(RowChange* change) {
     return settle(
-        read_write(change, change.verb != nullptr ? change.verb->holder : current_holder()));
+        read_write(change, change->verb != nullptr ? change->verb->holder : current_holder()));
 }
 
 } // namespace interlock

@@ -356,14 +356,28 @@ bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
 }
 
+namespace {
+
+bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    return same_image(attribute, left.value, right.value);
+}
+
+} // namespace
+
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
-    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
-    bool left_null, right_null;
-    Datum left_value = heap_getattr(left, attnum, columns, &left_null);
-    Datum right_value = heap_getattr(right, attnum, columns, &right_null);
-    if (left_null || right_null)
-        return left_null == right_null;
-    return same_image(attribute, left_value, right_value);
+    NullableDatum values[2];
+    values[0].value = heap_getattr(left, attnum, columns, &values[0].isnull);
+    values[1].value = heap_getattr(right, attnum, columns, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
+}
+
+bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum) {
+    NullableDatum values[2];
+    values[0].value = slot_getattr(left, attnum, &values[0].isnull);
+    values[1].value = slot_getattr(right, attnum, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
 }
 
 Bitmapset* readable_columns(Relation rel) {

@@ -15,6 +15,10 @@ struct RowValues {
     }
 };
 RowValues values_of_row(TupleDesc columns, HeapTuple row);
+inline RowValues values_in(TupleTableSlot* row) {
+    slot_getallattrs(row);
+    return {row->tts_values, row->tts_isnull};
+}
 
 // New values for some columns, in column order.
 struct Changes {
@@ -92,6 +96,7 @@ int64 integer_of(Oid type, Datum value);
 
 // Whether a column has the same bytes in both rows.
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
+bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum);
 
 // The columns the current user may SELECT.
 Bitmapset* readable_columns(Relation rel);

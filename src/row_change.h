@@ -5,6 +5,7 @@
 #pragma once
 
 #include "relation.h"
+#include "row.h"
 
 namespace interlock {
 
@@ -13,18 +14,27 @@ struct VerbCall;
 struct RowChange {
     Relation rel;
     const RelationFacts* facts;
-    HeapTuple old_row;
-    HeapTuple new_row;
+    TupleTableSlot* old_row;
+    TupleTableSlot* new_row;
     const Bitmapset* assigned; // the columns that SET names, by tg_updatedcols' numbers
     const VerbCall* verb;      // the verb on the marker whose write it is; null for any other
+    bool changed = false;      // a judge has put another value into the new row
 };
 
-// Each returns the row to write, null to leave it alone.
-HeapTuple judge_marker(const RowChange& change);
-HeapTuple judge_transitions(const RowChange& change);
-HeapTuple judge_version(const RowChange& change);
+// Each puts what it decides into the columns of the new row, whose tuple, if it has one, is no
+// longer its own then. Returns false when the row is to be left alone.
+bool judge_marker(RowChange* change);
+void judge_transitions(const RowChange& change);
+void judge_version(RowChange* change);
 
 // All that fire in this session, for a table with RelationFacts::judged.
-HeapTuple judge(RowChange change);
+bool judge(RowChange* change);
+
+// For the judges.
+void put(RowChange* change, AttrNumber attnum, NullableDatum value);
+
+// What a trigger is told of an UPDATE, and what it returns for the new row once that is judged.
+RowChange change_of(const TriggerData* trigger, const RelationFacts* facts);
+HeapTuple tuple_to_write(const RowChange& change, HeapTuple given);
 
 } // namespace interlock

@@ -1,5 +1,6 @@
 // The trigger that holds every update to the declared transitions.
 
+#include "direct_probe.h"
 #include "row.h"
 #include "row_change.h"
 #include "transition.h"
@@ -8,8 +9,7 @@ using namespace interlock;
 
 namespace {
 
-void check_update(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-                  HeapTuple old_row, HeapTuple new_row);
+void check_update(const RowChange& change, const StateMachine* machine);
 
 } // namespace
 
@@ -23,43 +23,47 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     Relation rel = trigger->tg_relation;
     const RelationFacts* facts = facts_of(rel);
     const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
-    check_update(rel, facts, machine, trigger->tg_trigtuple, trigger->tg_newtuple);
+    check_update(change_of(trigger, facts), machine);
     return PointerGetDatum(trigger->tg_newtuple);
 }
 }
 
 namespace {
 
-void check_update(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-                  HeapTuple old_row, HeapTuple new_row) {
-    TupleDesc columns = RelationGetDescr(rel);
-    bool stays = same_value(columns, old_row, new_row, machine->column);
+const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
+    bool is_null;
+    Datum state = slot_getattr(row, machine->column, &is_null);
+    return state_text(machine, state, is_null);
+}
+
+void check_update(const RowChange& change, const StateMachine* machine) {
+    const RelationFacts* facts = change.facts;
+    bool stays =
+        same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
     if (stays && facts->partition_columns == nullptr)
         return;
-    const char* to = state_of_row(machine, columns, new_row);
+    const char* to = state_in(machine, change.new_row);
     if (!stays) {
-        const char* from = state_of_row(machine, columns, old_row);
+        const char* from = state_in(machine, change.old_row);
         if (!may_move(machine, from, to)) {
-            Key key = key_of_tuple(facts, old_row);
-            raise_not_allowed(rel, facts, machine, &key, from, to);
+            Key key = key_of_tuple(facts, row_in(change.old_row));
+            raise_not_allowed(change.rel, facts, machine, &key, from, to);
         }
     }
     if (facts->partition_columns != nullptr && !may_start(machine, to))
-        note_move(rel, facts, machine, old_row, new_row, to);
+        note_move(change.rel, facts, machine, row_in(change.old_row), row_in(change.new_row), to);
 }
 
 } // namespace
 
 namespace interlock {
 
-HeapTuple judge_transitions(const RowChange& change) {
+void judge_transitions(const RowChange& change) {
     for (int i = 0; i < change.facts->machine_count; i++) {
         const StateMachine* machine = &change.facts->machines[i];
         if (trigger_fires(machine->enabled))
-            check_update(change.rel, change.facts, usable_machine(change.rel, machine),
-                         change.old_row, change.new_row);
+            check_update(change, usable_machine(change.rel, machine));
     }
-    return change.new_row;
 }
 
 } // namespace interlock

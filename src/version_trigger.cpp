@@ -1,5 +1,6 @@
 // The trigger that moves the token of a versioned row.
 
+#include "direct_probe.h"
 #include "error.h"
 #include "plan.h"
 #include "row.h"
@@ -11,7 +12,7 @@ using namespace interlock;
 
 namespace {
 
-bool key_changes(const TriggerData* trigger, const RelationFacts* facts);
+bool key_changes(const RowChange& change);
 
 } // namespace
 
@@ -29,11 +30,11 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     }
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return PointerGetDatum(trigger->tg_trigtuple);
-    HeapTuple result = judge_version({rel, facts, trigger->tg_trigtuple, trigger->tg_newtuple,
-                                      trigger->tg_updatedcols, nullptr});
-    if (key_changes(trigger, facts))
+    RowChange change = change_of(trigger, facts);
+    judge_version(&change);
+    if (key_changes(change))
         note_departure(rel, facts, trigger->tg_trigtuple);
-    return PointerGetDatum(result);
+    return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));
 }
 }
 
@@ -70,7 +71,7 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
     Relation rel = change.rel;
     const RelationFacts* facts = change.facts;
     char* stored = token_to_json(versioning->kind, old_token);
-    const char* key = key_to_text(facts, key_of_tuple(facts, change.old_row));
+    const char* key = key_to_text(facts, key_of_tuple(facts, row_in(change.old_row)));
     ereport(
         ERROR,
         (errcode(kVersionConflict),
@@ -155,10 +156,10 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, int64
 }
 
 // A trigger before this one may have changed a key that the statement does not name.
-bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
-    for (int i = 0; i < facts->key_count; i++)
-        if (!same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
-                        trigger->tg_newtuple, facts->keys[i].attnum))
+bool key_changes(const RowChange& change) {
+    for (int i = 0; i < change.facts->key_count; i++)
+        if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
+                        change.facts->keys[i].attnum))
             return true;
     return false;
 }
@@ -167,24 +168,21 @@ bool key_changes(const TriggerData* trigger, const RelationFacts* facts) {
 
 namespace interlock {
 
-HeapTuple judge_version(const RowChange& change) {
-    const Versioning* versioning = usable_versioning(change.rel, change.facts);
-    TupleDesc columns = RelationGetDescr(change.rel);
+void judge_version(RowChange* change) {
+    const Versioning* versioning = usable_versioning(change->rel, change->facts);
     bool old_is_null, new_is_null;
-    Datum old_value = heap_getattr(change.old_row, versioning->column, columns, &old_is_null);
-    Datum new_value = heap_getattr(change.new_row, versioning->column, columns, &new_is_null);
+    Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
+    Datum new_value = slot_getattr(change->new_row, versioning->column, &new_is_null);
     int64 old_token = token_of_datum(versioning->kind, old_value, old_is_null);
     int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
 
     Datum next;
-    bool moves = is_counter(versioning->kind)
-                     ? next_counter(change, versioning, old_token, new_token, new_is_null, &next)
-                     : next_timestamp(change, versioning, old_token, new_token, new_is_null, &next);
-    if (!moves)
-        return change.new_row;
-    int column = versioning->column;
-    bool is_null = false;
-    return heap_modify_tuple_by_cols(change.new_row, columns, 1, &column, &next, &is_null);
+    bool moves =
+        is_counter(versioning->kind)
+            ? next_counter(*change, versioning, old_token, new_token, new_is_null, &next)
+            : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
+    if (moves)
+        put(change, versioning->column, {next, false});
 }
 
 } // namespace interlock
