@@ -138,7 +138,7 @@ void begin_row(Execution* execution) {
 
 // Locks the newest version of the row, after a wait if need be. A version that is newer than the
 // snapshot must have the key and meet the condition again.
-bool lock_newest(Execution* execution, RowCallback condition) {
+bool lock_newest(Execution* execution, SlotCallback condition) {
     const KeyedRow& row = execution->update->row;
     EState* estate = execution->estate;
     execution->place = execution->old_row->tts_tid;
@@ -160,8 +160,8 @@ bool lock_newest(Execution* execution, RowCallback condition) {
     }
     if (!failure.traversed)
         return true;
-    HeapTuple version = row_in(execution->old_row);
-    return has_key(row, version) && condition.call(condition.closure, version);
+    return has_key(row, row_in(execution->old_row)) &&
+           condition.call(condition.closure, execution->old_row);
 }
 
 // Nobody has locked or replaced the version, and its page says so already: to find out whether one
@@ -280,7 +280,7 @@ Written write_untouched(Execution* execution) {
     return write_row(execution);
 }
 
-Written write_locked(Execution* execution, RowCallback condition) {
+Written write_locked(Execution* execution, SlotCallback condition) {
     if (!lock_newest(execution, condition))
         return Written::kNo;
     Written written = write_row(execution);
@@ -291,22 +291,22 @@ Written write_locked(Execution* execution, RowCallback condition) {
 
 // --- The whole -------------------------------------------------------------------
 
-bool find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
+bool find_and_write(Execution* execution, SlotCallback condition, SlotCallback returning) {
     if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
-        !condition.call(condition.closure, row_in(execution->old_row)))
+        !condition.call(condition.closure, execution->old_row))
         return false;
     begin_row(execution);
     Written written = write_untouched(execution);
     if (written == Written::kOvertaken)
         written = write_locked(execution, condition);
     if (written == Written::kYes)
-        returning.call(returning.closure, row_in(execution->new_row));
+        returning.call(returning.closure, execution->new_row);
     AfterTriggerEndQuery(execution->estate);
     return written == Written::kYes;
 }
 
-DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
-                      RowCallback returning) {
+DirectOutcome execute(Execution* execution, const RowUpdate& update, SlotCallback condition,
+                      SlotCallback returning) {
     execution->update = &update;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
@@ -327,8 +327,8 @@ bool runs_no_other_code(const RowUpdate& update) {
                                  runs_only_key_checks(update));
 }
 
-DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
-                              OpenUpdates* open) {
+DirectOutcome update_directly(const RowUpdate& update, SlotCallback condition,
+                              SlotCallback returning, OpenUpdates* open) {
     if (open != nullptr && open->execution != nullptr) {
         if (update.row.facts->valid && bms_equal(open->execution->columns, update.changes.columns))
             return execute(open->execution, update, condition, returning);

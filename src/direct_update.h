@@ -42,22 +42,27 @@ struct OpenUpdates {
 };
 void close_updates(OpenUpdates* open);
 
-DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
-                              OpenUpdates* open = nullptr);
+// What is asked or told of a version of the row.
+struct SlotCallback {
+    bool (*call)(void* closure, TupleTableSlot* row);
+    void* closure;
+};
+DirectOutcome update_directly(const RowUpdate& update, SlotCallback condition,
+                              SlotCallback returning, OpenUpdates* open = nullptr);
 
 // As above with condition(row), which may be asked twice, and returning(row). The row that it is
 // asked of last is the one that is changed: it may fill in values that depend on it.
 template <typename Condition, typename Returning>
 DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Returning&& returning,
                               OpenUpdates* open = nullptr) {
-    auto ask = [](void* closure, HeapTuple row) {
+    auto ask = [](void* closure, TupleTableSlot* row) {
         return (*static_cast<std::remove_reference_t<Condition>*>(closure))(row);
     };
-    auto tell = [](void* closure, HeapTuple row) {
+    auto tell = [](void* closure, TupleTableSlot* row) {
         (*static_cast<std::remove_reference_t<Returning>*>(closure))(row);
         return true;
     };
-    return update_directly(update, RowCallback{ask, &condition}, RowCallback{tell, &returning},
+    return update_directly(update, SlotCallback{ask, &condition}, SlotCallback{tell, &returning},
                            open);
 }
 

@@ -142,11 +142,12 @@ DirectOutcome take_over_directly(const IdempotencyKey& key, const Takeover& take
         RowUpdate update = {row, takeover_changes(takeover)};
         return update_directly(
             update,
-            [&](HeapTuple) {
+            [&](TupleTableSlot*) {
                 set_last(update.changes, next_token());
                 return true;
             },
-            [&](HeapTuple tuple) {
+            [&](TupleTableSlot* slot) {
+                HeapTuple tuple = row_in(slot);
                 claim->token = DatumGetInt64(column(row, tuple, kToken).value);
                 claim->checkpoint = copied(column(row, tuple, kCheckpoint), caller);
                 claim->state = copied(column(row, tuple, kState), caller);
@@ -161,8 +162,8 @@ DirectOutcome update_claim_directly(const IdempotencyKey& key, int64 token, cons
         assign(&update.changes, kExpiresAt, kNull);
         return update_directly(
             update,
-            [&](HeapTuple tuple) {
-                RowValues values = values_of_row(RelationGetDescr(row.rel), tuple);
+            [&](TupleTableSlot* slot) {
+                RowValues values = values_in(slot);
                 NullableDatum expires_at = values[kExpiresAt];
                 bool late_enough =
                     !expires_at.isnull && DatumGetTimestampTz(expires_at.value) >= expiry.least;
@@ -170,7 +171,7 @@ DirectOutcome update_claim_directly(const IdempotencyKey& key, int64 token, cons
                          late_enough ? expires_at.value : TimestampTzGetDatum(expiry.moved));
                 return is_claim_of(values, token);
             },
-            [](HeapTuple) {});
+            [](TupleTableSlot*) {});
     });
 }
 

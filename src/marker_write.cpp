@@ -53,13 +53,13 @@ bool fits(const MarkerColumn& column, const char* text) {
            strlen(text) <= static_cast<size_t>(column.typmod - VARHDRSZ);
 }
 
-MarkerState state_of(const MarkedRow& row, HeapTuple tuple) {
-    return marker_state(row.marker, RelationGetDescr(row.rel), tuple, GetCurrentTimestamp());
+MarkerState state_of(const MarkedRow& row, TupleTableSlot* stored) {
+    return marker_state(row.marker, values_in(stored), GetCurrentTimestamp());
 }
 
 // *until is the deadline that was met.
-bool is_held(const MarkedRow& row, HeapTuple tuple, TimestampTz* until) {
-    MarkerState state = state_of(row, tuple);
+bool is_held(const MarkedRow& row, TupleTableSlot* stored, TimestampTz* until) {
+    MarkerState state = state_of(row, stored);
     *until = state.until;
     return state.live && strcmp(state.holder != nullptr ? state.holder : "", row.holder) == 0;
 }
@@ -109,12 +109,12 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
     auto take = [&] {
         return run_directly(
             update,
-            [&](HeapTuple tuple) {
-                MarkerState state = state_of(row, tuple);
+            [&](TupleTableSlot* stored) {
+                MarkerState state = state_of(row, stored);
                 return !state.live || same_holder(state.holder, row.holder);
             },
-            [&](HeapTuple tuple) {
-                MarkerState state = state_of(row, tuple);
+            [&](TupleTableSlot* stored) {
+                MarkerState state = state_of(row, stored);
                 held->since = state.since;
                 held->until = state.until;
             });
@@ -132,7 +132,8 @@ DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
     TimestampTz until = 0;
     DirectOutcome outcome = run_directly(
-        update, [&](HeapTuple tuple) { return is_held(row, tuple, &until); }, [](HeapTuple) {});
+        update, [&](TupleTableSlot* stored) { return is_held(row, stored, &until); },
+        [](TupleTableSlot*) {});
     return unless_over(outcome, until);
 }
 
@@ -144,14 +145,13 @@ DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, Timesta
     assign(&update.changes, row.marker->columns[kUntil].attnum, TimestampTzGetDatum(verb.until));
     TimestampTz before = 0;
     return run_directly(
-        update, [&](HeapTuple tuple) { return is_held(row, tuple, &before); },
-        [&](HeapTuple tuple) { *until = state_of(row, tuple).until; });
+        update, [&](TupleTableSlot* stored) { return is_held(row, stored, &before); },
+        [&](TupleTableSlot* stored) { *until = state_of(row, stored).until; });
 }
 
-NullableDatum version_of(const MarkedRow& row, HeapTuple tuple) {
+NullableDatum version_of(const MarkedRow& row, TupleTableSlot* stored) {
     NullableDatum version;
-    version.value = heap_getattr(tuple, row.facts->versioning->column, RelationGetDescr(row.rel),
-                                 &version.isnull);
+    version.value = slot_getattr(stored, row.facts->versioning->column, &version.isnull);
     return version;
 }
 
@@ -160,24 +160,24 @@ DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Ch
     if (!compares_bytes(row))
         return DirectOutcome::kDeclined;
     const Versioning* versioning = row.facts->versioning;
-    auto token_of = [&](HeapTuple tuple) {
-        NullableDatum stored = version_of(row, tuple);
-        return token_of_datum(versioning->kind, stored.value, stored.isnull);
+    auto token_of = [&](TupleTableSlot* stored) {
+        NullableDatum present = version_of(row, stored);
+        return token_of_datum(versioning->kind, present.value, present.isnull);
     };
     RowUpdate update = update_of(row, verb, changes, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
     TimestampTz until = 0;
     DirectOutcome outcome = run_directly(
         update,
-        [&](HeapTuple tuple) {
-            return is_held(row, tuple, &until) &&
-                   (expected == nullptr || token_of(tuple) == *expected);
+        [&](TupleTableSlot* stored) {
+            return is_held(row, stored, &until) &&
+                   (expected == nullptr || token_of(stored) == *expected);
         },
-        [&](HeapTuple tuple) {
+        [&](TupleTableSlot* stored) {
             if (versioning == nullptr || !is_counter(versioning->kind))
                 return;
-            version->isnull = version_of(row, tuple).isnull;
-            version->value = Int64GetDatum(token_of(tuple));
+            version->isnull = version_of(row, stored).isnull;
+            version->value = Int64GetDatum(token_of(stored));
         });
     return unless_over(outcome, until);
 }

@@ -131,22 +131,21 @@ DirectOutcome transition_without_plan(const Move& move) {
     TypeCacheEntry* type = lookup_type_cache(machine->type, TYPECACHE_EQ_OPR_FINFO);
     if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
         return DirectOutcome::kDeclined;
-    TupleDesc columns = RelationGetDescr(move.rel);
-    Oid collation = TupleDescAttr(columns, machine->column - 1)->attcollation;
+    Oid collation = TupleDescAttr(RelationGetDescr(move.rel), machine->column - 1)->attcollation;
     Datum from = state_datum(machine, move.from);
     RowUpdate update = {{move.rel, move.facts, &move.key}, extended(move.changes, 1)};
     assign(&update.changes, machine->column, state_datum(machine, move.to));
     return update_directly(
         update,
-        [&](HeapTuple row) {
+        [&](TupleTableSlot* row) {
             bool is_null;
-            Datum state = heap_getattr(row, machine->column, columns, &is_null);
+            Datum state = slot_getattr(row, machine->column, &is_null);
             return !is_null &&
                    DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, collation, state, from));
         },
-        [&](HeapTuple row) {
+        [&](TupleTableSlot* row) {
             bool is_null;
-            Datum state = heap_getattr(row, machine->column, columns, &is_null);
+            Datum state = slot_getattr(row, machine->column, &is_null);
             require_state(move, state_text(machine, state, is_null));
         });
 }

@@ -244,14 +244,14 @@ DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, cons
     RowUpdate update = {{rel, facts, &key}, changes};
     if (changes.count == 0)
         update.changes.columns = bms_make_singleton(versioning->column);
-    auto token_of = [&](HeapTuple row) {
+    auto token_of = [&](TupleTableSlot* row) {
         bool is_null;
-        Datum value = heap_getattr(row, versioning->column, RelationGetDescr(rel), &is_null);
+        Datum value = slot_getattr(row, versioning->column, &is_null);
         return token_of_datum(versioning->kind, value, is_null);
     };
     return update_directly(
-        update, [&](HeapTuple row) { return token_of(row) == expected; },
-        [&](HeapTuple row) { *token = token_of(row); }, open);
+        update, [&](TupleTableSlot* row) { return token_of(row) == expected; },
+        [&](TupleTableSlot* row) { *token = token_of(row); }, open);
 }
 
 bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
