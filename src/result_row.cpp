@@ -1,14 +1,17 @@
 #include "result_row.h"
 
+#include "scope.h"
+
 namespace interlock {
 
 namespace {
 
-// OUT parameters of a function never change: their row type is looked up once in a session. A named
-// type can be altered, and the server caches that itself.
+// What a function returns never changes. OUT parameters are looked up once in a session; of a named
+// type, which can be altered, the server keeps the columns.
 struct KnownType {
     Oid function;
-    TupleDesc columns;
+    Oid named;         // RECORDOID for OUT parameters
+    TupleDesc columns; // of those
 };
 constexpr int kKnownTypes = 16;
 KnownType known_types[kKnownTypes] = {};
@@ -22,24 +25,25 @@ TupleDesc look_up(FunctionCallInfo fcinfo) {
 }
 
 void remember(Oid function, TupleDesc columns) {
-    MemoryContext saved = MemoryContextSwitchTo(TopMemoryContext);
-    TupleDesc copy = CreateTupleDescCopy(columns);
-    MemoryContextSwitchTo(saved);
+    TupleDesc copy = nullptr;
+    if (columns->tdtypeid == RECORDOID)
+        copy = in_context(TopMemoryContext, [&] { return CreateTupleDescCopy(columns); });
     KnownType* known = &known_types[next_to_forget];
     next_to_forget = (next_to_forget + 1) % kKnownTypes;
     if (known->columns != nullptr)
         FreeTupleDesc(known->columns);
-    *known = {function, copy};
+    *known = {function, columns->tdtypeid, copy};
 }
 
 TupleDesc columns_of(FunctionCallInfo fcinfo) {
     Oid function = fcinfo->flinfo->fn_oid;
     for (const KnownType& known : known_types)
         if (known.function == function)
-            return known.columns;
+            return known.columns != nullptr
+                       ? known.columns
+                       : lookup_type_cache(known.named, TYPECACHE_TUPDESC)->tupDesc;
     TupleDesc columns = look_up(fcinfo);
-    if (columns->tdtypeid == RECORDOID)
-        remember(function, columns);
+    remember(function, columns);
     return columns;
 }
 
