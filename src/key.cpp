@@ -136,6 +136,10 @@ Key parse_key(Relation rel, const RelationFacts* facts, Datum value, Oid type) {
             key.values[0] = value;
         return key;
     }
+    if (is_single && type == TEXTOID) {
+        key.values[0] = from_text(facts->keys[0], TextDatumGetCString(value));
+        return key;
+    }
     if (Oid base = getBaseType(type); base != type)
         return parse_key(rel, facts, value, base);
     if (type == JSONBOID)

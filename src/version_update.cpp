@@ -91,11 +91,12 @@ namespace {
 int64 parse_token(const Call& call, Datum value) {
     TokenKind kind = call.versioning->kind;
     if (call.token_type == TEXTOID) {
-        Oid type = is_counter(kind) ? INT8OID : token_type(kind);
+        char* token = TextDatumGetCString(value);
+        if (is_counter(kind))
+            return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(token)));
         Oid function, parameter;
-        getTypeInputInfo(type, &function, &parameter);
-        return DatumGetInt64(
-            OidInputFunctionCall(function, TextDatumGetCString(value), parameter, -1));
+        getTypeInputInfo(token_type(kind), &function, &parameter);
+        return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
     }
     if (is_counter(kind) != (call.token_type == INT8OID))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
