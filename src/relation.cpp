@@ -245,11 +245,13 @@ bool is_right(const CacheEntry* entry) { return entry->facts != nullptr && entry
 
 bool exists(Oid relid) { return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)); }
 
-// A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
+// A lock is for those who may do on some column what it is for, as LOCK TABLE has it. What is gone
+// anybody may try to lock.
 bool may_lock(Oid relid, LOCKMODE mode) {
     AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
     Oid user = GetUserId();
-    return pg_class_aclcheck(relid, user, needed) == ACLCHECK_OK ||
+    bool is_gone = false;
+    return pg_class_aclcheck_ext(relid, user, needed, &is_gone) == ACLCHECK_OK || is_gone ||
            pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) == ACLCHECK_OK;
 }
 
@@ -307,7 +309,7 @@ const RelationFacts* kept_facts(Oid relid) {
 // Both ask before the lock is taken, so that a stranger cannot lock the table. The answer for a
 // table that is gone belongs to open_of_right_kind.
 Relation open_table(Oid relid, LOCKMODE mode) {
-    if (exists(relid) && !may_lock(relid, mode))
+    if (!may_lock(relid, mode))
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(relid));
     return open_of_right_kind(relid, mode);
 }
