@@ -126,7 +126,10 @@ Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
         column->type = attribute->atttypid;
         column->typmod = attribute->atttypmod;
         column->not_null = attribute->attnotnull;
-        marker->usable = marker->usable && fits_role(role, attribute->atttypid);
+        bool fits = fits_role(role, attribute->atttypid);
+        if (fits && role == kHolder)
+            marker->compares_bytes = get_collation_isdeterministic(attribute->attcollation);
+        marker->usable = marker->usable && fits;
         marker->attnums = bms_add_member(marker->attnums, column->attnum);
     }
     return marker;

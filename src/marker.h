@@ -34,8 +34,9 @@ struct Marker {
     Bitmapset* attnums;
     int64 timeout; // microseconds
     bool enforce;
-    bool usable;   // every column is there
-    bool is_clone; // the trigger belongs to the partitioned parent
+    bool usable;         // every column is there
+    bool compares_bytes; // holders: the collation of their column is deterministic
+    bool is_clone;       // the trigger belongs to the partitioned parent
     char enabled;
 };
 

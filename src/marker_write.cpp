@@ -17,8 +17,10 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 timeout) {
     result.root = row.marker->root;
     result.holder = row.holder;
     result.timeout = timeout;
-    result.until = DatumGetTimestampTz(
-        marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + timeout));
+    result.until = DT_NOBEGIN;
+    if (verb == Verb::kLock || verb == Verb::kTouch)
+        result.until = DatumGetTimestampTz(
+            marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + timeout));
     result.trigger_depth = trigger_depth();
     return result;
 }
@@ -40,13 +42,6 @@ Datum status_value(const Marker* marker, int status) {
     return marker->columns[kStatus].type == INT8OID ? Int64GetDatum(status) : Int32GetDatum(status);
 }
 
-// The statement compares holders as the column's collation does.
-bool compares_bytes(const MarkedRow& row) {
-    AttrNumber holder = row.marker->columns[kHolder].attnum;
-    return get_collation_isdeterministic(
-        TupleDescAttr(row.facts->columns, holder - 1)->attcollation);
-}
-
 // The statement raises 22001 for a text that is too long, but only where it finds a row.
 bool fits(const MarkerColumn& column, const char* text) {
     return text == nullptr || column.type != VARCHAROID || column.typmod < 0 ||
@@ -55,6 +50,11 @@ bool fits(const MarkerColumn& column, const char* text) {
 
 MarkerState state_of(const MarkedRow& row, TupleTableSlot* stored) {
     return marker_state(row.marker, values_in(stored), GetCurrentTimestamp());
+}
+
+// What was written, but not whether it is live.
+MarkerState dates_of(const MarkedRow& row, TupleTableSlot* written) {
+    return marker_state(row.marker, values_in(written), DT_NOEND);
 }
 
 // *until is the deadline that was met.
@@ -93,7 +93,7 @@ DirectOutcome run_directly(const RowUpdate& update, Condition&& condition, Retur
 DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const char* reason,
                             MarkerState* held) {
     const MarkerColumn* columns = row.marker->columns;
-    if (!compares_bytes(row) || !fits(columns[kHolder], row.holder) ||
+    if (!row.marker->compares_bytes || !fits(columns[kHolder], row.holder) ||
         !fits(columns[kReason], reason))
         return DirectOutcome::kDeclined;
     RowUpdate update = update_of(row, verb, {}, kMarkerRoles);
@@ -113,8 +113,8 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
                 MarkerState state = state_of(row, stored);
                 return !state.live || same_holder(state.holder, row.holder);
             },
-            [&](TupleTableSlot* stored) {
-                MarkerState state = state_of(row, stored);
+            [&](TupleTableSlot* written) {
+                MarkerState state = dates_of(row, written);
                 held->since = state.since;
                 held->until = state.until;
             });
@@ -126,7 +126,7 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
 }
 
 DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
-    if (!compares_bytes(row))
+    if (!row.marker->compares_bytes)
         return DirectOutcome::kDeclined;
     RowUpdate update = update_of(row, verb, {}, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
@@ -138,7 +138,7 @@ DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
 }
 
 DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, TimestampTz* until) {
-    if (!compares_bytes(row))
+    if (!row.marker->compares_bytes)
         return DirectOutcome::kDeclined;
     RowUpdate update = update_of(row, verb, {}, 1);
     update.lock_first = true; // a new deadline could not be taken back
@@ -146,7 +146,7 @@ DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, Timesta
     TimestampTz before = 0;
     return run_directly(
         update, [&](TupleTableSlot* stored) { return is_held(row, stored, &before); },
-        [&](TupleTableSlot* stored) { *until = state_of(row, stored).until; });
+        [&](TupleTableSlot* written) { *until = dates_of(row, written).until; });
 }
 
 NullableDatum version_of(const MarkedRow& row, TupleTableSlot* stored) {
@@ -157,7 +157,7 @@ NullableDatum version_of(const MarkedRow& row, TupleTableSlot* stored) {
 
 DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Changes& changes,
                             const int64* expected, NullableDatum* version) {
-    if (!compares_bytes(row))
+    if (!row.marker->compares_bytes)
         return DirectOutcome::kDeclined;
     const Versioning* versioning = row.facts->versioning;
     auto token_of = [&](TupleTableSlot* stored) {
