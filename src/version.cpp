@@ -290,7 +290,7 @@ char* token_to_text(TokenKind kind, int64 token) {
     case TokenKind::kTimestamptz:
         return DatumGetCString(DirectFunctionCall1(timestamptz_out, TimestampTzGetDatum(token)));
     default:
-        return psprintf(INT64_FORMAT, token);
+        return DatumGetCString(DirectFunctionCall1(int8out, Int64GetDatum(token)));
     }
 }
 
