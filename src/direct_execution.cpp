@@ -55,10 +55,14 @@ Bitmapset* offset_columns(const Bitmapset* columns) {
     return result;
 }
 
-ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated) {
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated,
+                           bool fires_triggers) {
     set_changed_columns(estate, range_table_entry(rel), inserted, updated);
     auto* target = makeNode(ResultRelInfo);
-    InitResultRelInfo(target, rel, 1, nullptr, 0);
+    target->ri_RangeTableIndex = 1;
+    target->ri_RelationDesc = rel;
+    if (fires_triggers)
+        InitResultRelInfo(target, rel, 1, nullptr, 0);
     // AFTER triggers look for their table here.
     estate->es_opened_result_relations = list_make1(target);
     return target;

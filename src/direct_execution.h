@@ -10,8 +10,10 @@ namespace interlock {
 Bitmapset* offset_columns(const Bitmapset* columns);
 
 // The table that the state's statement writes, and which columns it names in INSERT or SET, as
-// offset_columns has them. Call once, in the state's memory context.
-ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated);
+// offset_columns has them. Call once, in the state's memory context. The server copies the table's
+// triggers: where it is to fire none, they are left out.
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated,
+                           bool fires_triggers = true);
 
 // Before the calls for one row, with the snapshot active; AfterTriggerEndQuery(estate) goes after
 // them.

@@ -108,12 +108,20 @@ void close_execution(Execution* execution) {
     index_close(index, NoLock);
 }
 
+// Those before the update are asked directly where it is judged.
+bool fires_triggers(const Execution& execution) {
+    const TriggerDesc* triggers = execution.update->row.rel->trigdesc;
+    return !execution.judged || (triggers != nullptr && triggers->trig_update_after_row);
+}
+
 void prepare_to_write(Execution* execution) {
     EState* estate = execution->estate;
     Relation rel = execution->update->row.rel;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-    execution->target = open_target(estate, rel, nullptr, execution->assigned);
-    begin_recheck(&execution->recheck, estate);
+    execution->target =
+        open_target(estate, rel, nullptr, execution->assigned, fires_triggers(*execution));
+    if (!execution->judged)
+        begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
     MemoryContextSwitchTo(caller);
 }
