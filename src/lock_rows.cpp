@@ -16,6 +16,7 @@ struct RowsCall {
     const RelationFacts* facts;
     Key* keys; // distinct, in order
     int count;
+    JsonMembers shown; // of a row that is locked: its key
     RowLock lock;
     Deadline deadline;
 };
@@ -158,12 +159,13 @@ void keys_argument(RowsCall* call, const Arguments& arguments, int n) {
 }
 
 RowsCall read_call(const Arguments& arguments) {
-    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, Deadline::after(nullptr, "wait")};
+    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after(nullptr, "wait")};
     call.lock.strength = strength_argument(arguments, 2);
     call.lock.wait = wait_argument(arguments, 3, &call.deadline);
     call.rel = open_table(arguments.relation(0), RowShareLock);
     call.facts = facts_of(call.rel);
     keys_argument(&call, arguments, 1);
+    call.shown = json_members(call.facts->columns, call.facts->key_columns);
     return call;
 }
 
@@ -184,8 +186,8 @@ void name_row_in_context(void* argument) {
 bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Datum* locked_key) {
     if (reads != nullptr)
         return read_next_directly(*reads, key, [&](HeapTuple version) {
-            *locked_key =
-                columns_to_jsonb(RelationGetDescr(call.rel), version, call.facts->key_columns);
+            TupleDesc columns = RelationGetDescr(call.rel);
+            *locked_key = members_to_jsonb(columns, call.shown, values_of_row(columns, version));
         });
     StoredRow row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock);
     if (row.found)
