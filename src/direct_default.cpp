@@ -1,5 +1,6 @@
 #include "direct_default.h"
 
+#include "relation_code.h"
 #include "scope.h"
 
 namespace interlock {
@@ -14,7 +15,7 @@ struct ColumnDefault {
 namespace {
 
 bool is_constant_call(const FuncExpr* call) {
-    if (call->funcid >= FirstUnpinnedObjectId || call->funcretset || call->funcvariadic)
+    if (!is_built_in(call->funcid) || call->funcretset || call->funcvariadic)
         return false;
     ListCell* cell;
     foreach (cell, call->args)

@@ -1,5 +1,6 @@
 #include "direct_probe.h"
 
+#include "relation_code.h"
 #include "scope.h"
 
 namespace interlock {
@@ -13,9 +14,6 @@ bool is_plain_table(Relation rel) {
            !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
            rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
 }
-
-// A function that can be replaced must be looked up again for each statement.
-bool is_built_in(Oid function) { return function < FirstUnpinnedObjectId; }
 
 bool sees_all_rows(Relation rel) {
     return !rel->rd_rel->relrowsecurity ||

@@ -36,10 +36,8 @@ bool are_all_judges(const TriggerDesc* triggers) {
 
 // A function of the server that computes the same from the same neither waits nor looks at who
 // writes.
-bool is_others(Oid function) { return function >= FirstUnpinnedObjectId; }
-
 bool is_more_than_computing(Oid function, void*) {
-    return is_others(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+    return !is_built_in(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
 
 bool does_more_than_compute(Node* node, void* context) {
@@ -65,14 +63,14 @@ bool is_composed(Oid type) {
 }
 
 bool calls_others(Relation index) {
-    if (is_others(index->rd_rel->relam) || index->rd_index->indisexclusion)
+    if (!is_built_in(index->rd_rel->relam) || index->rd_index->indisexclusion)
         return true;
     int columns = IndexRelationGetNumberOfKeyAttributes(index);
     for (int i = 0; i < columns; i++)
         if (is_composed(index->rd_opcintype[i]))
             return true;
     for (int i = 0; i < columns * index->rd_indam->amsupport; i++)
-        if (is_others(index->rd_support[i]))
+        if (!is_built_in(index->rd_support[i]))
             return true;
     return false;
 }

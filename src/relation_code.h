@@ -5,6 +5,9 @@
 
 namespace interlock {
 
+// Whether it is the server's own, which nobody drops or replaces.
+inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
+
 // Fills in what the facts say of it. The triggers are the relation's own, or a copy.
 void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
 
