@@ -12,14 +12,19 @@ using namespace interlock;
 
 namespace {
 
+struct State {
+    Datum value;
+    const char* text; // as the column's type prints it
+};
+
 // What transition() and try_transition() are given.
 struct Move {
     Relation rel;
     const RelationFacts* facts;
     const StateMachine* machine;
     Key key;
-    char* from;
-    char* to;
+    State from;
+    State to;
     Changes changes;
 };
 
@@ -51,7 +56,8 @@ Datum transition(PG_FUNCTION_ARGS) {
     case MoveOutcome::kStateChanged:
         raise_state_changed(move, result.state);
     case MoveOutcome::kNotAllowed:
-        raise_not_allowed(move.rel, move.facts, move.machine, &move.key, move.from, move.to);
+        raise_not_allowed(move.rel, move.facts, move.machine, &move.key, move.from.text,
+                          move.to.text);
     case MoveOutcome::kNotFound:
         raise_no_such_row(move.rel, move.facts, move.key);
     }
@@ -74,8 +80,13 @@ Datum try_transition(PG_FUNCTION_ARGS) {
 
 namespace {
 
-char* state_argument(const Arguments& arguments, int n, const char* name, const Move& move) {
-    return canonical_state(move.machine->type, move.machine->typmod, arguments.string(n, name));
+State state_argument(const Arguments& arguments, int n, const char* name, const Move& move) {
+    const StateMachine* machine = move.machine;
+    Oid input, parameter;
+    getTypeInputInfo(machine->type, &input, &parameter);
+    Datum value =
+        OidInputFunctionCall(input, arguments.string(n, name), parameter, machine->typmod);
+    return {value, state_text(machine, value, false)};
 }
 
 Move open_move(const Arguments& arguments) {
@@ -107,15 +118,10 @@ void write_transition(Statement* statement, const Move& move) {
     statement->add(" RETURNING t.%s", column);
 }
 
-Datum state_datum(const StateMachine* machine, char* state) {
-    Oid input, parameter;
-    getTypeInputInfo(machine->type, &input, &parameter);
-    return OidInputFunctionCall(input, state, parameter, machine->typmod);
-}
-
 // The owner of the state column, or a trigger, may have kept the state where it was.
 void require_state(const Move& move, const char* stored) {
-    if (strcmp(move.from, move.to) != 0 && stored != nullptr && strcmp(stored, move.from) == 0)
+    if (strcmp(move.from.text, move.to.text) != 0 && stored != nullptr &&
+        strcmp(stored, move.from.text) == 0)
         raise_suppressed(move.rel);
 }
 
@@ -132,16 +138,15 @@ DirectOutcome transition_without_plan(const Move& move) {
     if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
         return DirectOutcome::kDeclined;
     Oid collation = TupleDescAttr(RelationGetDescr(move.rel), machine->column - 1)->attcollation;
-    Datum from = state_datum(machine, move.from);
     RowUpdate update = {{move.rel, move.facts, &move.key}, extended(move.changes, 1)};
-    assign(&update.changes, machine->column, state_datum(machine, move.to));
+    assign(&update.changes, machine->column, move.to.value);
     return update_directly(
         update,
         [&](TupleTableSlot* row) {
             bool is_null;
             Datum state = slot_getattr(row, machine->column, &is_null);
-            return !is_null &&
-                   DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, collation, state, from));
+            return !is_null && DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, collation, state,
+                                                              move.from.value));
         },
         [&](TupleTableSlot* row) {
             bool is_null;
@@ -161,9 +166,9 @@ bool run_transition(const Move& move) {
                                   [&](Statement* statement) { write_transition(statement, move); });
         Parameters parameters(move.changes.count + move.facts->key_count + 2);
         add_changes(&parameters, move.changes);
-        parameters.add(state_datum(move.machine, move.to));
+        parameters.add(move.to.value);
         add_key(&parameters, move.facts, move.key);
-        parameters.add(state_datum(move.machine, move.from));
+        parameters.add(move.from.value);
         moved = run_plan(plan, parameters) > 0;
         if (moved)
             require_state(move, returned_state(move.machine));
@@ -184,7 +189,7 @@ MoveResult look(const Move& move) {
 
 MoveResult perform(const Move& move) {
     constexpr int kAttempts = 3;
-    if (!may_move(move.machine, move.from, move.to)) {
+    if (!may_move(move.machine, move.from.text, move.to.text)) {
         MoveResult found = look(move);
         if (found.outcome != MoveOutcome::kNotFound)
             found.outcome = MoveOutcome::kNotAllowed;
@@ -192,9 +197,9 @@ MoveResult perform(const Move& move) {
     }
     for (int i = 0; i < kAttempts; i++) {
         if (run_transition(move))
-            return {MoveOutcome::kTransitioned, move.to};
+            return {MoveOutcome::kTransitioned, move.to.text};
         MoveResult found = look(move);
-        if (found.state == nullptr || strcmp(found.state, move.from) != 0)
+        if (found.state == nullptr || strcmp(found.state, move.from.text) != 0)
             return found;
     }
     raise_suppressed(move.rel);
@@ -218,12 +223,12 @@ void raise_state_changed(const Move& move, const char* state) {
     ereport(ERROR, (errcode(kStateChanged),
                     errmsg("state of the row in table \"%s\" is %s, not \"%s\"",
                            RelationGetRelationName(move.rel),
-                           state != nullptr ? psprintf("\"%s\"", state) : "null", move.from),
+                           state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
                     errdetail_internal(
                         "%s", json_object({{"table", qualified_name(move.rel)},
                                            {"key", nullptr, key_to_text(move.facts, move.key)},
                                            {"column", NameStr(move.machine->name)},
-                                           {"expected", move.from},
+                                           {"expected", move.from.text},
                                            {"state", state}})),
                     errhint("Somebody else was faster: read the row and decide again.")));
 }
