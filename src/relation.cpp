@@ -354,10 +354,10 @@ AttrNumber column_number(Relation rel, const char* name) {
     return attnum;
 }
 
-AttrNumber find_attribute(TupleDesc columns, const char* name) {
+AttrNumber find_attribute(TupleDesc columns, std::string_view name) {
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0)
+        if (!attribute->attisdropped && name == NameStr(attribute->attname))
             return i + 1;
     }
     return InvalidAttrNumber;

@@ -101,7 +101,7 @@ List* key_column_names(Oid relid);
 AttrNumber column_number(Relation rel, const char* name);
 
 // The column's number, InvalidAttrNumber when there is none of that name.
-AttrNumber find_attribute(TupleDesc columns, const char* name);
+AttrNumber find_attribute(TupleDesc columns, std::string_view name);
 
 // schema.table, quoted.
 char* qualified_name(Relation rel);

@@ -12,16 +12,17 @@ namespace {
 
 AttrNumber changeable_column(Relation rel, const RelationFacts* facts, const JsonbValue& member,
                              const Bitmapset* managed) {
-    int length = member.val.string.len;
-    const char* name = pnstrdup(member.val.string.val, length);
-    AttrNumber attnum = find_attribute(facts->columns, name);
+    std::string_view given(member.val.string.val, member.val.string.len);
+    AttrNumber attnum = find_attribute(facts->columns, given);
     if (attnum == InvalidAttrNumber)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
-                        errmsg("column \"%s\" of table \"%s\" does not exist", name,
-                               RelationGetRelationName(rel)),
-                        errhint("Column names are matched exactly, with upper and lower case.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_COLUMN),
+                 errmsg("column \"%.*s\" of table \"%s\" does not exist", member.val.string.len,
+                        member.val.string.val, RelationGetRelationName(rel)),
+                 errhint("Column names are matched exactly, with upper and lower case.")));
 
     Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    const char* name = NameStr(attribute->attname);
     if (attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("column \"%s\" can only be updated to DEFAULT", name),
