@@ -81,6 +81,14 @@ bool runs_only_key_checks(const RowUpdate& update) {
                                           RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY));
 }
 
+// Whether nobody else's code runs around the update either: no AFTER triggers but foreign keys that
+// look and do not write.
+bool runs_no_other_code(const RowUpdate& update) {
+    const TriggerDesc* triggers = update.row.rel->trigdesc;
+    return is_judged(update) && (triggers == nullptr || !triggers->trig_update_after_row ||
+                                 runs_only_key_checks(update));
+}
+
 // --- The executor's state -------------------------------------------------------
 
 Execution* open_execution(const RowUpdate& update) {
@@ -313,12 +321,24 @@ bool find_and_write(Execution* execution, SlotCallback condition, SlotCallback r
     return written == Written::kYes;
 }
 
+// Code of others, if any runs, must see whose write it is. Whether any does is known when the
+// execution is open: to open it may tell of changes.
+bool must_show_verb(const Execution& execution) {
+    const RowUpdate& update = *execution.update;
+    return update.verb != nullptr && !(execution.judged && runs_no_other_code(update));
+}
+
 DirectOutcome execute(Execution* execution, const RowUpdate& update, SlotCallback condition,
                       SlotCallback returning) {
     execution->update = &update;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
-    bool written = find_and_write(execution, condition, returning);
+    bool written = false;
+    auto write = [&] { written = find_and_write(execution, condition, returning); };
+    if (must_show_verb(*execution))
+        as_verb(*update.verb, write);
+    else
+        write();
     PopActiveSnapshot();
     CommandCounterIncrement();
     execution->update = nullptr;
@@ -328,12 +348,6 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, SlotCallbac
 } // namespace
 
 bool may_write_unlocked(const RowUpdate& update) { return is_judged(update) && !update.lock_first; }
-
-bool runs_no_other_code(const RowUpdate& update) {
-    const TriggerDesc* triggers = update.row.rel->trigdesc;
-    return is_judged(update) && (triggers == nullptr || !triggers->trig_update_after_row ||
-                                 runs_only_key_checks(update));
-}
 
 DirectOutcome update_directly(const RowUpdate& update, SlotCallback condition,
                               SlotCallback returning, OpenUpdates* open) {

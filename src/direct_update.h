@@ -29,7 +29,7 @@ struct VerbCall;
 struct RowUpdate {
     KeyedRow row;
     Changes changes; // its columns are those that SET names; those without a value keep theirs
-    const VerbCall* verb = nullptr; // of the marker, for judge()
+    const VerbCall* verb = nullptr; // of the marker: for judge(), and for what code of others asks
     bool lock_first = false;        // judge nothing before the row is locked
 };
 
@@ -68,10 +68,6 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
 
 // Whether the row may be written without locking it first.
 bool may_write_unlocked(const RowUpdate& update);
-
-// Whether nobody else's code runs around the update either: no AFTER triggers but foreign keys that
-// look and do not write.
-bool runs_no_other_code(const RowUpdate& update);
 
 // A copy of the changes with room for `more` columns, and one more column in it, which must not be
 // there yet and keeps its value unless one is given.

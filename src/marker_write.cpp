@@ -80,16 +80,6 @@ RowUpdate update_of(const MarkedRow& row, const VerbCall& verb, const Changes& c
     return {{row.rel, row.facts, &row.key}, extended(changes, more), &verb};
 }
 
-// Code of others, if any runs, must see who writes.
-template <typename Condition, typename Returning>
-DirectOutcome run_directly(const RowUpdate& update, Condition&& condition, Returning&& returning) {
-    if (runs_no_other_code(update))
-        return update_directly(update, condition, returning);
-    DirectOutcome outcome = DirectOutcome::kDeclined;
-    as_verb(*update.verb, [&] { outcome = update_directly(update, condition, returning); });
-    return outcome;
-}
-
 DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const char* reason,
                             MarkerState* held) {
     const MarkerColumn* columns = row.marker->columns;
@@ -107,7 +97,7 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
     else
         assign(changes, columns[kReason].attnum);
     auto take = [&] {
-        return run_directly(
+        return update_directly(
             update,
             [&](TupleTableSlot* stored) {
                 MarkerState state = state_of(row, stored);
@@ -131,7 +121,7 @@ DirectOutcome release_directly(const MarkedRow& row, const VerbCall& verb) {
     RowUpdate update = update_of(row, verb, {}, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
     TimestampTz until = 0;
-    DirectOutcome outcome = run_directly(
+    DirectOutcome outcome = update_directly(
         update, [&](TupleTableSlot* stored) { return is_held(row, stored, &until); },
         [](TupleTableSlot*) {});
     return unless_over(outcome, until);
@@ -144,7 +134,7 @@ DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, Timesta
     update.lock_first = true; // a new deadline could not be taken back
     assign(&update.changes, row.marker->columns[kUntil].attnum, TimestampTzGetDatum(verb.until));
     TimestampTz before = 0;
-    return run_directly(
+    return update_directly(
         update, [&](TupleTableSlot* stored) { return is_held(row, stored, &before); },
         [&](TupleTableSlot* written) { *until = dates_of(row, written).until; });
 }
@@ -167,7 +157,7 @@ DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Ch
     RowUpdate update = update_of(row, verb, changes, 1);
     assign(&update.changes, row.marker->columns[kStatus].attnum, status_value(row.marker, 0));
     TimestampTz until = 0;
-    DirectOutcome outcome = run_directly(
+    DirectOutcome outcome = update_directly(
         update,
         [&](TupleTableSlot* stored) {
             return is_held(row, stored, &until) &&

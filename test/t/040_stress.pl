@@ -57,8 +57,11 @@ $lost = 'SELECT count(*) FROM hot JOIN (SELECT id, count(*) AS written FROM won 
 load_on('hot', 'hot_version', "SELECT interlock.enable_versioning('hot')");
 is($node->safe_psql('stress', $lost), 0, 'no update of a hot row is lost');
 is($node->safe_psql('stress', 'SELECT count(*) FROM hot WHERE version <> n + 1'), 0, 'each moved its version by one');
-load_on('hot', 'hot_marker', "SELECT interlock.enable_marker('hot')");
+load_on('hot', 'hot_marker', "SELECT interlock.enable_marker('hot')", '-D', 'rows=3');
 is($node->safe_psql('stress', $lost), 0, 'no edit of a hot row is lost');
+load_on('hot', 'hot_marker', "SELECT interlock.enable_versioning('hot'), interlock.enable_marker('hot')", '-D', 'rows=40', '-f',
+    'script/load/hot_analyze.load');
+is($node->safe_psql('stress', $lost), 0, 'nor refused while what is known of the table gets old');
 
 my $deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = 'stress'";
 load_on('bank', 'bank_without', undef, '--max-tries=0');
