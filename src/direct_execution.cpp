@@ -19,9 +19,8 @@ Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl
 
 Expr* planned(const Expr* expression) { return expression_planner(copy_of(expression)); }
 
-// What a check calls of others may have changed since the last statement.
 Expr* planned_check(TableCheck* check, const RelationFacts* facts) {
-    if (!check->computes)
+    if (!check->stays_right)
         return planned(check->expression);
     if (!check->planned) {
         Expr* expression = planned(check->expression);

@@ -32,8 +32,8 @@ struct KeyColumn {
 
 struct TableCheck {
     Expr* expression; // null when it is not enforced
-    bool computes;    // calls nothing but the server's immutable functions
-    bool planned;     // which is done once then, when it is first asked
+    bool stays_right; // once planned, when it is first asked
+    bool planned;
 };
 
 enum class AsMade : uint8 { kUnknown, kYes, kNo };

@@ -319,6 +319,22 @@ SET interlock.direct_updates = off;
 SELECT * FROM try_update('', '{"a": 7}', $$a = 7$$);
 RESET interlock.direct_updates;
 
+-- What a check computes from constants alone may come out otherwise when a setting or a privilege is another
+CREATE TABLE hand.folded (id int PRIMARY KEY, note text, n int, CHECK (note <> ('\xff'::bytea)::text), CHECK (n < abs(-1000)));
+SELECT interlock.enable_versioning('hand.folded');
+INSERT INTO hand.folded VALUES (1, 'x', 1);
+SELECT interlock.versioned_update('hand.folded', 1, 1, '{"note": "y"}');
+SET bytea_output = escape;
+SELECT interlock.versioned_update('hand.folded', 1, 2, '{"note": "\\377"}');
+RESET bytea_output;
+GRANT USAGE ON SCHEMA hand TO direct_role;
+GRANT SELECT, UPDATE ON hand.folded TO direct_role;
+BEGIN;
+REVOKE EXECUTE ON FUNCTION abs(int) FROM PUBLIC;
+SET ROLE direct_role;
+SELECT interlock.versioned_update('hand.folded', 1, 2, '{"n": 3}');
+ROLLBACK;
+
 DELETE FROM interlock.row_lock_audit WHERE table_name IN ('ours.t', 'twin.t');
 DROP SCHEMA ours, twin, hand CASCADE;
 RESET search_path;
