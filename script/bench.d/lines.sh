@@ -52,7 +52,8 @@ lines() {
     line "$1" "lock_rows, ten rows" lock_rows \
         "SELECT ... ORDER BY ... FOR UPDATE" hand_rows - "PL/pgSQL" own_rows -
     line "$1" "idempotency claim + complete" verb_idempotency \
-        "INSERT ON CONFLICT + UPDATE" hand_idempotency 1.0 "PL/pgSQL with hash, token, takeover" own_idempotency -
+        "INSERT ON CONFLICT + UPDATE" hand_idempotency 1.0 \
+        "the same with token, deadline and expiry" full_idempotency 1.0 "PL/pgSQL with hash, token, takeover" own_idempotency -
     line "$1" "try_transition" verb_transition \
         "UPDATE ... AND status" hand_transition - "PL/pgSQL, enforced by a trigger" own_transition -
 }
@@ -156,6 +157,9 @@ write_idempotency_loads() {
     write hand_idempotency "$next" \
         "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
         "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = $key;"
+    write full_idempotency "$next" \
+        "INSERT INTO full_keys (scope, key, request_hash, claimed_at, deadline, expires_at) VALUES ('pay', $key, sha256(convert_to($body, 'UTF8')), now(), now() + '1 min', now() + '1 day') ON CONFLICT DO NOTHING RETURNING token \\gset" \
+        "UPDATE full_keys SET status = 'COMPLETED', response = $answer, finished_at = now() WHERE scope = 'pay' AND key = $key AND token = :token AND status = 'PENDING';"
     write verb_idempotency "$next" \
         "SELECT (interlock.idempotency_claim('pay', $key, $body::jsonb)).token \\gset" \
         "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"

@@ -53,7 +53,7 @@ run_rounds() {
     local clients=$1 name=$2 round load
     shift 2
     progress "$name, $(clients_in_words "$clients"), warming up"
-    psql -qX -c "TRUNCATE keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
+    psql -qX -c "TRUNCATE keys, full_keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
     for load; do take_sample "$clients" "$load" 1; done
     SAMPLES=() # they do not count
     for ((round = 1; round <= ROUNDS; round++)); do

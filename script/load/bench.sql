@@ -49,4 +49,6 @@ SELECT interlock.define_transitions('machine', 'status', '{"a": ["a", "b"]}');
 CREATE TABLE keys (scope text, key text, status text, request_hash bytea, token bigint, response jsonb, created timestamptz,
     PRIMARY KEY (scope, key));
 CREATE INDEX ON keys (created);
+-- By hand, with all that the extension keeps of a key.
+CREATE TABLE full_keys (LIKE interlock.idempotency INCLUDING ALL) WITH (fillfactor = 80);
 CREATE SEQUENCE requests;
