@@ -82,10 +82,7 @@ namespace {
 
 State state_argument(const Arguments& arguments, int n, const char* name, const Move& move) {
     const StateMachine* machine = move.machine;
-    Oid input, parameter;
-    getTypeInputInfo(machine->type, &input, &parameter);
-    Datum value =
-        OidInputFunctionCall(input, arguments.string(n, name), parameter, machine->typmod);
+    Datum value = state_datum(machine->type, machine->typmod, arguments.string(n, name));
     return {value, state_text(machine, value, false)};
 }
 

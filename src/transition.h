@@ -59,6 +59,9 @@ const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTup
 void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
                HeapTuple old_row, HeapTuple new_row, const char* state);
 
+// The value of a state that is given as text, by the input function of the column's type.
+Datum state_datum(Oid type, int32 typmod, char* state);
+
 // A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
 char* canonical_state(Oid type, int32 typmod, char* state);
 

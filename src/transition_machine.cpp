@@ -92,12 +92,17 @@ const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTup
     return state_text(machine, value, is_null);
 }
 
-char* canonical_state(Oid type, int32 typmod, char* state) {
-    Oid input, parameter, output;
-    bool is_varlena;
+Datum state_datum(Oid type, int32 typmod, char* state) {
+    Oid input, parameter;
     getTypeInputInfo(type, &input, &parameter);
+    return OidInputFunctionCall(input, state, parameter, typmod);
+}
+
+char* canonical_state(Oid type, int32 typmod, char* state) {
+    Oid output;
+    bool is_varlena;
     getTypeOutputInfo(type, &output, &is_varlena);
-    return OidOutputFunctionCall(output, OidInputFunctionCall(input, state, parameter, typmod));
+    return OidOutputFunctionCall(output, state_datum(type, typmod, state));
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
