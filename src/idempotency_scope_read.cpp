@@ -75,32 +75,19 @@ int64 microseconds(Datum interval) {
     return (span->month * INT64CONST(30) + span->day) * USECS_PER_DAY + span->time;
 }
 
-// What is read of a scope, in this order. Nulls, which its owner may have allowed, are the default.
-enum ScopeValue { kIsJob, kReplays, kLifetime, kStaleness, kLargest, kScopeValues };
-
-IdempotencyScope scope_of(const NullableDatum* values) {
-    IdempotencyScope scope = kDefaults;
-    if (!values[kIsJob].isnull)
-        scope.is_job = DatumGetBool(values[kIsJob].value);
-    if (!values[kReplays].isnull)
-        scope.replay_failures = DatumGetBool(values[kReplays].value);
-    if (!values[kLifetime].isnull)
-        scope.ttl = microseconds(values[kLifetime].value);
-    if (!values[kStaleness].isnull)
-        scope.stale_after = microseconds(values[kStaleness].value);
-    if (!values[kLargest].isnull)
-        scope.max_response_bytes = DatumGetInt32(values[kLargest].value);
-    return scope;
-}
-
+// Nulls, which the table's owner may have allowed, are the default.
 IdempotencyScope scope_of(const RowValues& row) {
-    const NullableDatum values[kScopeValues] = {
-        {BoolGetDatum(is_text(row[kModel], "job")), row[kModel].isnull},
-        row[kReplayFailures],
-        row[kTtl],
-        row[kStaleAfter],
-        row[kMaxResponseBytes]};
-    return scope_of(values);
+    IdempotencyScope scope = kDefaults;
+    scope.is_job = is_text(row[kModel], "job");
+    if (!row[kReplayFailures].isnull)
+        scope.replay_failures = DatumGetBool(row[kReplayFailures].value);
+    if (!row[kTtl].isnull)
+        scope.ttl = microseconds(row[kTtl].value);
+    if (!row[kStaleAfter].isnull)
+        scope.stale_after = microseconds(row[kStaleAfter].value);
+    if (!row[kMaxResponseBytes].isnull)
+        scope.max_response_bytes = DatumGetInt32(row[kMaxResponseBytes].value);
+    return scope;
 }
 
 IdempotencyScope read_by_plan(Datum name) {
@@ -109,8 +96,8 @@ IdempotencyScope read_by_plan(Datum name) {
         PlanShape shape = {own_table(kScopes.name), PlanKind::kIdempotencyScope};
         SPIPlanPtr plan = plan_of(shape, [](Statement* statement) {
             statement->add(
-                "SELECT model OPERATOR(pg_catalog.=) 'job', replay_failures, ttl, "
-                "stale_after, max_response_bytes FROM interlock.idempotency_scope "
+                "SELECT scope, model::pg_catalog.text, ttl, stale_after, replay_failures, "
+                "max_response_bytes FROM interlock.idempotency_scope "
                 "WHERE scope OPERATOR(pg_catalog.=) $%d",
                 statement->parameter(TEXTOID));
         });
@@ -118,11 +105,7 @@ IdempotencyScope read_by_plan(Datum name) {
         parameters.add(name);
         if (run_plan(plan, parameters) == 0)
             return;
-        RowValues row = values_of_row(SPI_tuptable->tupdesc, SPI_tuptable->vals[0]);
-        NullableDatum values[kScopeValues];
-        for (int i = 0; i < kScopeValues; i++)
-            values[i] = row[static_cast<AttrNumber>(i + 1)];
-        scope = scope_of(values);
+        scope = scope_of(values_of_row(SPI_tuptable->tupdesc, SPI_tuptable->vals[0]));
     });
     return scope;
 }
@@ -186,7 +169,7 @@ void keep_rows(KeptScopes* kept, Relation rel) {
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
     TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, nullptr);
     while (!kept->are_too_many && table_scan_getnextslot(scan, ForwardScanDirection, slot))
-        keep_row(kept, values_of_row(RelationGetDescr(rel), row_in(slot)));
+        keep_row(kept, values_in(slot));
     table_endscan(scan);
     ExecDropSingleTupleTableSlot(slot);
     PopActiveSnapshot();
