@@ -17,17 +17,8 @@ RangeTblEntry* range_table_entry(Relation rel) {
 
 Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl(expression)); }
 
-Expr* planned(const Expr* expression) { return expression_planner(copy_of(expression)); }
-
-Expr* planned_check(TableCheck* check, const RelationFacts* facts) {
-    if (!check->stays_right)
-        return planned(check->expression);
-    if (!check->planned) {
-        Expr* expression = planned(check->expression);
-        check->expression = in_context(facts->memory, [&] { return copy_of(expression); });
-        check->planned = true;
-    }
-    return check->expression;
+Expr* planned(const TableCheck& check) {
+    return check.planned ? check.expression : expression_planner(copy_of(check.expression));
 }
 
 // What is known of a table that has changed meanwhile is left alone, and the executor prepares its
@@ -40,7 +31,7 @@ void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* 
     auto** states = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * count));
     for (int i = 0; i < count; i++)
         if (facts->checks[i].expression != nullptr)
-            states[i] = ExecInitExpr(planned_check(&facts->checks[i], facts), nullptr);
+            states[i] = ExecInitExpr(planned(facts->checks[i]), nullptr);
     check_states(target) = states;
     MemoryContextSwitchTo(caller);
 }

@@ -32,8 +32,7 @@ struct KeyColumn {
 
 struct TableCheck {
     Expr* expression; // null when it is not enforced
-    bool stays_right; // once planned, when it is first asked
-    bool planned;
+    bool planned;     // once for all statements
 };
 
 enum class AsMade : uint8 { kUnknown, kYes, kNo };

@@ -126,7 +126,9 @@ bool load_checks(RelationFacts* facts) {
         check->expression = static_cast<Expr*>(stringToNode(constraints->check[i].ccbin));
         auto* node = reinterpret_cast<Node*>(check->expression);
         bool computes = !does_more_than_compute(node, nullptr);
-        check->stays_right = computes && !calls_with_constants(node, nullptr);
+        check->planned = computes && !calls_with_constants(node, nullptr);
+        if (check->planned)
+            check->expression = expression_planner(check->expression);
         compute = compute && computes;
     }
     return compute;
