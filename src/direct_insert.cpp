@@ -136,7 +136,7 @@ bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning
     bool written = write_row(insertion);
     if (written)
         in_context(insertion->caller,
-                   [&] { return returning.call(returning.closure, row_in(insertion->row)); });
+                   [&] { return returning.call(returning.closure, insertion->row); });
     AfterTriggerEndQuery(estate);
     return written;
 }

@@ -33,7 +33,7 @@ DirectOutcome insert_directly(const RowInsert& insert, RowCallback returning);
 
 template <typename Returning>
 DirectOutcome insert_directly(const RowInsert& insert, Returning&& returning) {
-    auto tell = [](void* closure, HeapTuple row) {
+    auto tell = [](void* closure, TupleTableSlot* row) {
         (*static_cast<std::remove_reference_t<Returning>*>(closure))(row);
         return true;
     };

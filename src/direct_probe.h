@@ -18,7 +18,7 @@ enum class DirectOutcome : uint8 { kDeclined, kNoRow, kDone };
 
 // What is asked or told of a version of a row.
 struct RowCallback {
-    bool (*call)(void* closure, HeapTuple version);
+    bool (*call)(void* closure, TupleTableSlot* version);
     void* closure;
 };
 

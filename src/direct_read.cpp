@@ -78,7 +78,7 @@ bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback vi
         probe_next(row, reads.scan, reads.slot) &&
         (reads.lock.strength == RowStrength::kNone || lock_newest(row, reads.lock, reads.slot));
     if (found)
-        visit.call(visit.closure, row_in(reads.slot));
+        visit.call(visit.closure, reads.slot);
     PopActiveSnapshot();
     return found;
 }

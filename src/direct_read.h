@@ -32,7 +32,7 @@ void end_direct_reads(const DirectReads& reads);
 
 template <typename Visit>
 bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit) {
-    auto tell = [](void* closure, HeapTuple version) {
+    auto tell = [](void* closure, TupleTableSlot* version) {
         (*static_cast<std::remove_reference_t<Visit>*>(closure))(version);
         return true;
     };

@@ -154,7 +154,7 @@ void begin_row(Execution* execution) {
 
 // Locks the newest version of the row, after a wait if need be. A version that is newer than the
 // snapshot must have the key and meet the condition again.
-bool lock_newest(Execution* execution, SlotCallback condition) {
+bool lock_newest(Execution* execution, RowCallback condition) {
     const KeyedRow& row = execution->update->row;
     EState* estate = execution->estate;
     execution->place = execution->old_row->tts_tid;
@@ -296,7 +296,7 @@ Written write_untouched(Execution* execution) {
     return write_row(execution);
 }
 
-Written write_locked(Execution* execution, SlotCallback condition) {
+Written write_locked(Execution* execution, RowCallback condition) {
     if (!lock_newest(execution, condition))
         return Written::kNo;
     Written written = write_row(execution);
@@ -307,7 +307,7 @@ Written write_locked(Execution* execution, SlotCallback condition) {
 
 // --- The whole -------------------------------------------------------------------
 
-bool find_and_write(Execution* execution, SlotCallback condition, SlotCallback returning) {
+bool find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
     if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
         !condition.call(condition.closure, execution->old_row))
         return false;
@@ -328,8 +328,8 @@ bool must_show_verb(const Execution& execution) {
     return update.verb != nullptr && !(execution.judged && runs_no_other_code(update));
 }
 
-DirectOutcome execute(Execution* execution, const RowUpdate& update, SlotCallback condition,
-                      SlotCallback returning) {
+DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
+                      RowCallback returning) {
     execution->update = &update;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
@@ -349,8 +349,8 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, SlotCallbac
 
 bool may_write_unlocked(const RowUpdate& update) { return is_judged(update) && !update.lock_first; }
 
-DirectOutcome update_directly(const RowUpdate& update, SlotCallback condition,
-                              SlotCallback returning, OpenUpdates* open) {
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
+                              OpenUpdates* open) {
     if (open != nullptr && open->execution != nullptr) {
         if (update.row.facts->valid && bms_equal(open->execution->columns, update.changes.columns))
             return execute(open->execution, update, condition, returning);

@@ -42,13 +42,8 @@ struct OpenUpdates {
 };
 void close_updates(OpenUpdates* open);
 
-// What is asked or told of a version of the row.
-struct SlotCallback {
-    bool (*call)(void* closure, TupleTableSlot* row);
-    void* closure;
-};
-DirectOutcome update_directly(const RowUpdate& update, SlotCallback condition,
-                              SlotCallback returning, OpenUpdates* open = nullptr);
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
+                              OpenUpdates* open = nullptr);
 
 // As above with condition(row), which may be asked twice, and returning(row). The row that it is
 // asked of last is the one that is changed: it may fill in values that depend on it.
@@ -62,7 +57,7 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
         (*static_cast<std::remove_reference_t<Returning>*>(closure))(row);
         return true;
     };
-    return update_directly(update, SlotCallback{ask, &condition}, SlotCallback{tell, &returning},
+    return update_directly(update, RowCallback{ask, &condition}, RowCallback{tell, &returning},
                            open);
 }
 

@@ -27,12 +27,6 @@ constexpr MadeColumn kKeyColumns[] = {
     {"state", JSONBOID, false},
 };
 
-NullableDatum column(const KeyedRow& row, HeapTuple tuple, AttrNumber attnum) {
-    NullableDatum result;
-    result.value = heap_getattr(tuple, attnum, RelationGetDescr(row.rel), &result.isnull);
-    return result;
-}
-
 bool is_claim_of(const RowValues& row, int64 token) {
     NullableDatum stored = row[kToken];
     return !stored.isnull && DatumGetInt64(stored.value) == token &&
@@ -128,9 +122,10 @@ DirectOutcome insert_claim_directly(const IdempotencyKey& key, NullableDatum req
             {kExpiresAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.expires_at)},
         };
         RowInsert insert = {row.rel, row.facts, values, lengthof(values)};
-        return insert_directly(insert, [&](HeapTuple tuple) {
-            claim->token = DatumGetInt64(column(row, tuple, kToken).value);
-            claim->attempt = DatumGetInt32(column(row, tuple, kAttempt).value);
+        return insert_directly(insert, [&](TupleTableSlot* slot) {
+            RowValues stored = values_in(slot);
+            claim->token = DatumGetInt64(stored[kToken].value);
+            claim->attempt = DatumGetInt32(stored[kAttempt].value);
         });
     });
 }
@@ -147,10 +142,10 @@ DirectOutcome take_over_directly(const IdempotencyKey& key, const Takeover& take
                 return true;
             },
             [&](TupleTableSlot* slot) {
-                HeapTuple tuple = row_in(slot);
-                claim->token = DatumGetInt64(column(row, tuple, kToken).value);
-                claim->checkpoint = copied(column(row, tuple, kCheckpoint), caller);
-                claim->state = copied(column(row, tuple, kState), caller);
+                RowValues stored = values_in(slot);
+                claim->token = DatumGetInt64(stored[kToken].value);
+                claim->checkpoint = copied(stored[kCheckpoint], caller);
+                claim->state = copied(stored[kState], caller);
             });
     });
 }

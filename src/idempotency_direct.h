@@ -41,9 +41,8 @@ DirectOutcome read_key_directly(const IdempotencyKey& name, RowLock lock, Visit&
     Key key = {{name.scope, name.key}};
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
     return with_own_table(kIdempotencyKeys, mode, [&](Relation rel, const RelationFacts* facts) {
-        return read_directly({rel, facts, &key}, lock, [&](HeapTuple tuple) {
-            visit(values_of_row(RelationGetDescr(rel), tuple));
-        });
+        return read_directly({rel, facts, &key}, lock,
+                             [&](TupleTableSlot* row) { visit(values_in(row)); });
     });
 }
 

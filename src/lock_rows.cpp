@@ -185,9 +185,9 @@ void name_row_in_context(void* argument) {
 // By the shared means, or by a statement when there are none.
 bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Datum* locked_key) {
     if (reads != nullptr)
-        return read_next_directly(*reads, key, [&](HeapTuple version) {
-            TupleDesc columns = RelationGetDescr(call.rel);
-            *locked_key = members_to_jsonb(columns, call.shown, values_of_row(columns, version));
+        return read_next_directly(*reads, key, [&](TupleTableSlot* version) {
+            *locked_key =
+                members_to_jsonb(RelationGetDescr(call.rel), call.shown, values_in(version));
         });
     StoredRow row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock);
     if (row.found)

@@ -234,15 +234,15 @@ void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
 namespace {
 
 // The columns of a row of the table, as a SELECT of them returns it.
-void select_columns(StoredRow* row, TupleDesc table, HeapTuple version) {
+void select_columns(StoredRow* row, TupleTableSlot* version) {
     int count = bms_num_members(row->attnums);
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
     row->columns = CreateTemplateTupleDesc(count);
     int i = 0;
     for (int column = -1; (column = bms_next_member(row->attnums, column)) >= 0; i++) {
-        TupleDescCopyEntry(row->columns, i + 1, table, column);
-        values[i] = heap_getattr(version, column, table, &nulls[i]);
+        TupleDescCopyEntry(row->columns, i + 1, version->tts_tupleDescriptor, column);
+        values[i] = slot_getattr(version, column, &nulls[i]);
     }
     row->tuple = heap_form_tuple(row->columns, values, nulls);
     row->found = true;
@@ -262,9 +262,8 @@ StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
     StoredRow row = {};
     row.attnums = columns;
-    DirectOutcome direct = read_directly({rel, facts, &key}, lock, [&](HeapTuple version) {
-        select_columns(&row, RelationGetDescr(rel), version);
-    });
+    DirectOutcome direct = read_directly(
+        {rel, facts, &key}, lock, [&](TupleTableSlot* version) { select_columns(&row, version); });
     if (direct != DirectOutcome::kDeclined)
         return row;
     MemoryContext caller = CurrentMemoryContext;
