@@ -66,10 +66,21 @@ public:
         return list;
     }
 
-    // The actual type of an argument declared "any".
-    Oid type(int n) const { return get_fn_expr_argtype(fcinfo_->flinfo, n); }
+    // The actual type of an argument declared "any"; of others, too. A call that comes without an
+    // expression (the protocol's message for function calls) has values of the declared types.
+    Oid type(int n) const {
+        Oid actual = get_fn_expr_argtype(fcinfo_->flinfo, n);
+        return OidIsValid(actual) ? actual : declared_type(n);
+    }
 
 private:
+    Oid declared_type(int n) const {
+        Oid* types;
+        int count;
+        get_func_signature(fcinfo_->flinfo->fn_oid, &types, &count);
+        return types[n];
+    }
+
     FunctionCallInfo fcinfo_;
 };
 

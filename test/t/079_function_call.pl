@@ -1,0 +1,166 @@
+# The verbs called by the protocol's message for function calls, without a statement: what libpq's PQfn sends.
+
+use strict;
+use warnings;
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\n");
+$node->start;
+$node->safe_psql('postgres', q(
+    CREATE EXTENSION pg_interlock;
+    CREATE TABLE task (id int PRIMARY KEY, body text);
+    SELECT interlock.enable_versioning('task');
+    SELECT interlock.enable_marker('task');
+    SELECT interlock.enable_history('task');
+    INSERT INTO task VALUES (1, 'x');
+));
+
+# --- A client that speaks the protocol ------------------------------------------------
+
+sub start
+{
+    my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "cannot connect: $!";
+    my $options = join("\0", user => scalar(getpwuid($<)), database => 'postgres') . "\0\0";
+    my $session = { socket => $socket };
+    print $socket pack('N N', 8 + length $options, 196608) . $options;
+    $socket->flush;
+    answer($session);
+    return $session;
+}
+
+sub send_message
+{
+    my ($session, $type, $body) = @_;
+    $session->{socket}->print($type . pack('N', 4 + length $body) . $body);
+    $session->{socket}->flush;
+    return;
+}
+
+sub receive
+{
+    my ($session, $wanted) = @_;
+    my $bytes = '';
+    while (length $bytes < $wanted)
+    {
+        read($session->{socket}, $bytes, $wanted - length $bytes, length $bytes) or die 'the server has gone';
+    }
+    return $bytes;
+}
+
+# What came until the server is ready again: the SQLSTATE of an error, else the value.
+sub answer
+{
+    my ($session) = @_;
+    my $value;
+    $session->{error} = undef;
+    while (1)
+    {
+        my ($type, $length) = unpack('a N', receive($session, 5));
+        my $body = receive($session, $length - 4);
+        $session->{error} = $1 if $type eq 'E' && $body =~ /\0C(\w{5})\0/;
+        $value = unpack('N', $body) == 0xFFFFFFFF ? undef : substr($body, 4) if $type eq 'V';
+        return $session->{error} // $value if $type eq 'Z';
+    }
+}
+
+sub query { my ($session, $sql) = @_; send_message($session, 'Q', "$sql\0"); return answer($session); }
+
+my %oids = map { split / / } split /\n/, $node->safe_psql('postgres',
+    q(SELECT proname || ' ' || max(oid) FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace
+      AND '"any"'::regtype != ALL (proargtypes) GROUP BY proname));
+
+sub send_call
+{
+    my ($session, $function, @values) = @_;
+    my $values = join('', map { defined $_ ? pack('N/a*', $_) : pack('N', 0xFFFFFFFF) } @values);
+    send_message($session, 'F', pack('N n n', $oids{$function} // $function, 0, scalar @values) . $values . pack('n', 0));
+    return;
+}
+
+sub call { my ($session, @call) = @_; send_call($session, @call); return answer($session); }
+
+sub acquire { my ($session, $key, $wait) = @_; return call($session, 'acquire_lease', $key, '30 s', $wait // '0', undef, 'exclusive', 'ttl'); }
+sub token { return $_[0] =~ /^\(acquired,(\d+),/ ? $1 : undef; }
+
+# --- Leases ---------------------------------------------------------------------------
+
+my ($one, $two) = (start(), start());
+
+my $lease = acquire($one, 'report');
+my $token = token($lease);
+ok($token, "a lease is acquired: $lease");
+like(acquire($two, 'report'), qr/^\(held,,/, 'another session is told that it is held');
+is(call($one, 'release_lease', 'report', $token + 1), 'f', 'another token releases nothing');
+ok(call($one, 'renew_lease', 'report', $token, '1 h'), 'it is renewed');
+query($one, 'BEGIN');
+is(call($one, 'assert_lease', 'report', $token), '', 'it is asserted in a transaction');
+query($one, 'COMMIT');
+is(call($one, 'assert_lease', 'report', $token + 1), 'IL006', 'not with another token');
+
+send_call($two, 'acquire_lease', 'report', '30 s', '1 min', undef, 'exclusive', 'ttl');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters'), 'another session waits');
+is(call($one, 'release_lease', 'report', $token), 't', 'it is released');
+cmp_ok(token(answer($two)), '>', $token, 'and goes to who has waited, with a larger token');
+
+is(acquire($one, undef), '22004', 'no key');
+is(call($one, 'acquire_lease', 'report', '30 s', '0', undef, 'shard', 'ttl'), '22023', 'no such mode');
+ok(token(acquire($one, 'other')), 'the session goes on after errors');
+
+# --- Key locks ------------------------------------------------------------------------
+
+query($one, 'BEGIN');
+is(call($one, 'lock_key', 'account:1', 'exclusive', undef, 'transaction'), '', 'a key is locked');
+is(call($two, 'lock_key', 'account:1', 'exclusive', '0', 'transaction'), '55P03', 'another session cannot');
+is($node->safe_psql('postgres', 'SELECT key FROM interlock.key_locks'), 'account:1', 'its name is seen');
+query($one, 'COMMIT');
+is(call($two, 'lock_key', 'account:1', 'exclusive', '0', 'transaction'), '', 'until the transaction ends');
+query($one, 'BEGIN');
+query($one, 'SELECT 1 / 0');
+is(call($one, 'lock_key', 'account:1', 'exclusive', undef, 'transaction'), '25P02', 'not in a transaction that has failed');
+query($one, 'ROLLBACK');
+
+# --- Rows -----------------------------------------------------------------------------
+
+is(call($one, 'versioned_update', 'task', '1', '1', '{"body": "y"}'), 2, 'a row is changed');
+is(call($one, 'versioned_update', 'task', '1', '1', '{"body": "z"}'), 'IL001', 'not twice from one version');
+is(call($one, 'save_row', 'task', '1', 'me', '{}', undef), 'IL005', 'nor without the marker');
+is($node->safe_psql('postgres', 'SELECT version, body FROM task'), '2|y', 'and nothing is lost');
+
+# --- All others -----------------------------------------------------------------------
+
+# What a function can ask about its caller is not there: neither its arguments' expressions nor a place for a set of rows.
+my %of_type = (text => '1', regclass => 'task', interval => '1 s', bigint => '1', integer => '1', jsonb => '{"body": "y"}',
+    boolean => 't', 'name[]' => '{body}', 'text[]' => '{a}', 'timestamp with time zone' => 'now', name => 'body');
+my @functions = split /\n/, $node->safe_psql('postgres', q(
+    SELECT concat_ws('|', oid, proname, (SELECT string_agg(format_type(type, NULL), ',' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY u(type, n)))
+    FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND prokind = 'f' ORDER BY oid));
+my ($answers, $errors, @internal) = (0, 0);
+for (@functions)
+{
+    my ($oid, $name, $types) = split /\|/;
+    next if $name =~ /^disable/;
+    my @types = split /,/, $types // '';
+    for my $values ([ map { $of_type{$_} // '1' } @types ], [ (undef) x @types ])
+    {
+        call($two, $oid, @$values);
+        $two->{error} ? $errors++ : $answers++;
+        push @internal, "$name: $two->{error}" if ($two->{error} // '') =~ /^XX/;
+    }
+}
+cmp_ok($answers, '>', 20, "all functions, with values and with nulls: $answers answers");
+cmp_ok($errors, '>', 20, "and $errors errors");
+is_deeply(\@internal, [], 'none of them internal');
+
+$_->{socket}->close for $one, $two;
+$node->stop;
+like(slurp_file($node->logfile), qr/database system is shut down/, 'the server ends as it should');
+unlike(slurp_file($node->logfile), qr/terminated by signal/, 'and nothing has crashed');
+
+done_testing();
