@@ -44,6 +44,9 @@ lines() {
     line "$1" "acquire_lease + release_lease, C client" lease_c \
         "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "the same, Redis with appendonly" redis-aof_c 1.1 \
         "two empty C functions, C client" empty_c 0.9 "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark -
+    line "$1" "the same by function calls, C client" call_c \
+        "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "the same, Redis with appendonly" redis-aof_c 1.1 \
+        "prepared statements, C client" lease_c -
     line "$1" "lock_key" key_lock \
         "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -
@@ -86,6 +89,7 @@ write_version_loads() {
 # A thousand rows of each client's own, so that nothing conflicts; a division by zero tells of rows that were not updated.
 # The array of updates is read from text in the statement, and that time counts, as if the client had sent it.
 write_batch_loads() {
+    LONG+=([verb_batch]=1 [verb_singles]=1 [verb_singles_inside]=1 [own_batch]=1 [hand_batch]=1)
     local values="a = 1, b = 'y', c = 2.5" changes='{"a": 1, "b": "y", "c": 2.5}' first='\set first :client_id * 1000 + 1'
     local rows="generate_series(:first, :first + 999) g" updates i
     updates="(SELECT replace(updates, '%', (:version)::text)::jsonb FROM sent WHERE client = :client_id)"
@@ -122,7 +126,7 @@ write_marker_loads() {
 }
 
 write_lease_loads() {
-    local key='\set key :client_id * 1000000 + :id' # of no other client: a refused lease has no token
+    local key='\set key (:base + :client_id) * 1000000 + :id' # of no other client: a refused lease has no token
     need_packages gcc libc6-dev libpq-dev libhiredis-dev
     gcc -O2 -o "$WORK/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/script/load/lock_pairs.c" -lhiredis -lpq -lpthread
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"

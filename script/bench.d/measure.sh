@@ -15,11 +15,12 @@ declare -A SAMPLES=()     # load: its rounds so far
 WANTED=0
 DONE=0
 
-# write NAME LINE...: a load. :id is a row, of each client's own: a version conflict would end the client.
+# write NAME LINE...: a load. :id is a row, of each client's own: a version conflict would end the client. A pgbench has the
+# clients from :base of :clients.
 write() {
     local name=$1
     shift
-    printf '%s\n' '\set id random(0, 100000 / :clients - 1) * :clients + :client_id + 1' "$@" >"$WORK/$name.load"
+    printf '%s\n' '\set id random(0, 100000 / :clients - 1) * :clients + :base + :client_id + 1' "$@" >"$WORK/$name.load"
 }
 
 line() {
@@ -48,51 +49,63 @@ line() {
 
 wanted() { [[ $1 =~ $ONLY ]]; }
 
-# run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Every other round goes backwards, so that nobody always comes first.
+# run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Several clients of loads for pgbench take turns instead of rounds.
 run_rounds() {
-    local clients=$1 name=$2 round load
+    local clients=$1 name=$2 load turning=() others=()
     shift 2
     progress "$name, $(clients_in_words "$clients"), warming up"
     psql -qX -c "TRUNCATE keys, full_keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
     for load; do take_sample "$clients" "$load" 1; done
     SAMPLES=() # they do not count
-    for ((round = 1; round <= ROUNDS; round++)); do
+    for load; do
+        if [ "$clients" != 1 ] && can_take_turns "$load"; then turning+=("$load"); else others+=("$load"); fi
+    done
+    progress "$name, $(clients_in_words "$clients")"
+    take_turns "$clients" "${turning[@]}"
+    DONE=$((DONE + ROUNDS * ${#turning[@]}))
+    alternate "${others[@]}"
+    end_progress
+}
+
+# alternate LOAD...: every other round goes backwards, so that nobody always comes first.
+alternate() {
+    local round
+    for ((round = 1; round <= ROUNDS && $# > 0; round++)); do
         progress "$name, $(clients_in_words "$clients"), round $round of $ROUNDS"
         # shellcheck disable=SC2046
         take_samples "$clients" "$SECONDS_EACH" $(printf '%s\n' "$@" | if [ $((round % 2)) = 1 ]; then cat; else tac; fi)
         DONE=$((DONE + $#))
     done
-    end_progress
 }
 
-# take_samples CLIENTS SECONDS LOAD...: adds a sample of each to SAMPLES. One client's loads are mixed, so that whatever else
-# happens on the machine happens to all of them.
+# take_samples CLIENTS SECONDS LOAD...: adds a sample of each to SAMPLES. One client's loads for pgbench are mixed, and those
+# of the client in C always, so that whatever else happens on the machine happens to all of them.
 take_samples() {
     local clients=$1 seconds=$2 load scripts=() in_c=() alone=()
     shift 2
     for load; do
-        if [ "$clients" != 1 ] || [ -n "${UNAVAILABLE[$load]:-}" ]; then
-            alone+=("$load")
-        elif [ -e "$WORK/$load.load" ]; then
-            scripts+=("$load")
+        if [ -n "${UNAVAILABLE[$load]:-}" ]; then
+            continue
         elif [[ $load == *_c ]]; then
             in_c+=("$load")
+        elif [ "$clients" = 1 ] && [ -e "$WORK/$load.load" ]; then
+            scripts+=("$load")
         else
             alone+=("$load")
         fi
     done
-    take_mixed mix_scripts "$seconds" "${scripts[@]}" || alone+=("${scripts[@]}")
-    take_mixed mix_in_c "$seconds" "${in_c[@]}" || alone+=("${in_c[@]}")
+    take_mixed mix_scripts 1 "$seconds" "${scripts[@]}" || alone+=("${scripts[@]}")
+    take_mixed mix_in_c "$clients" "$seconds" "${in_c[@]}" || alone+=("${in_c[@]}")
     for load in "${alone[@]}"; do take_sample "$clients" "$load" "$seconds"; done
 }
 
-# take_mixed MIX SECONDS LOAD...: fails if there is nothing to mix.
+# take_mixed MIX CLIENTS SECONDS LOAD...: fails if there is nothing to mix.
 take_mixed() {
-    local mix=$1 seconds=$2 rates
-    shift 2
+    local mix=$1 clients=$2 seconds=$3 rates
+    shift 3
     [ $# -gt 1 ] || return
-    pin 0
-    read -ra rates <<<"$("$mix" $((seconds * $#)) "$@" 2>"$WORK/load.log" | tr '\n' ' ')"
+    pin "$(cores_for "$clients")"
+    read -ra rates <<<"$("$mix" "$clients" $((seconds * $#)) "$@" 2>"$WORK/load.log" | tr '\n' ' ')"
     [ ${#rates[@]} = $# ] || return
     for load; do
         SAMPLES[$load]+="${rates[0]} "
@@ -100,22 +113,22 @@ take_mixed() {
     done
 }
 
-# mix_scripts SECONDS LOAD...: the rate of each, from its mean time. Which one is next is drawn for each transaction.
+# mix_scripts 1 SECONDS LOAD...: the rate of each, from its mean time. Which one is next is drawn for each transaction.
 mix_scripts() {
-    local seconds=$1 load scripts=()
-    shift
+    local seconds=$2 load scripts=()
+    shift 2
     for load; do scripts+=(-f "$WORK/$load.load"); done
     rm -f "$WORK"/mixed.*
-    timeout $((seconds + 60)) taskset -c 0 pgbench -n -M prepared -D clients=1 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
+    timeout $((seconds + 60)) taskset -c 0 pgbench -n -M prepared -D clients=1 -D base=0 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
         awk -v loads=$# '{calls[$4]++; time[$4] += $3} END {for (i = 0; i < loads; i++) if (calls[i]) print 1e6 * calls[i] / time[i]}' "$WORK"/mixed.*
 }
 
-# mix_in_c SECONDS LOAD...: the same, drawn for every fifty pairs.
+# mix_in_c CLIENTS SECONDS LOAD...: the same; they take turns.
 mix_in_c() {
-    local seconds=$1 load sides=()
-    shift
+    local clients=$1 seconds=$2 load sides=()
+    shift 2
     for load; do sides+=("$(side_in_c "$load")"); done
-    timeout $((seconds + 60)) taskset -c 0 "$WORK/lock_pairs" 1 "$seconds" "${sides[@]}"
+    timeout $((seconds + 60)) taskset -c "$(cores_for "$clients")" "$WORK/lock_pairs" "$clients" "$seconds" "${sides[@]}"
 }
 
 # take_sample CLIENTS LOAD SECONDS: adds to SAMPLES. What fails once is not measured again.
@@ -129,11 +142,14 @@ take_sample() {
     fi
 }
 
-# sample CLIENTS LOAD SECONDS: how many a second. With one client, client and server take turns: both stay on one
-# core, or it would be the scheduler's choice of cores that is measured.
+# cores_for CLIENTS: one client and the server take turns. They stay on one core, or it would be the scheduler's choice of
+# cores that is measured.
+cores_for() { [ "$1" = 1 ] && echo 0 || echo "0-$(($(nproc) - 1))"; }
+
+# sample CLIENTS LOAD SECONDS: how many a second.
 sample() {
-    local cores=0-$(($(nproc) - 1)) run
-    [ "$1" != 1 ] || cores=0
+    local cores run
+    cores=$(cores_for "$1")
     pin "$cores"
     run=(timeout $(($3 + 60)) taskset -c "$cores")
     case $2 in
@@ -141,7 +157,7 @@ sample() {
         redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
         node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$WORK/load.log" ;;
         *)
-            "${run[@]}" pgbench -n -M prepared -D clients="$1" -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
+            "${run[@]}" pgbench -n -M prepared -D clients="$1" -D base=0 -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
                 awk '/^tps/ {print $3}' "$WORK/load.log"
             ;;
     esac

@@ -5,41 +5,60 @@
  *
  *     redis=SOCKET       SET NX EX with a random value, and a script that deletes the key if it still has that value
  *     lease=CONNINFO     interlock.acquire_lease and interlock.release_lease, prepared
- *     empty=CONNINFO     empty_acquire and empty_release, which do nothing
+ *     call=CONNINFO      the same by the protocol's message for function calls, without a statement
+ *     empty=CONNINFO     empty_acquire and empty_release, which do nothing, prepared
  *
- * A client with several sides draws one for every fifty pairs.
+ * Several sides take turns, all clients at once. Several clients are spread over the cores, with their sessions.
  */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <endian.h>
 #include <hiredis/hiredis.h>
 #include <libpq-fe.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MAX_SIDES = 8, BATCH = 50, KEYS = 100000 };
+enum { MAX_SIDES = 8, KEYS = 100000 };
+
+static const double TURN = 0.1; /* seconds */
+
+typedef struct Connection Connection;
 
 typedef struct {
+    const char *name;
+    void (*connect)(Connection *connection, const char *server);
+    void (*lock)(Connection *connection, const char *key, unsigned *seed);
+} Kind;
+
+typedef struct {
+    const Kind *kind;
     const char *server;
-    const char *acquire; /* NULL: Redis */
-    const char *release;
 } Side;
 
-typedef struct {
+struct Connection {
     PGconn *postgres;
+    int acquire, release; /* the functions to call */
     redisContext *redis;
     char sha[64];
-} Connection;
+};
 
 typedef struct {
+    int number;
     unsigned seed;
     long pairs[MAX_SIDES];
     double time[MAX_SIDES];
 } Client;
 
 static Side sides[MAX_SIDES];
-static int side_count;
-static double seconds;
+static int side_count, client_count;
+static double seconds, began;
+static pthread_barrier_t all_are_connected;
 
 static double now(void) {
     struct timespec t;
@@ -61,22 +80,80 @@ static PGresult *checked(Connection *connection, PGresult *result) {
     return result;
 }
 
-static void connect_postgres(Connection *connection, const Side *side) {
-    connection->postgres = PQconnectdb(side->server);
+static void connect_postgres(Connection *connection, const char *server) {
+    connection->postgres = PQconnectdb(server);
     if (PQstatus(connection->postgres) != CONNECTION_OK)
         die(PQerrorMessage(connection->postgres));
-    PQclear(checked(connection, PQprepare(connection->postgres, "acquire", side->acquire, 0, NULL)));
-    PQclear(checked(connection, PQprepare(connection->postgres, "release", side->release, 0, NULL)));
 }
 
-static void lock_in_postgres(Connection *connection, const char *key) {
+static void connect_prepared(Connection *connection, const char *server, const char *acquire, const char *release) {
+    connect_postgres(connection, server);
+    PQclear(checked(connection, PQprepare(connection->postgres, "acquire", acquire, 0, NULL)));
+    PQclear(checked(connection, PQprepare(connection->postgres, "release", release, 0, NULL)));
+}
+
+static void connect_lease(Connection *connection, const char *server) {
+    connect_prepared(connection, server, "SELECT (interlock.acquire_lease($1, '30 s')).token", "SELECT interlock.release_lease($1, $2)");
+}
+
+static void connect_empty(Connection *connection, const char *server) {
+    connect_prepared(connection, server, "SELECT 1234567890123 AS token, empty_acquire($1, '30 s')", "SELECT empty_release($1, $2)");
+}
+
+static void lock_prepared(Connection *connection, const char *key, unsigned *seed) {
     const char *values[2] = {key};
     PGresult *lock = checked(connection, PQexecPrepared(connection->postgres, "acquire", 1, values, NULL, NULL, 0));
+    (void)seed;
     if (!PQgetisnull(lock, 0, 0)) {
         values[1] = PQgetvalue(lock, 0, 0);
         PQclear(checked(connection, PQexecPrepared(connection->postgres, "release", 2, values, NULL, NULL, 0)));
     }
     PQclear(lock);
+}
+
+/* --- PostgreSQL, function calls ---------------------------------------------- */
+
+static void connect_call(Connection *connection, const char *server) {
+    connect_postgres(connection, server);
+    PGresult *functions = checked(connection, PQexec(connection->postgres,
+        "SELECT 'interlock.acquire_lease'::regproc::oid, 'interlock.release_lease'::regproc::oid"));
+    connection->acquire = atoi(PQgetvalue(functions, 0, 0));
+    connection->release = atoi(PQgetvalue(functions, 0, 1));
+    PQclear(functions);
+}
+
+static PQArgBlock text(const char *value) { return (PQArgBlock){.len = (int)strlen(value), .u.ptr = (int *)value}; }
+
+/* Values are in the types' binary formats, and all parameters are given. */
+static void call(Connection *connection, int function, PQArgBlock *arguments, int count, char *result) {
+    int length;
+    PQclear(checked(connection, PQfn(connection->postgres, function, (int *)result, &length, 0, arguments, count)));
+}
+
+/* The value of a field of a row: that has a count, and before each value its type and its length, -1 for null. */
+static const char *field(const char *row, int number) {
+    const char *at = row + 4;
+    uint32_t length;
+    for (;; at += (int)ntohl(length) > 0 ? ntohl(length) : 0) {
+        memcpy(&length, at + 4, sizeof length);
+        at += 8;
+        if (number-- == 0)
+            return ntohl(length) == UINT32_MAX ? NULL : at;
+    }
+}
+
+static void lock_by_call(Connection *connection, const char *key, unsigned *seed) {
+    uint64_t ttl[2] = {htobe64(30 * 1000 * 1000)}, wait[2] = {0}; /* microseconds, and days and months */
+    PQArgBlock null = {.len = -1};
+    PQArgBlock acquire[] = {text(key), {.len = sizeof ttl, .u.ptr = (int *)ttl}, {.len = sizeof wait, .u.ptr = (int *)wait},
+        null, text("exclusive"), text("ttl")};
+    char lease[256], released[8];
+    (void)seed;
+    call(connection, connection->acquire, acquire, 6, lease);
+    const char *token = field(lease, 1);
+    PQArgBlock release[] = {text(key), {.len = 8, .u.ptr = (int *)token}};
+    if (token != NULL)
+        call(connection, connection->release, release, 2, released);
 }
 
 /* --- Redis ------------------------------------------------------------------ */
@@ -87,8 +164,8 @@ static redisReply *replied(redisReply *reply) {
     return reply;
 }
 
-static void connect_redis(Connection *connection, const Side *side) {
-    connection->redis = redisConnectUnix(side->server);
+static void connect_redis(Connection *connection, const char *server) {
+    connection->redis = redisConnectUnix(server);
     if (connection->redis == NULL || connection->redis->err)
         die("cannot connect to Redis");
     redisReply *loaded = replied(redisCommand(connection->redis, "SCRIPT LOAD %s",
@@ -108,60 +185,94 @@ static void lock_in_redis(Connection *connection, const char *key, unsigned *see
 
 /* --- Clients ---------------------------------------------------------------- */
 
+static const Kind kinds[] = {
+    {"redis", connect_redis, lock_in_redis},
+    {"lease", connect_lease, lock_prepared},
+    {"call", connect_call, lock_by_call},
+    {"empty", connect_empty, lock_prepared},
+};
+
+static void stay_on(pid_t thread, int first, int last) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (int core = first; core <= last; core++)
+        CPU_SET(core, &cores);
+    sched_setaffinity(thread, sizeof cores, &cores);
+}
+
+/* A client and its session share a core, or where the scheduler puts them would be measured. Redis, which all clients share, is
+ * left to the scheduler with them. */
+static void settle(const Client *client, const Connection *connection) {
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), core = client->number * cores / client_count;
+    if (client_count == 1)
+        return;
+    if (connection->postgres == NULL) {
+        stay_on(0, 0, cores - 1);
+        return;
+    }
+    stay_on(0, core, core);
+    stay_on(PQbackendPID(connection->postgres), core, core);
+}
+
+/* Drawn anew for each turn, the same for all clients. */
+static int side_in_turn(double time) {
+    unsigned turn = (unsigned)((time - began) / TURN);
+    return rand_r(&turn) % side_count;
+}
+
 static void *run(void *argument) {
     Client *client = argument;
     Connection connections[MAX_SIDES] = {0};
     for (int i = 0; i < side_count; i++)
-        (sides[i].acquire == NULL ? connect_redis : connect_postgres)(&connections[i], &sides[i]);
-    double start = now(), end = start + seconds;
-    while (start < end) {
-        int side = rand_r(&client->seed) % side_count;
-        for (int i = 0; i < BATCH; i++) {
-            char key[32];
-            snprintf(key, sizeof key, "job:%d", rand_r(&client->seed) % KEYS);
-            if (sides[side].acquire == NULL)
-                lock_in_redis(&connections[side], key, &client->seed);
-            else
-                lock_in_postgres(&connections[side], key);
-        }
-        double stop = now();
-        client->pairs[side] += BATCH;
+        sides[i].kind->connect(&connections[i], sides[i].server);
+    if (pthread_barrier_wait(&all_are_connected) == PTHREAD_BARRIER_SERIAL_THREAD)
+        began = now();
+    pthread_barrier_wait(&all_are_connected);
+    int last = -1;
+    for (double start = now(), stop; start < began + seconds; start = stop) {
+        int side = side_in_turn(start);
+        char key[32];
+        if (side != last)
+            settle(client, &connections[side]);
+        last = side;
+        snprintf(key, sizeof key, "job:%d", rand_r(&client->seed) % KEYS);
+        sides[side].kind->lock(&connections[side], key, &client->seed);
+        stop = now();
+        client->pairs[side]++;
         client->time[side] += stop - start;
-        start = stop;
     }
     return NULL;
 }
 
 static Side read_side(const char *argument) {
     const char *server = strchr(argument, '=');
-    if (server == NULL)
-        die("a side is redis=SOCKET, lease=CONNINFO or empty=CONNINFO");
-    server++;
-    if (strncmp(argument, "redis=", 6) == 0)
-        return (Side){server, NULL, NULL};
-    if (strncmp(argument, "lease=", 6) == 0)
-        return (Side){server, "SELECT (interlock.acquire_lease($1, '30 s')).token", "SELECT interlock.release_lease($1, $2)"};
-    return (Side){server, "SELECT 1234567890123 AS token, empty_acquire($1, '30 s')", "SELECT empty_release($1, $2)"};
+    for (size_t i = 0; server != NULL && i < sizeof kinds / sizeof *kinds; i++)
+        if (strlen(kinds[i].name) == (size_t)(server - argument) && strncmp(argument, kinds[i].name, server - argument) == 0)
+            return (Side){&kinds[i], server + 1};
+    die("a side is redis=SOCKET, or lease, call or empty=CONNINFO");
+    return (Side){0};
 }
 
 int main(int argc, char **argv) {
     if (argc < 4 || argc - 3 > MAX_SIDES)
         die("usage: lock_pairs CLIENTS SECONDS SIDE...");
-    int count = atoi(argv[1]);
+    client_count = atoi(argv[1]);
     seconds = atof(argv[2]);
     for (int i = 3; i < argc; i++)
         sides[side_count++] = read_side(argv[i]);
-    pthread_t threads[count];
-    Client *clients = calloc(count, sizeof *clients);
-    for (int i = 0; i < count; i++) {
+    pthread_t threads[client_count];
+    Client *clients = calloc(client_count, sizeof *clients);
+    pthread_barrier_init(&all_are_connected, NULL, client_count);
+    for (int i = 0; i < client_count; i++) {
+        clients[i].number = i;
         clients[i].seed = 4711 + i;
         pthread_create(&threads[i], NULL, run, &clients[i]);
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < client_count; i++)
         pthread_join(threads[i], NULL);
     for (int side = 0; side < side_count; side++) {
         double rate = 0;
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < client_count; i++)
             rate += clients[i].time[side] > 0 ? clients[i].pairs[side] / clients[i].time[side] : 0;
         printf("%.0f\n", rate);
     }
