@@ -1,5 +1,7 @@
 #include "relation_code.h"
 
+#include "scope.h"
+
 namespace interlock {
 
 namespace {
@@ -111,26 +113,36 @@ bool load_indexes(RelationFacts* facts, Relation rel) {
     return compute;
 }
 
+// Returns whether it only computes.
+bool load_check(TableCheck* check, const char* text) {
+    auto* expression = static_cast<Expr*>(stringToNode(text));
+    auto* node = reinterpret_cast<Node*>(expression);
+    bool computes = !does_more_than_compute(node, nullptr);
+    check->planned = computes && !calls_with_constants(node, nullptr);
+    check->expression = check->planned ? expression_planner(expression) : expression;
+    return computes;
+}
+
 // Their text is read here once: the executor would read it for each statement, which costs more
-// than to write a row.
+// than to write a row. What reading and planning leave behind is not kept.
 bool load_checks(RelationFacts* facts) {
     const TupleConstr* constraints = facts->columns->constr;
     if (constraints == nullptr || constraints->num_check == 0)
         return true;
     bool compute = true;
     facts->checks = static_cast<TableCheck*>(palloc0(sizeof(TableCheck) * constraints->num_check));
+    MemoryContext scratch =
+        AllocSetContextCreate(CurrentMemoryContext, "pg_interlock checks", ALLOCSET_DEFAULT_SIZES);
     for (int i = 0; i < constraints->num_check; i++) {
-        if (!is_enforced(constraints->check[i]))
-            continue;
+        const ConstrCheck& constraint = constraints->check[i];
         TableCheck* check = &facts->checks[i];
-        check->expression = static_cast<Expr*>(stringToNode(constraints->check[i].ccbin));
-        auto* node = reinterpret_cast<Node*>(check->expression);
-        bool computes = !does_more_than_compute(node, nullptr);
-        check->planned = computes && !calls_with_constants(node, nullptr);
-        if (check->planned)
-            check->expression = expression_planner(check->expression);
-        compute = compute && computes;
+        if (!is_enforced(constraint))
+            continue;
+        compute =
+            in_context(scratch, [&] { return load_check(check, constraint.ccbin); }) && compute;
+        check->expression = static_cast<Expr*>(copyObjectImpl(check->expression));
     }
+    MemoryContextDelete(scratch);
     return compute;
 }
 
