@@ -44,9 +44,9 @@ lines() {
     line "$1" "acquire_lease + release_lease, C client" lease_c \
         "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "the same, Redis with appendonly" redis-aof_c 1.1 \
         "two empty C functions, C client" empty_c 0.9 "redis-benchmark, SET NX EX + EVALSHA" redis_benchmark -
-    line "$1" "the same by function calls, C client" call_c \
+    line "$1" "acquire_lease + release_lease by function calls" call_c \
         "Redis SET NX EX + Lua delete, C client" redis_c 1.1 "the same, Redis with appendonly" redis-aof_c 1.1 \
-        "prepared statements, C client" lease_c -
+        "the same by prepared statements" lease_c -
     line "$1" "lock_key" key_lock \
         "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -

@@ -119,7 +119,7 @@ mix_scripts() {
     shift 2
     for load; do scripts+=(-f "$WORK/$load.load"); done
     rm -f "$WORK"/mixed.*
-    timeout $((seconds + 60)) taskset -c 0 pgbench -n -M prepared -D clients=1 -D base=0 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
+    timeout $((seconds + 60)) taskset -c "${CORES[0]}" pgbench -n -M prepared -D clients=1 -D base=0 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
         awk -v loads=$# '{calls[$4]++; time[$4] += $3} END {for (i = 0; i < loads; i++) if (calls[i]) print 1e6 * calls[i] / time[i]}' "$WORK"/mixed.*
 }
 
@@ -142,9 +142,12 @@ take_sample() {
     fi
 }
 
+# Those that we may use.
+mapfile -t CORES < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)
+
 # cores_for CLIENTS: one client and the server take turns. They stay on one core, or it would be the scheduler's choice of
 # cores that is measured.
-cores_for() { [ "$1" = 1 ] && echo 0 || echo "0-$(($(nproc) - 1))"; }
+cores_for() { [ "$1" = 1 ] && echo "${CORES[0]}" || (IFS=, && echo "${CORES[*]}"); }
 
 # sample CLIENTS LOAD SECONDS: how many a second.
 sample() {

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MAX_SIDES = 8, KEYS = 100000 };
 
@@ -59,6 +58,7 @@ static Side sides[MAX_SIDES];
 static int side_count, client_count;
 static double seconds, began;
 static pthread_barrier_t all_are_connected;
+static cpu_set_t all_cores;
 
 static double now(void) {
     struct timespec t;
@@ -192,32 +192,36 @@ static const Kind kinds[] = {
     {"empty", connect_empty, lock_prepared},
 };
 
-static void stay_on(pid_t thread, int first, int last) {
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    for (int core = first; core <= last; core++)
-        CPU_SET(core, &cores);
-    sched_setaffinity(thread, sizeof cores, &cores);
+/* The n-th of those that we may use. */
+static cpu_set_t one_core(int n) {
+    cpu_set_t one;
+    int core = 0;
+    CPU_ZERO(&one);
+    while (!CPU_ISSET(core, &all_cores) || n-- > 0)
+        core++;
+    CPU_SET(core, &one);
+    return one;
 }
 
 /* A client and its session share a core, or where the scheduler puts them would be measured. Redis, which all clients share, is
  * left to the scheduler with them. */
 static void settle(const Client *client, const Connection *connection) {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), core = client->number * cores / client_count;
+    cpu_set_t core;
     if (client_count == 1)
         return;
     if (connection->postgres == NULL) {
-        stay_on(0, 0, cores - 1);
+        sched_setaffinity(0, sizeof all_cores, &all_cores);
         return;
     }
-    stay_on(0, core, core);
-    stay_on(PQbackendPID(connection->postgres), core, core);
+    core = one_core(client->number * CPU_COUNT(&all_cores) / client_count);
+    sched_setaffinity(0, sizeof core, &core);
+    sched_setaffinity(PQbackendPID(connection->postgres), sizeof core, &core);
 }
 
-/* Drawn anew for each turn, the same for all clients. */
+/* The same for all clients. Every other cycle goes backwards, so that nobody always follows the same side. */
 static int side_in_turn(double time) {
-    unsigned turn = (unsigned)((time - began) / TURN);
-    return rand_r(&turn) % side_count;
+    int turn = (int)((time - began) / TURN), place = turn % side_count;
+    return turn / side_count % 2 == 0 ? place : side_count - 1 - place;
 }
 
 static void *run(void *argument) {
@@ -262,6 +266,7 @@ int main(int argc, char **argv) {
         sides[side_count++] = read_side(argv[i]);
     pthread_t threads[client_count];
     Client *clients = calloc(client_count, sizeof *clients);
+    sched_getaffinity(0, sizeof all_cores, &all_cores);
     pthread_barrier_init(&all_are_connected, NULL, client_count);
     for (int i = 0; i < client_count; i++) {
         clients[i].number = i;

@@ -151,16 +151,16 @@ for (@functions)
     {
         call($two, $oid, @$values);
         $two->{error} ? $errors++ : $answers++;
-        push @internal, "$name: $two->{error}" if ($two->{error} // '') =~ /^XX/;
+        push @internal, "$name: $two->{error}" if ($two->{error} // '') =~ /^(XX|42P22)/;
     }
 }
 cmp_ok($answers, '>', 20, "all functions, with values and with nulls: $answers answers");
 cmp_ok($errors, '>', 20, "and $errors errors");
-is_deeply(\@internal, [], 'none of them internal');
+is_deeply(\@internal, [], 'none of them internal, or for want of a collation');
 
 $_->{socket}->close for $one, $two;
 $node->stop;
 like(slurp_file($node->logfile), qr/database system is shut down/, 'the server ends as it should');
-unlike(slurp_file($node->logfile), qr/terminated by signal/, 'and nothing has crashed');
+unlike(slurp_file($node->logfile), qr/terminated by signal|WARNING/, 'nothing has crashed, and nothing is left behind');
 
 done_testing();
