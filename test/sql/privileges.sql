@@ -35,7 +35,7 @@ FROM members m JOIN pg_namespace n ON m.classid = 'pg_namespace'::regclass AND n
 ORDER BY m.identity COLLATE "C";
 
 -- Functions that PUBLIC may execute: volatility, parallel safety
-SELECT m.identity || ' ' || p.provolatile || p.proparallel
+SELECT m.identity || ' ' || concat(p.provolatile, p.proparallel)
     || CASE WHEN p.prosecdef THEN ' SECURITY DEFINER' ELSE '' END
     || coalesce(' ' || p.proconfig::text, '') || pg_temp.owned(p.proowner)
 FROM members m JOIN pg_proc p ON m.classid = 'pg_proc'::regclass AND p.oid = m.objid
@@ -43,7 +43,7 @@ WHERE pg_temp.granted(p.proacl, 'f', p.proowner) IS NOT DISTINCT FROM 'PUBLIC EX
 ORDER BY m.identity COLLATE "C";
 
 -- Functions that must be granted
-SELECT m.identity || ' ' || p.provolatile || p.proparallel
+SELECT m.identity || ' ' || concat(p.provolatile, p.proparallel)
     || CASE WHEN p.prosecdef THEN ' SECURITY DEFINER' ELSE '' END
     || coalesce(' ' || p.proconfig::text, '') || pg_temp.owned(p.proowner) || ': '
     || coalesce(pg_temp.granted(p.proacl, 'f', p.proowner), '-')
