@@ -1,5 +1,6 @@
 #include "lease_store.h"
 
+#include "own_table.h"
 #include "scope.h"
 
 extern "C" {
@@ -149,7 +150,7 @@ bool is_same_boot(const Boot& left, const Boot& right) {
 // --- Pages ---------------------------------------------------------------------------------------
 
 Relation open_store() {
-    Oid schema = get_namespace_oid("interlock", true);
+    Oid schema = own_schema();
     Oid store = OidIsValid(schema) ? get_relname_relid(kStore, schema) : InvalidOid;
     if (!OidIsValid(store))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -14,8 +14,15 @@ KnownTable known_tables[kKnownTables] = {};
 int known_count = 0;
 uint64 changes = 0;
 
+Oid known_schema = InvalidOid;
+
 void forget_tables(Datum, int, uint32) {
     known_count = 0;
+    changes++;
+}
+
+void forget_schema(Datum, int, uint32) {
+    known_schema = InvalidOid;
     changes++;
 }
 
@@ -25,10 +32,38 @@ void watch_catalogs() {
         return;
     CacheRegisterSyscacheCallback(RELNAMENSP, forget_tables, 0);
     CacheRegisterSyscacheCallback(NAMESPACENAME, forget_tables, 0);
+    CacheRegisterSyscacheCallback(NAMESPACEOID, forget_schema, 0);
     watches = true;
 }
 
+// There is no cache for it in the server.
+Oid schema_of_extension() {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+                CStringGetDatum("pg_interlock"));
+    Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
+    HeapTuple tuple = systable_getnext(scan);
+    Oid schema = InvalidOid;
+    if (HeapTupleIsValid(tuple))
+        schema = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple))->extnamespace;
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return schema;
+}
+
 } // namespace
+
+Oid own_schema() {
+    if (OidIsValid(known_schema))
+        return known_schema;
+    watch_catalogs();
+    uint64 before = changes;
+    Oid schema = schema_of_extension();
+    if (changes == before)
+        known_schema = schema;
+    return schema;
+}
 
 Oid own_table(const char* name) {
     for (int i = 0; i < known_count; i++)
@@ -36,7 +71,7 @@ Oid own_table(const char* name) {
             return known_tables[i].table;
     watch_catalogs();
     uint64 before = changes;
-    Oid table = get_relname_relid(name, get_namespace_oid("interlock", false));
+    Oid table = get_relname_relid(name, own_schema());
     if (!OidIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"interlock.%s\" does not exist", name)));

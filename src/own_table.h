@@ -5,7 +5,13 @@
 
 namespace interlock {
 
-// The table of that name in the schema interlock.
+constexpr const char* kOwnSchema = "interlock";
+
+// The schema of the extension, under whatever name it is now; InvalidOid when the extension is not
+// there.
+Oid own_schema();
+
+// The table of that name in the extension's schema.
 Oid own_table(const char* name);
 
 // InvalidOid when there is no such table any more.

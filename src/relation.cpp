@@ -4,6 +4,7 @@
 #include "history_table.h"
 #include "lease_require.h"
 #include "marker.h"
+#include "own_table.h"
 #include "ownership.h"
 #include "recency.h"
 #include "relation_code.h"
@@ -406,7 +407,7 @@ bool trigger_fires(char enabled) {
 bool trigger_calls(const Trigger* trigger, const char* function_name) {
     char* name = get_func_name(trigger->tgfoid);
     return name != nullptr && strcmp(name, function_name) == 0 &&
-           get_func_namespace(trigger->tgfoid) == get_namespace_oid("interlock", true);
+           get_func_namespace(trigger->tgfoid) == own_schema();
 }
 
 Oid root_of_trigger(Oid relid, const Trigger* trigger) {

@@ -131,7 +131,7 @@ void forget_line(WriteLine* line) {
 // the transaction may have said meanwhile that it will not write any more. It may have dropped the
 // extension, too.
 void write_line(WriteLine* line) {
-    Oid schema = get_namespace_oid("interlock", true);
+    Oid schema = own_schema();
     if (OidIsValid(schema) && OidIsValid(get_relname_relid("write_log", schema))) {
         bool has_snapshot = ActiveSnapshotSet();
         if (!has_snapshot)

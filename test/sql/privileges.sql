@@ -28,11 +28,13 @@ CREATE FUNCTION pg_temp.owned(owner oid) RETURNS text LANGUAGE sql AS $$
         THEN '' ELSE ' owned by ' || pg_get_userbyid(owner) END
 $$;
 
--- Schemas
-SELECT m.identity || pg_temp.owned(n.nspowner) || ': '
+-- Schemas: the one that the control file names is no member
+SELECT n.nspname || pg_temp.owned(n.nspowner) || ': '
     || coalesce(pg_temp.granted(n.nspacl, 'n', n.nspowner), '-')
-FROM members m JOIN pg_namespace n ON m.classid = 'pg_namespace'::regclass AND n.oid = m.objid
-ORDER BY m.identity COLLATE "C";
+FROM pg_namespace n
+WHERE n.oid = (SELECT extnamespace FROM pg_extension WHERE extname = 'pg_interlock')
+    OR n.oid IN (SELECT objid FROM members WHERE classid = 'pg_namespace'::regclass)
+ORDER BY n.nspname COLLATE "C";
 
 -- Functions that PUBLIC may execute: volatility, parallel safety
 SELECT m.identity || ' ' || concat(p.provolatile, p.proparallel)

@@ -97,6 +97,6 @@ is($node->safe_psql('target', "SELECT rel FROM interlock.check_versioning() WHER
 # Dropped with the extension, nothing is left behind that stops a writer
 $node->safe_psql('source', 'DROP EXTENSION pg_interlock CASCADE');
 $node->safe_psql('source', "UPDATE doc SET body = 'free', version = 77");
-is($node->safe_psql('source', "SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock'"), 0, 'the schema is gone');
+is($node->safe_psql('source', "SELECT count(*) FROM pg_depend WHERE refobjid = 'interlock'::regnamespace"), 0, 'SEC-11: the schema is empty');
 $node->stop;
 done_testing();
