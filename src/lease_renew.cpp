@@ -117,7 +117,8 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
         if (lease == 0 || lease_at(lease)->ended)
             return;
         was_held = is_live(*lease_at(lease), monotonic_now());
-        end_lease(database, lease, LeaseEnd::kGivenBack);
+        // R4: one that expired is lost, and the answer says so: its token must not come back.
+        end_lease(database, lease, was_held ? LeaseEnd::kGivenBack : LeaseEnd::kLost);
     });
     if (was_held)
         forget_bound_lease(token);

@@ -71,15 +71,21 @@ struct Memory {
     enum : uint8_t { kServing, kRecovering, kEpochWritten } phase = kServing;
 };
 
+// What a client has made of its lease. A release that comes too late answers that the lease was not
+// held, and the client may go on trying.
+enum class Return : uint8_t { kNone, kGaveBack, kTooLate };
+
 struct Client {
     Token token = 0;
     Ticks told = 0; // how long it believes to hold the lease
     uint8_t key = 0;
     bool shared = false;
     bool bound = false;
-    bool writing = false; // in a transaction that has asserted the token
-    bool gave_back = false;
-    bool excused = false; // a failover has lost what the server knew of it
+    bool writing = false;            // in a transaction that has asserted the token
+    Return returned = Return::kNone; // too late: only where that is broken
+    bool excused = false;            // a failover has lost what the server knew of it
+
+    bool gave_back() const { return returned == Return::kGaveBack; }
 };
 
 struct State {
@@ -149,6 +155,7 @@ enum class Fault {
     kUnreserved,
     kLateFloor,
     kFloorNotSaved,
+    kLateRelease,
     kEndedWhileStopped,
     kFloorIgnored,
     kEpochIgnored,
@@ -189,6 +196,7 @@ const Planted kPlanted[] = {
     {"R3", "tokens are given out unreserved", kUnreserved, kTokenAgain},
     {"R4", "a grant does not wait for the floor", kLateFloor, kLateCommit},
     {"R4", "a clean stop forgets what was lost", kFloorNotSaved, kLateCommit},
+    {"R4", "a release of an expired lease gives it back", kLateRelease, kLateCommit},
     {"R4", "what ended before a start was never there", kEndedWhileStopped, kLateCommit, kLong},
     {"R5", "a reclaim ignores the floor", kFloorIgnored, kLateCommit},
     {"R5", "a reclaim ignores the epoch", kEpochIgnored, kLateCommit},
@@ -440,7 +448,7 @@ template <typename Start, typename Step>
 void Model::each_act(int i, Start start, Step step) const {
     State* s = start();
     auto client = [&] { return &start()->clients[i]; };
-    bool late = client()->gave_back;
+    bool late = client()->gave_back();
     for (uint8_t key = 0; key < scope_.keys; key++) {
         step(acquire(s, client(), Kind::kShortLived, key, false), "acquires", i);
         if (scope_.shared)
@@ -485,7 +493,8 @@ Outcome Model::acquire(State* s, Client* client, Kind kind, uint8_t key, bool sh
         if (other.writing && excludes(shared, other.shared))
             outcome = kGrantOverTransaction;
     *free = lease;
-    *client = {lease.token, lease.expiry, key, shared, kind == Kind::kBound, false, false, false};
+    *client = {lease.token,          lease.expiry, key,           shared,
+               kind == Kind::kBound, false,        Return::kNone, false};
     memory.intent = 0; // drawn earlier, it would be granted after a larger one
     s->last = lease.token;
     if (!shared)
@@ -504,10 +513,10 @@ Outcome Model::renew(State* s, Client* client, Kind kind) const {
     if (!in_use(*s) || (lasting ? s->known().record != client->token : !covers(*s)))
         return kNotNow;
     Ticks expiry = std::max(lease->expiry, lasting ? s->known().record_expiry : scope_.ttl);
-    if (expiry == lease->expiry && (client->gave_back || client->told == expiry))
+    if (expiry == lease->expiry && (client->gave_back() || client->told == expiry))
         return kNotNow;
     lease->expiry = expiry;
-    if (client->gave_back)
+    if (client->gave_back())
         return kFine;
     client->told = expiry;
     return check_holders(*s);
@@ -533,7 +542,7 @@ Outcome Model::reclaim(State* s, Client* client) const {
     if (!free)
         return kNotNow;
     *free = {client->token, scope_.ttl, client->key, shared};
-    if (client->gave_back)
+    if (client->gave_back())
         return kFine;
     client->told = scope_.ttl;
     return check_holders(*s);
@@ -551,15 +560,20 @@ Outcome Model::refuse(const State& s, Client* client) const {
 }
 
 Outcome Model::release(State* s, Client* client) const {
-    if (client->token == 0 || client->gave_back)
+    if (client->token == 0 || client->returned != Return::kNone)
         return kNotNow;
-    if (Lease* lease = find(s, client->token)) {
-        if (client->writing && !broken(kReleaseUnpins))
-            lease->expiry = 0;
-        else
-            *lease = {};
-    }
-    client->gave_back = true;
+    Lease* lease = find(s, client->token);
+    bool was_held = lease && lease->expiry > 0;
+    if (!was_held && client->told == 0 && !(lease && broken(kLateRelease)))
+        return kNotNow;
+    if (was_held && client->writing && !broken(kReleaseUnpins))
+        lease->expiry = 0;
+    else if (was_held)
+        *lease = {};
+    if (was_held)
+        client->returned = Return::kGaveBack;
+    else if (lease && broken(kLateRelease))
+        client->returned = Return::kTooLate;
     client->bound = false;
     client->told = 0;
     return kFine;
@@ -567,7 +581,8 @@ Outcome Model::release(State* s, Client* client) const {
 
 Outcome Model::assert_lease(State* s, Client* client) const {
     Lease* lease = find(s, client->token);
-    if (client->token == 0 || client->gave_back || client->writing || !lease || lease->expiry == 0)
+    if (client->token == 0 || client->gave_back() || client->writing || !lease ||
+        lease->expiry == 0)
         return kNotNow;
     client->writing = true;
     return kFine;
@@ -577,8 +592,11 @@ Outcome Model::commit(State* s, Client* client) const {
     if (!client->writing)
         return kNotNow;
     client->writing = false;
-    if (Lease* lease = find(s, client->token); lease && lease->expiry == 0 && client->gave_back)
+    Lease* lease = find(s, client->token);
+    if (lease && lease->expiry == 0 && client->returned != Return::kNone)
         *lease = {};
+    if (client->returned == Return::kTooLate)
+        client->returned = Return::kNone;
     settle(s);
     Token successor = client->shared ? s->last_exclusive : s->last;
     return client->token < successor && !client->excused ? kLateCommit : kFine;

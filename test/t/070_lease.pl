@@ -137,8 +137,10 @@ $token{"permit $_"} = ask("SELECT token FROM interlock.acquire_permit('permit', 
 is(release('pair', $token{pair}) . release('upper/lower', $token{'upper/lower'}), 'tt', 'released');
 $token{'pair 2'} = acquire('pair', "'9 s'");
 $token{upper} = acquire('upper', "'9 s'");
-$token{expired} = acquire('expired', "'100 ms'");
+$token{$_} = acquire($_, "'100 ms'") for 'expired', 'too late';
 ask('SELECT pg_sleep(0.2)');
+is(release('too late', $token{'too late'}), 'f', 'a release that comes too late is answered so');
+$token{'too late 2'} = acquire('too late', "'9 s'");
 $token{'expired 2'} = acquire('expired', "'9 s'");
 $token{broken} = acquire('broken', "'9 s'");
 ask("SELECT interlock.break_lease('broken', 'test')");
@@ -156,6 +158,8 @@ is(ask(q(SELECT outcome, token IS NULL, holder IS NULL, expires_at BETWEEN clock
 is(state_of("SELECT interlock.assert_lease('a/b', $token{a})"), 'IL006', 'what was not reclaimed is not held');
 is(renew('broken', $token{broken}), 'f', 'R4: what was broken is not reclaimed');
 is(renew('expired', $token{expired}), 'f', 'R4: nor what expired and was taken over');
+is(renew('too late', $token{'too late'}), 'f', 'R4: nor what expired, was released then, and was taken over (LEA-6)');
+is(is_held('too late', $token{'too late'}), '', 'S2: nor is it asserted');
 is(renew('expired', $token{'expired 2'}), 't', 'R5: but by whom it was taken over');
 is(renew('a/b', $token{a}), 't', 'R5: a holder reclaims');
 is(renew('a/b', ~0 >> 1), 'f', 'R5: not with a token that nobody was given');
