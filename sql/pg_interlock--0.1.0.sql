@@ -564,18 +564,18 @@ CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NUL
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
 'Extends the lease to ttl from now (null: its ttl), never shortens it, and returns when it expires; null when it is lost. After a crash it
-reclaims the lease (null: for 30 s). Errors: 22004, 22023, 25006, 55000.';
+reclaims the lease (null: for 30 s). For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.release_lease(text, bigint) IS
 'Gives the lease back, and returns whether it was held. If the transaction has asserted it, it is free for others when that has ended.
-Errors: 22004, 22023, 25006, 55000.';
+For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
-'Raises IL006 unless the lease is held with the token, and keeps everybody from being granted it until the transaction has ended: who
+'Raises IL006 unless a role that the caller is a member of holds the lease with the token, and keeps everybody from being granted it until the transaction has ended: who
 lost it cannot commit over a successor. A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
 55000.';
 
@@ -595,7 +595,7 @@ COMMENT ON FUNCTION interlock.list_leases() IS 'The rows of the view leases.';
 CREATE VIEW interlock.leases AS SELECT * FROM interlock.list_leases();
 GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
-'The leases of this database. token is shown to the role that acquired it and to pg_read_all_stats; pid is the session it is bound to;
+'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
 pins counts open transactions that have asserted it; durable tells one that has a record of its own.';
 
 CREATE FUNCTION interlock.list_lease_waiters(

@@ -40,6 +40,9 @@ struct LeaseAnswer {
 LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
                               const Deadline& deadline);
 
+// To the next two and to pin_lease, the lease of a role that the caller does not act for
+// (lease_role.h) is as one that is not there.
+
 // The new expiry, never earlier than that of before; 0: the lease is lost. A ttl of 0 is that of
 // before.
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl);

@@ -1,6 +1,7 @@
 // The views leases and lease_waiters.
 
 #include "lease_argument.h"
+#include "lease_role.h"
 
 using namespace interlock;
 
@@ -151,12 +152,6 @@ Datum text_of(const char* bytes, size_t length) {
     return PointerGetDatum(cstring_to_text_with_len(bytes, static_cast<int>(length)));
 }
 
-// Tokens are what a lease can be released with: for its role, and for those who see everything.
-bool may_see_token(const Listed& listed) {
-    return has_privs_of_role(GetUserId(), listed.lease.role) ||
-           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-}
-
 Datum ttl_of(const Lease& lease) {
     auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
     interval->time = lease.ttl;
@@ -177,7 +172,7 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         Int32GetDatum(static_cast<int32>(lease.pins)),
                         BoolGetDatum(has_record(lease))};
     bool nulls[10] = {};
-    nulls[3] = !may_see_token(listed);
+    nulls[3] = !acts_for(lease.role);
     nulls[6] = lease.pid != 0;
     nulls[7] = lease.pid == 0;
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);

@@ -1,6 +1,7 @@
 // What ends with the transaction, or with the session: assertions, and leases bound to it.
 
 #include "lease.h"
+#include "lease_role.h"
 
 namespace interlock {
 
@@ -72,15 +73,15 @@ bool pin_lease(const LeaseKey& key, int64 token) {
     registered = true;
     need_room();
     bool was_pinned = has_pinned_token(token);
-    LWLockAcquire(partition_lock(key.partition), was_pinned ? LW_SHARED : LW_EXCLUSIVE);
-    Ref lease = find_lease(find_node(key), token);
-    bool held = lease != 0 && !lease_at(lease)->ended &&
-                (was_pinned || is_live(*lease_at(lease), monotonic_now()));
-    if (held && !was_pinned) {
-        lease_at(lease)->pins++;
-        pins[pin_count++] = {lease, key.partition, token};
-    }
-    LWLockRelease(partition_lock(key.partition));
+    bool held = false;
+    with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref lease) {
+        held = lease != 0 && !lease_at(lease)->ended &&
+               (was_pinned || is_live(*lease_at(lease), monotonic_now()));
+        if (held && !was_pinned) {
+            lease_at(lease)->pins++;
+            pins[pin_count++] = {lease, key.partition, token};
+        }
+    });
     return held;
 }
 

@@ -1,6 +1,7 @@
 // Renewing, reclaiming and releasing by token.
 
 #include "lease.h"
+#include "lease_role.h"
 
 namespace interlock {
 
@@ -83,7 +84,7 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
         int64 wanted = ttl;
         bool is_recorded = false;
         Renewal renewal = Renewal::kUnknown;
-        with_lease(key, token, [&](Ref lease) {
+        with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
             if (lease != 0 && wanted == 0)
                 wanted = lease_at(lease)->ttl;
             renewal = renew_at(database, lease, wanted, &expires);
@@ -112,7 +113,7 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     bool was_held = false;
     bool had_record = false;
-    with_lease(key, token, [&](Ref lease) {
+    with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
         had_record = lease != 0 && has_record(*lease_at(lease));
         if (lease == 0 || lease_at(lease)->ended)
             return;

@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(129);
+SELECT plan(134);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -120,18 +120,26 @@ SELECT throws_ok(format('SELECT interlock.%s', call), code, NULL, call) FROM (VA
     ('renew_lease(''e'', NULL)', '22004'), ('renew_lease(''e'', 1, ''0'')', '22023'), ('release_lease(''e'', NULL)', '22004'), ('assert_lease(''e'', NULL)', '22004')) e(call, code);
 
 -- what a role without privileges can do, and see
-SET LOCAL ROLE lease_plain;
+SET LOCAL SESSION AUTHORIZATION lease_plain;
 SELECT lives_ok($$INSERT INTO got SELECT 'plain', token FROM interlock.acquire_lease('plain', '1 min')$$, 'everybody may take a lease');
 SELECT results_eq($$SELECT key, token = (SELECT token FROM got WHERE got.key = 'plain') FROM interlock.leases WHERE key IN ('plain', 'k2') ORDER BY key$$,
     $$VALUES ('k2', NULL), ('plain', true)$$, 'and sees the tokens that are its own');
 SELECT throws_ok($$SELECT interlock.break_lease('k2', 'mine now')$$, '42501');
 SELECT throws_ok($$SET interlock.max_lease_ttl = '1 year'$$, '42501');
-SELECT is(interlock.release_lease('k2', token('k2')), true, 'a token is as good as the lease, whoever has it');
-RESET ROLE;
+SELECT is(interlock.release_lease('k2', token('k2')), false, 'SEC-2: the token of another role is a wrong one to release_lease');
+SELECT is(interlock.renew_lease('k2', token('k2')), NULL, 'to renew_lease');
+SELECT throws_ok($$SELECT interlock.assert_lease('k2', token('k2'))$$, 'IL006', NULL, 'and to assert_lease');
+RESET SESSION AUTHORIZATION;
 GRANT pg_read_all_stats TO lease_plain;
-SET LOCAL ROLE lease_plain;
-SELECT is_empty($$SELECT key FROM interlock.leases WHERE token IS NULL$$, 'pg_read_all_stats sees all tokens');
-RESET ROLE;
+SET LOCAL SESSION AUTHORIZATION lease_plain;
+SELECT results_eq($$SELECT token FROM interlock.leases WHERE key = 'k2'$$, ARRAY[NULL::bigint], 'pg_read_all_stats does not see it');
+RESET SESSION AUTHORIZATION;
+DO $$ BEGIN EXECUTE format('GRANT %I TO lease_plain', current_user); END $$;
+SET LOCAL SESSION AUTHORIZATION lease_plain;
+SELECT isnt(interlock.renew_lease('k2', token('k2')), NULL, 'a member of the role that acquired it renews');
+SELECT lives_ok($$SELECT interlock.assert_lease('k2', token('k2'))$$, 'asserts');
+SELECT is(interlock.release_lease('k2', token('k2')), true, 'and releases');
+RESET SESSION AUTHORIZATION;
 
 -- read-only transactions can take them; rollback gives none back
 SET LOCAL transaction_read_only = on;

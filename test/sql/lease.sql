@@ -408,26 +408,26 @@ SELECT count(*) FROM interlock.lease_audit WHERE reason = 'rolled back';
 SELECT release_all();
 DELETE FROM interlock.lease_audit;
 
--- tokens are shown to the role that acquired them, to its members, and to pg_read_all_stats
-SET ROLE regress_lease_user;
+-- tokens are shown to the role that acquired them and to its members (more in lease_role)
+SET SESSION AUTHORIZATION regress_lease_user;
 SELECT outcome, token AS mine FROM interlock.acquire_lease('mine', '1 min') \gset
 SELECT key, token = :mine AS shown FROM interlock.leases;
-RESET ROLE;
+RESET SESSION AUTHORIZATION;
 SELECT token AS other FROM interlock.acquire_lease('other', '1 min', holder => 'postgres') \gset
-SET ROLE regress_lease_user;
+SET SESSION AUTHORIZATION regress_lease_user;
 SELECT key, holder, token = :mine AS shown, ttl FROM interlock.leases ORDER BY key;
-SET ROLE regress_lease_admin;
+SET SESSION AUTHORIZATION regress_lease_admin;
 SELECT key, token IS NOT NULL AS shown FROM interlock.leases ORDER BY key;
-SET ROLE regress_lease_stats;
+SET SESSION AUTHORIZATION regress_lease_stats;
 SELECT key, token IN (:mine, :other) AS shown FROM interlock.leases ORDER BY key;
-RESET ROLE;
+RESET SESSION AUTHORIZATION;
 GRANT regress_lease_user TO regress_lease_admin;
-SET ROLE regress_lease_admin;
+SET SESSION AUTHORIZATION regress_lease_admin;
 SELECT key, token = :mine AS shown FROM interlock.leases ORDER BY key;
--- who has the token has the lease: holders are labels
+-- another's is not released
 SELECT interlock.release_lease('other', :other);
 SELECT count(*) FROM interlock.lease_waiters;
-RESET ROLE;
+RESET SESSION AUTHORIZATION;
 SELECT release_all();
 
 -- bound to the session: no time to live, and gone with it
