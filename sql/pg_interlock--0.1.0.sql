@@ -1058,7 +1058,7 @@ grants who may read it. An entry is kept as long as it is among the newest keep_
 are given; without both for ever. Calling it again changes that. A history table that disable_history has left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 22023 keep_versions below one, keep_for not above zero or above ten
-years, 42809 no table. Errors of a write: 55000 the key is gone; 09000 a trigger keeps the entry from being written, 42501 another role has put it there; whatever writing
+years, 42809 no table. Errors of a write: 55000 the key is gone, or the history table belongs to another role; 09000 a trigger keeps the entry from being written, 42501 another role has put it there; whatever writing
 the entry raises. The entry is written at every isolation
 level in the transaction of the write.';
 

@@ -52,8 +52,10 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     refuse_partition(rel, present != nullptr && present->is_clone);
     require_key(rel, facts);
     Oid relid = RelationGetRelid(rel);
-    Oid history = present != nullptr ? present->table : InvalidOid;
-    TimestampTz since = goes_on(present, request) ? present->since : GetCurrentTimestamp();
+    bool is_linked = present != nullptr && has_own_entries(rel, present);
+    Oid history = is_linked ? present->table : InvalidOid;
+    TimestampTz since =
+        is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
 
@@ -105,7 +107,7 @@ Request read_request(const Arguments& arguments) {
 
 // Enabled as it is already: nothing has been missed.
 bool goes_on(const History* present, const Request& request) {
-    return present != nullptr && present->same_key && present->enabled != TRIGGER_DISABLED &&
+    return present->same_key && present->enabled != TRIGGER_DISABLED &&
            present->keep_versions == request.keep_versions && present->keep_for == request.keep_for;
 }
 
@@ -314,7 +316,7 @@ void load_settings(History* history, const Trigger* trigger) {
 
 void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
     List* names = key_column_names(history->root);
-    history->same_key = 2 * list_length(names) == trigger->tgnargs - kKeyArgument;
+    history->same_key = names != NIL && 2 * list_length(names) == trigger->tgnargs - kKeyArgument;
     history->plain_key = true;
     for (int i = 0; i < list_length(names); i++) {
         const char* name = static_cast<char*>(list_nth(names, i));
@@ -324,9 +326,9 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
         history->key = bms_add_member(history->key, column);
         history->plain_key =
             history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
-        char* const* key = &trigger->tgargs[kKeyArgument + 2 * i];
-        history->same_key = history->same_key && strcmp(name, key[0]) == 0 &&
-                            strcmp(type_name(history->root, name), key[1]) == 0;
+        int key = kKeyArgument + 2 * i;
+        history->same_key = history->same_key && strcmp(name, trigger->tgargs[key]) == 0 &&
+                            strcmp(type_name(history->root, name), trigger->tgargs[key + 1]) == 0;
     }
 }
 
@@ -339,8 +341,11 @@ History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
     if (trigger->tgisclone && is_clone(root, trigger->tgname))
         return nullptr;
     auto* history = static_cast<History*>(palloc0(sizeof(History)));
-    history->table = trigger->tgconstrrelid;
+    history->trigger = pstrdup(trigger->tgname);
+    if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
+        history->table = trigger->tgconstrrelid;
     history->root = root;
+    history->same_owner = owner_of_table(history->table) == owner_of_table(root);
     history->enabled = trigger->tgenabled;
     history->is_clone = trigger->tgisclone;
     load_history_key(history, columns, trigger);
@@ -366,6 +371,54 @@ const History* require_history(Relation rel, const RelationFacts* facts) {
                         errmsg("table \"%s\" has no history", RelationGetRelationName(rel)),
                         errhint("Its owner can call interlock.enable_history.")));
     return facts->history;
+}
+
+namespace {
+
+Oid owner_of_root(Relation rel, const History* history) {
+    return history->root == RelationGetRelid(rel) ? rel->rd_rel->relowner
+                                                  : owner_of_table(history->root);
+}
+
+[[noreturn]] void raise_entries_of_other(Relation rel, const History* history) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("history of table \"%s\" is in a table of another role",
+                           RelationGetRelationName(rel)),
+                    errdetail("Trigger \"%s\" names it.", history->trigger),
+                    errhint("Give both tables to one owner with ALTER TABLE ... OWNER TO, or call "
+                            "interlock.disable_history.")));
+}
+
+} // namespace
+
+bool has_own_entries(Relation rel, const History* history) {
+    return OidIsValid(history->table) &&
+           owner_of_table(history->table) == owner_of_root(rel, history);
+}
+
+Relation open_entries(Relation rel, const History* history, LOCKMODE mode) {
+    if (!OidIsValid(history->table))
+        raise_forged(rel, history->trigger, "enable_history");
+    if (!history->same_owner && !has_own_entries(rel, history))
+        raise_entries_of_other(rel, history);
+    Relation entries = try_relation_open(history->table, mode);
+    if (entries == nullptr || entries->rd_rel->relkind != RELKIND_RELATION)
+        raise_forged(rel, history->trigger, "enable_history");
+    if (entries->rd_rel->relowner != owner_of_root(rel, history))
+        raise_entries_of_other(rel, history);
+    return entries;
+}
+
+Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode) {
+    Relation entries = open_entries(rel, history, mode);
+    if (!has_entry_columns(entries))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("history of table \"%s\" cannot be read: a column of table \"%s\" "
+                               "is gone or has another type",
+                               RelationGetRelationName(rel), RelationGetRelationName(entries)),
+                        errhint("Give it its columns back, or call interlock.disable_history and "
+                                "interlock.enable_history for a new table.")));
+    return entries;
 }
 
 bool prints_plainly() {

@@ -9,7 +9,12 @@
 // key are together in the order of ids at every level. Among themselves they are ordered by
 // command, then id. Readers see the entries that their snapshot shows.
 //
-// SQLSTATEs of a write: 55000 the table has lost its key; 09000 a trigger or rule of the history
+// Anybody can put a trigger of ours on a table of his, FROM any table that he has TRIGGER on. So a
+// link counts only between tables of one owner, and entries are read only from a table with their
+// columns.
+//
+// SQLSTATEs of a write: 39P01 the trigger has no history table; 55000 that belongs to another role,
+// or the table has lost its key; 09000 a trigger or rule of the history
 // table keeps the entry from being written; 42501 others have put triggers on it; and what writing
 // the entry raises.
 #pragma once
@@ -21,7 +26,9 @@
 namespace interlock {
 
 struct History {
-    Oid table;           // that keeps the entries
+    const char* trigger;
+    Oid table;           // that keeps the entries, InvalidOid: the trigger names none
+    bool same_owner;     // as the root has, when this was loaded
     Oid root;            // the table it is enabled on: this one, or one that this is a partition of
     Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
     bool same_key;       // the key and its types are those the history began with
@@ -45,6 +52,16 @@ inline bool has_retention(const History* history) {
 
 // The table's history; raises 55000 when it is not enabled.
 const History* require_history(Relation rel, const RelationFacts* facts);
+
+// Whether the table that keeps the entries belongs to the owner of the one they are of.
+bool has_own_entries(Relation rel, const History* history);
+
+// Opens it. Raises 39P01 when there is none and 55000 when it belongs to another role, before it is
+// locked, and afterwards again.
+Relation open_entries(Relation rel, const History* history, LOCKMODE mode);
+
+// Likewise for who reads entries; 55000 also when columns are missing or have other types.
+Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode);
 
 // The key of a row in its entries.
 Datum history_key(const RelationFacts* facts, const RowValues& row);

@@ -64,6 +64,7 @@ Question read_question(const Arguments& arguments) {
     }
     question.facts = facts_of(question.rel);
     question.history = require_history(question.rel, question.facts);
+    close_table(open_readable_entries(question.rel, question.history, AccessShareLock));
     question.key = key_argument(arguments, 1, question.rel, question.facts);
     question.entry_key = history_key(question.facts, question.key);
     return question;

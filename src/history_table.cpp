@@ -33,6 +33,17 @@ bool has_history_columns(Relation rel) {
     return true;
 }
 
+bool has_entry_columns(Relation rel) {
+    TupleDesc columns = RelationGetDescr(rel);
+    for (const HistoryColumn& made : history_columns) {
+        AttrNumber column = find_attribute(columns, made.name);
+        if (column == InvalidAttrNumber ||
+            TupleDescAttr(columns, column - 1)->atttypid != made.type)
+            return false;
+    }
+    return true;
+}
+
 namespace {
 
 constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }

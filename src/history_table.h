@@ -37,6 +37,9 @@ extern const HistoryColumn history_columns[kEntryColumns];
 // Whether the table has these columns as they were made, and no others.
 bool has_history_columns(Relation rel);
 
+// Whether it has columns of these names and types.
+bool has_entry_columns(Relation rel);
+
 struct HistoryIndex {
     Oid oid;
     IndexInfo* info;

@@ -39,7 +39,6 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
 void capture(const Entry& entry);
 bool changes_key(const Entry& entry);
 void capture_truncation(Relation root);
-[[noreturn]] void raise_unlinked(Relation rel);
 const History* usable_history(Relation rel, const RelationFacts* facts);
 
 } // namespace
@@ -54,7 +53,7 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
     if (facts->history == nullptr) {
         if (trigger->tg_trigger->tgisclone)
             return 0; // it was a partition
-        raise_unlinked(trigger->tg_relation);
+        raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_history");
     }
     const History* history = usable_history(trigger->tg_relation, facts);
     Suppression suppression = suppression_of(history->root);
@@ -92,17 +91,10 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
 
 namespace {
 
-void raise_unlinked(Relation rel) {
-    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                    errmsg("history trigger of table \"%s\" names no history table",
-                           RelationGetRelationName(rel)),
-                    errhint("interlock.enable_history creates the trigger.")));
-}
-
 const History* usable_history(Relation rel, const RelationFacts* facts) {
     const History* history = facts->history;
     if (!OidIsValid(history->table))
-        raise_unlinked(rel);
+        raise_forged(rel, history->trigger, "enable_history");
     if (history->key == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has history and no key that names one row",
@@ -261,7 +253,8 @@ void capture(const Entry& entry) {
     const History* history = entry.facts->history;
     TimestampTz now = GetCurrentTimestamp();
     EntryValues values = values_of(entry, now);
-    inserting_as_owner(history->table, [&](Relation table, const RelationFacts* facts) {
+    Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
+    inserting_as_owner(entries, [&](Relation table, const RelationFacts* facts) {
         insert_entry(table, facts, values.values, values.nulls);
     });
     if (has_retention(history))

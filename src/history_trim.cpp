@@ -311,8 +311,7 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
         return result;
     const History* history = facts_of(rel)->history;
     // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
-    if (history == nullptr || !has_retention(history) ||
-        owner_of_table(history->table) != rel->rd_rel->relowner) {
+    if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history)) {
         relation_close(rel, AccessShareLock);
         return result;
     }
@@ -320,7 +319,7 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     TimestampTz settled = settled_before();
     Batch batch = {};
     bool restarted = false;
-    deleting_as_owner(history->table, [&] {
+    deleting_as_owner(open_readable_entries(rel, history, RowExclusiveLock), [&] {
         with_spi([&] {
             batch = find_batch(history, Max(before.reached, position), max_rows, settled);
             result.trimmed = trim_keys(history, batch);

@@ -39,13 +39,15 @@ namespace {
 
 const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
     const RelationFacts* facts = facts_of(rel);
+    if (trigger->tgnargs == 0)
+        raise_forged(rel, trigger->tgname, "require_lease");
     for (int i = 0; i < facts->requirement_count; i++)
         if (facts->requirements[i].trigger == trigger->tgoid && facts->requirements[i].fits)
             return &facts->requirements[i];
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("the columns of table \"%s\" do not fit the lease it requires, \"%s\"",
-                    RelationGetRelationName(rel), trigger->tgnargs > 0 ? trigger->tgargs[0] : ""),
+                    RelationGetRelationName(rel), trigger->tgargs[0]),
              errhint("One was renamed, dropped or changed in type. Call interlock.unrequire_lease, "
                      "then interlock.require_lease with the present names.")));
 }

@@ -27,6 +27,9 @@ char* holder_setting = nullptr;
 
 const VerbCall* current_verb = nullptr;
 
+// The longest duration of any kind.
+constexpr int64 kTenYears = 3653 * USECS_PER_DAY;
+
 } // namespace
 
 namespace interlock {
@@ -91,10 +94,9 @@ const char* check_holder(const char* holder) {
 }
 
 int64 duration_argument(const Interval* interval, const char* name) {
-    constexpr double kTenYears = 3653.0 * USECS_PER_DAY;
     double days = interval->month * 30.0 + interval->day;
     double duration = days * USECS_PER_DAY + static_cast<double>(interval->time);
-    if (duration < 1.0 || duration > kTenYears)
+    if (duration < 1.0 || duration > static_cast<double>(kTenYears))
         ereport(
             ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -103,20 +105,41 @@ int64 duration_argument(const Interval* interval, const char* name) {
     return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
 }
 
+namespace {
+
+constexpr int kFirstColumn = 2; // among the trigger's arguments
+
+bool names_twice(const Trigger* trigger) {
+    for (int i = kFirstColumn; i < trigger->tgnargs; i++)
+        for (int j = kFirstColumn; j < i; j++)
+            if (strcmp(trigger->tgargs[i], trigger->tgargs[j]) == 0)
+                return true;
+    return false;
+}
+
+// Reads the timeout, the mode and how many names there are.
+bool read_marker(const Trigger* trigger, Marker* marker) {
+    if (trigger->tgnargs != kFirstColumn + kMarkerRoles || names_twice(trigger))
+        return false;
+    marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
+    marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
+    return marker->timeout > 0 && marker->timeout <= kTenYears;
+}
+
+} // namespace
+
 Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
-    constexpr int kFirstColumn = 2;
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
+    marker->trigger = pstrdup(trigger->tgname);
     marker->root = root_of_trigger(relid, trigger);
     marker->enabled = trigger->tgenabled;
     marker->is_clone = trigger->tgisclone;
-    marker->usable = trigger->tgnargs == kFirstColumn + kMarkerRoles;
-    if (!marker->usable)
+    marker->well_formed = marker->usable = read_marker(trigger, marker);
+    if (!marker->well_formed)
         return marker;
-    marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
-    marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
     for (int role = 0; role < kMarkerRoles; role++) {
         MarkerColumn* column = &marker->columns[role];
-        namestrcpy(&column->name, trigger->tgargs[kFirstColumn + role]);
+        name_argument(trigger, kFirstColumn + role, &column->name);
         column->attnum = find_attribute(columns, NameStr(column->name));
         if (column->attnum == InvalidAttrNumber) {
             marker->usable = false;
@@ -136,6 +159,9 @@ Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
 }
 
 const Marker* usable_marker(Relation rel, const RelationFacts* facts) {
+    if (facts->marker == nullptr || !facts->marker->well_formed)
+        raise_forged(rel, facts->marker != nullptr ? facts->marker->trigger : "marker_trigger",
+                     "enable_marker");
     if (!facts->marker->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -29,7 +29,9 @@ struct MarkerColumn {
 };
 
 struct Marker {
-    Oid root; // the table it is enabled on: this one, or one that this is a partition of
+    const char* trigger;
+    bool well_formed; // false: its arguments are not as enable_marker writes them
+    Oid root;         // the table it is enabled on: this one, or one that this is a partition of
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
     int64 timeout; // microseconds
@@ -46,7 +48,8 @@ bool fits_role(int role, Oid type);
 
 Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 
-// The table's markers; raises 55000 when a column is gone, and require_marker also when they are
+// The table's markers; raises 39P01 when the trigger's arguments are no marker's, 55000 when a
+// column is gone, and require_marker also when they are
 // not enabled or their trigger does not fire in this session.
 const Marker* usable_marker(Relation rel, const RelationFacts* facts);
 const Marker* require_marker(Relation rel, const RelationFacts* facts);

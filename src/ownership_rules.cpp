@@ -68,7 +68,9 @@ ColumnRule* rule_named(ColumnRules* rules, const char* name) {
 
 bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
-    if (count == 0 || count % 3 != 0)
+    // A column can have two: one of its own and that of its group.
+    constexpr int kMostRules = 2 * MaxHeapAttributeNumber;
+    if (count == 0 || count % 3 != 0 || count / 3 > kMostRules)
         return false;
     for (int i = 0; i < count; i += 3)
         if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))
@@ -169,7 +171,7 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                                   const Trigger* trigger) {
     const Ownership* ownership = facts->ownership;
     if (ownership == nullptr)
-        elog(ERROR, "ownership trigger without rules");
+        raise_forged(rel, trigger->tgname, "own_columns");
     if (!ownership->well_formed)
         raise_malformed(rel, ownership);
     if (ownership->trigger != trigger->tgoid)

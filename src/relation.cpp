@@ -437,6 +437,20 @@ void refuse_partition(Relation rel, bool is_clone) {
                         errhint("Call the function for the partitioned table.")));
 }
 
+void raise_forged(Relation rel, const char* trigger, const char* maker) {
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("trigger \"%s\" of table \"%s\" is not as interlock.%s creates it",
+                           trigger, RelationGetRelationName(rel), maker),
+                    errhint("Drop it, and call interlock.%s.", maker)));
+}
+
+void name_argument(const Trigger* trigger, int n, NameData* name) {
+    const char* text = n < trigger->tgnargs ? trigger->tgargs[n] : "";
+    int length = pg_mbcliplen(text, static_cast<int>(strlen(text)), NAMEDATALEN - 1);
+    memset(NameStr(*name), 0, NAMEDATALEN);
+    memcpy(NameStr(*name), text, length);
+}
+
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, TriggerEvent timing) {
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
@@ -445,6 +459,12 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
                         errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
                                timing == TRIGGER_EVENT_BEFORE ? "a BEFORE" : "an AFTER"),
                         errhint("The enabling functions of pg_interlock create it.")));
+    // The rows of a foreign table have no header that says who wrote them.
+    if (trigger->tg_relation->rd_rel->relkind != RELKIND_RELATION)
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" cannot be called for \"%s\", which is not a table",
+                               function_name, RelationGetRelationName(trigger->tg_relation)),
+                        errhint("Drop trigger \"%s\".", trigger->tg_trigger->tgname)));
     return trigger;
 }
 

@@ -133,8 +133,17 @@ void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
-// The call of a BEFORE or AFTER ROW trigger function; raises 39P01 when it is called in any other
-// way.
+// Raises 39P01 for a trigger that calls one of our functions and is not as interlock.<maker>
+// creates it. Anybody can create a trigger with any arguments on a table of his: reading them for
+// the facts raises nothing, so that the table is in nobody else's way, and who uses the trigger
+// gets this.
+[[noreturn]] void raise_forged(Relation rel, const char* trigger, const char* maker);
+
+// A name among a trigger's arguments, cut between characters where it is longer than names are.
+void name_argument(const Trigger* trigger, int n, NameData* name);
+
+// The call of a BEFORE or AFTER ROW trigger function on a table; raises 39P01 when it is called in
+// any other way.
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
                          TriggerEvent timing = TRIGGER_EVENT_BEFORE);
 

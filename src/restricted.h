@@ -30,22 +30,25 @@ void as_restricted(Oid user, int flags, Body&& body) {
 // the rights of the table's owner, who may be a superuser.
 void refuse_strangers(Relation rel, int16 event);
 
-// Runs body(), which deletes from the table, as its owner, past its policies and restricted; raises
-// 42501 when that would run the code of others.
+// Runs body(), which deletes from the open table, as its owner, past its policies and restricted;
+// raises 42501 when that would run the code of others. Closes the table.
 template <typename Body>
-void deleting_as_owner(Oid table, Body&& body) {
-    Relation rel = table_open(table, RowExclusiveLock);
+void deleting_as_owner(Relation rel, Body&& body) {
     refuse_strangers(rel, TRIGGER_TYPE_DELETE);
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
     table_close(rel, NoLock);
 }
 
-// Runs body(rel, facts), which inserts into a history table, as its owner and past its policies;
-// restricted likewise when there is anything on the table that is not ours and that the INSERT
-// runs.
 template <typename Body>
-void inserting_as_owner(Oid table, Body&& body) {
-    Relation rel = table_open(table, RowExclusiveLock);
+void deleting_as_owner(Oid table, Body&& body) {
+    deleting_as_owner(table_open(table, RowExclusiveLock), body);
+}
+
+// Runs body(rel, facts), which inserts into an open history table, as its owner and past its
+// policies; restricted likewise when there is anything on the table that is not ours and that the
+// INSERT runs. Closes the table.
+template <typename Body>
+void inserting_as_owner(Relation rel, Body&& body) {
     const RelationFacts* facts = facts_of(rel);
     auto insert = [&] { body(rel, facts); };
     if (facts->index_count <= kHistoryIndexes && !facts->runs_code) {

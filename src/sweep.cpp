@@ -94,7 +94,8 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     if (sweep.rel == nullptr)
         return sweep.result;
     sweep.facts = facts_of(sweep.rel);
-    if (sweep.facts->marker != nullptr && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
+    const Marker* marker = sweep.facts->marker;
+    if (marker != nullptr && marker->well_formed && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
         sweep.marker = usable_marker(sweep.rel, sweep.facts);
         as_restricted(sweep.rel->rd_rel->relowner, 0, [&] {
             (void)set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION,

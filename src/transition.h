@@ -17,8 +17,10 @@
 namespace interlock {
 
 struct StateMachine {
+    const char* trigger;
+    bool well_formed; // false: its arguments are not as define_transitions writes them
     NameData name;
-    AttrNumber column; // InvalidAttrNumber when the column is gone
+    AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     Oid type;
     int32 typmod;
     FmgrInfo output;
@@ -30,8 +32,15 @@ struct StateMachine {
 
 void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine);
 
+// Whether a state column can be of that type.
+bool can_be_state(Oid type);
+
+// Arguments of more bytes are not read: define_transitions makes none.
+constexpr size_t kMostTransitionBytes = 1024 * 1024;
+
 // The machine of a state column, or the only one of the table when no column is named. Raises 55000
-// when there is none or its column is gone, 22023 when there are several to choose from.
+// when there is none or its column is gone, 39P01 when the trigger's arguments are no transitions,
+// 22023 when there are several to choose from.
 const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column);
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 

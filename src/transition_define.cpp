@@ -105,10 +105,7 @@ void refuse_clone(Relation rel, const char* name) {
 
 void check_state_column(Relation rel, AttrNumber column) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    Oid base = getBaseType(attribute->atttypid);
-    bool fits = base == INT2OID || base == INT4OID || base == INT8OID ||
-                TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
-    if (!fits)
+    if (!can_be_state(attribute->atttypid))
         ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                         errmsg("column \"%s\" of table \"%s\" cannot be a state: its type is %s",
                                NameStr(attribute->attname), RelationGetRelationName(rel),
@@ -179,6 +176,14 @@ JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue&
     return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
 }
 
+char* argument_text(Jsonb* json) {
+    char* text = JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    if (strlen(text) > kMostTransitionBytes)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("transitions are longer than %zu bytes", kMostTransitionBytes)));
+    return text;
+}
+
 // Reads the transitions and writes them again with every state as the column's type prints it; a
 // state that the type does not know (no label of the enum, no number) is the type's own error.
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
@@ -200,7 +205,7 @@ char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions)
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
     if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
         refuse_two_spellings(rel, column);
-    return JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    return argument_text(json);
 }
 
 // The initial states as a JSON array, or an empty string when every state is.
@@ -224,7 +229,7 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
         pushJsonbValue(&state, WJB_ELEM, &value);
     }
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
-    return JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    return argument_text(json);
 }
 
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {

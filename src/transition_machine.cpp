@@ -1,5 +1,6 @@
 #include "error.h"
 #include "transition.h"
+#include "transition_text.h"
 
 namespace interlock {
 
@@ -39,25 +40,34 @@ const char* allowed_json(const StateMachine* machine, const char* from) {
     return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
 }
 
-Jsonb* parse_argument(const Trigger* trigger, int n) {
-    if (n >= trigger->tgnargs || trigger->tgargs[n][0] == '\0')
-        return nullptr;
-    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(trigger->tgargs[n])));
+Jsonb* parse_argument(const char* text) {
+    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
 }
 
 } // namespace
 
+bool can_be_state(Oid type) {
+    Oid base = getBaseType(type);
+    return base == INT2OID || base == INT4OID || base == INT8OID ||
+           TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
+}
+
 void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine) {
-    namestrcpy(&machine->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    machine->trigger = pstrdup(trigger->tgname);
+    name_argument(trigger, 0, &machine->name);
     machine->is_clone = trigger->tgisclone;
     machine->enabled = trigger->tgenabled;
-    machine->transitions = parse_argument(trigger, 1);
-    machine->initial = parse_argument(trigger, 2);
-    machine->column = find_attribute(columns, NameStr(machine->name));
-    if (machine->transitions == nullptr)
-        machine->column = InvalidAttrNumber;
-    if (machine->column == InvalidAttrNumber)
+    machine->well_formed = trigger->tgnargs == 3 && is_transitions(trigger->tgargs[1]) &&
+                           (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2]));
+    if (!machine->well_formed)
         return;
+    machine->transitions = parse_argument(trigger->tgargs[1]);
+    if (trigger->tgargs[2][0] != '\0')
+        machine->initial = parse_argument(trigger->tgargs[2]);
+    AttrNumber column = find_attribute(columns, NameStr(machine->name));
+    if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
+        return;
+    machine->column = column;
     machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
     machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
     Oid output;
@@ -106,12 +116,14 @@ char* canonical_state(Oid type, int32 typmod, char* state) {
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
+    if (!machine->well_formed)
+        raise_forged(rel, machine->trigger, "define_transitions");
     if (machine->column == InvalidAttrNumber)
         ereport(
             ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("state column \"%s\" of table \"%s\" is gone", NameStr(machine->name),
-                    RelationGetRelationName(rel)),
+             errmsg("state column \"%s\" of table \"%s\" is gone or has another type",
+                    NameStr(machine->name), RelationGetRelationName(rel)),
              errhint("Call interlock.drop_transitions, then interlock.define_transitions with the "
                      "column's present name.")));
     return machine;

@@ -206,7 +206,8 @@ bool token_kind_of(Oid type, TokenKind* kind) {
 
 Versioning* load_versioning(TupleDesc columns, const Trigger* trigger) {
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
-    namestrcpy(&versioning->name, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    versioning->trigger = pstrdup(trigger->tgname);
+    name_argument(trigger, 0, &versioning->name);
     versioning->is_clone = trigger->tgisclone;
     versioning->enabled = trigger->tgenabled;
     AttrNumber column = find_attribute(columns, NameStr(versioning->name));
@@ -233,8 +234,9 @@ void ignore_marker_columns(Versioning* versioning, const Marker* marker) {
 
 const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
     const Versioning* versioning = facts->versioning;
-    if (versioning == nullptr)
-        elog(ERROR, "version trigger without configuration");
+    if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
+        raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
+                     "enable_versioning");
     if (versioning->column == InvalidAttrNumber)
         ereport(
             ERROR,

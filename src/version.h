@@ -18,7 +18,8 @@ enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
 // The configuration that the trigger's arguments hold: the column, then the ignored columns.
 struct Versioning {
-    NameData name;
+    const char* trigger;
+    NameData name;     // empty: a trigger that enable_versioning did not make
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     TokenKind kind;
     int32 typmod;

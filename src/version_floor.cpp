@@ -72,7 +72,9 @@ char* table_name(Oid relid) { return sequence_name(relid); }
 
 Oid find_floor(Relation rel, const Versioning* versioning) {
     Oid sequence = owned_sequence(RelationGetRelid(rel), versioning->column);
-    if (OidIsValid(sequence) || !rel->rd_rel->relispartition)
+    // A partition's owner can put a trigger of ours on it: only where the parent's owner has
+    // enabled versioning is a sequence of the parent's a floor.
+    if (OidIsValid(sequence) || !rel->rd_rel->relispartition || !versioning->is_clone)
         return sequence;
     ListCell* cell;
     foreach (cell, get_partition_ancestors(RelationGetRelid(rel))) {

@@ -146,7 +146,7 @@ UPDATE shape SET amount = 'eleven';
 ALTER TABLE shape RENAME TO form; ALTER TABLE shape_history RENAME TO records; ALTER TABLE records SET SCHEMA "Odd schema";
 UPDATE form SET amount = 'twelve'; ALTER TABLE form SET SCHEMA "Odd schema";
 GRANT USAGE ON SCHEMA "Odd schema" TO history_owner, history_stranger;
-ALTER TABLE "Odd schema".form OWNER TO history_owner;
+ALTER TABLE "Odd schema".form OWNER TO history_owner; ALTER TABLE "Odd schema".records OWNER TO history_owner;
 UPDATE "Odd schema".form SET amount = 'thirteen';
 SET ROLE history_owner; UPDATE "Odd schema".form SET amount = 'fourteen'; RESET ROLE;
 SELECT "row"->>'amount' AS amount, changed_by = current_user AS mine FROM interlock.row_history('"Odd schema".form', 1) ORDER BY id DESC LIMIT 4;

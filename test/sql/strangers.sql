@@ -1,0 +1,175 @@
+-- SEC-1: anybody can put a trigger with any arguments on a table of his. Who uses that table gets an error that says
+-- which trigger it is; nobody else meets it.
+\set VERBOSITY terse
+SET client_min_messages = warning;
+CREATE ROLE interlock_mallory;
+CREATE ROLE interlock_anna;
+CREATE SCHEMA mallory AUTHORIZATION interlock_mallory;
+CREATE FUNCTION sqlstate_of(command text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    EXECUTE command; RETURN 'passed';
+EXCEPTION WHEN OTHERS THEN RETURN sqlstate || ': ' || sqlerrm; END $$;
+CREATE TABLE shared (id int PRIMARY KEY, a int);
+SELECT interlock.enable_marker('shared');
+SELECT interlock.enable_versioning('shared');
+INSERT INTO shared VALUES (1);
+SELECT (interlock.lock_row('shared', 1, 'anna')).locked;
+
+SET ROLE interlock_mallory;
+-- a history trigger without a history table
+CREATE TEMP TABLE t (id int PRIMARY KEY, status text, v int NOT NULL DEFAULT 1);
+CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '', '0', 'id', 'integer');
+SELECT interlock.row_as_of('t', 1, now());
+SELECT * FROM interlock.row_history('t', 1);
+INSERT INTO t VALUES (1);
+SELECT * FROM interlock.trim_history('t');
+\set VERBOSITY default
+INSERT INTO t VALUES (1);
+\set VERBOSITY terse
+-- the function that creates it puts its own beside it; the other one has still to be dropped
+SELECT interlock.enable_history('t');
+INSERT INTO t VALUES (1);
+DROP TRIGGER x ON t;
+INSERT INTO t VALUES (1);
+SELECT operation FROM interlock.row_history('t', 1);
+SELECT interlock.disable_history('t');
+DROP TABLE t_history;
+-- one that names what is no table, or a table with other columns: "key" would be taken for jsonb
+CREATE TEMP VIEW no_table AS SELECT 1;
+CREATE TYPE mallory.pair AS (a int, b text);
+CREATE TEMP TABLE no_history (id int, key mallory.pair, version text, changed_at timestamptz, writer int, changed_by bigint, operation int,
+    "row" text, changed text, before text, transaction xid8, command int8);
+INSERT INTO no_history VALUES (1, (1, 'x'), 'v', '2020-01-01', 1, 1, 1, 'r', 'c', 'b', '1', 1);
+CREATE FUNCTION mallory.to_json(mallory.pair) RETURNS jsonb LANGUAGE sql IMMUTABLE RETURN '{"id": 1}'::jsonb;
+CREATE CAST (mallory.pair AS jsonb) WITH FUNCTION mallory.to_json(mallory.pair) AS IMPLICIT;
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_table FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('1', '', '0', 'id', 'integer');
+INSERT INTO t VALUES (2);
+SELECT interlock.row_as_of('t', 1, now());
+DROP TRIGGER x ON t;
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('1', '', '0', 'id', 'integer');
+INSERT INTO t VALUES (2);
+SELECT interlock.row_as_of('t', 1, now());
+SELECT * FROM interlock.row_history('t', 1);
+SELECT * FROM interlock.trim_history('t');
+SELECT * FROM interlock.trim_history();
+DROP TRIGGER x ON t;
+DROP TYPE mallory.pair CASCADE;
+
+-- one that names the history of somebody else, who let him put triggers on it: nothing is written or deleted there
+RESET ROLE;
+CREATE TABLE annas (id int PRIMARY KEY);
+ALTER TABLE annas OWNER TO interlock_anna;
+SELECT interlock.enable_history('annas');
+INSERT INTO annas VALUES (1);
+GRANT TRIGGER ON annas_history TO interlock_mallory;
+CREATE TABLE theirs (id int PRIMARY KEY);
+ALTER TABLE theirs OWNER TO interlock_mallory;
+SET ROLE interlock_mallory;
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON theirs FROM annas_history FOR EACH ROW
+    EXECUTE FUNCTION interlock.history_trigger('1', '1', '0', 'id', 'integer');
+INSERT INTO theirs VALUES (1);
+SELECT * FROM interlock.trim_history('theirs');
+SELECT * FROM interlock.row_history('theirs', 1);
+RESET ROLE;
+SELECT operation FROM interlock.row_history('annas', 1);
+-- nor by an administrator who enables history there
+GRANT CREATE ON SCHEMA public TO interlock_mallory;
+SELECT interlock.enable_history('theirs');
+DROP TRIGGER x ON theirs;
+INSERT INTO theirs VALUES (1);
+SELECT operation FROM interlock.row_history('theirs', 1);
+SELECT count(*) FROM annas_history;
+-- a table that is given away alone has to get its history table back
+ALTER TABLE theirs OWNER TO interlock_anna;
+INSERT INTO theirs VALUES (2);
+ALTER TABLE theirs_history OWNER TO interlock_anna;
+INSERT INTO theirs VALUES (2);
+SELECT operation FROM interlock.row_history('theirs', 2);
+DROP TABLE annas, annas_history, theirs, theirs_history;
+REVOKE CREATE ON SCHEMA public FROM interlock_mallory;
+
+-- transitions, with arguments that jsonb refuses, or takes for something else
+SET ROLE interlock_mallory;
+SELECT arguments, sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%s)', arguments))
+         || sqlstate_of($$UPDATE t SET status = 'b'$$) || sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$) AS outcome
+  FROM unnest(ARRAY[$$$$, $$'status'$$, $$'status', '{'$$, $$'status', '{', ''$$, $$'status', '{}', '{'$$, $$'status', '[1, 2]', ''$$,
+      $$'status', '["a"]', ''$$, $$'status', '"a"', ''$$, $$'status', '1', ''$$, $$'status', 'null', ''$$, $$'status', '', ''$$,
+      $$'status', '{"a": [1]}', ''$$, $$'status', '{"a": {"b": "c"}}', ''$$, $$'status', '{"a": ["\u0000"]}', ''$$,
+      $$'status', '{"a": ["\ud800"]}', ''$$, $$'status', '{"a": [1e1000000]}', ''$$, $$'status', '{"a": [["b"]]}', ''$$,
+      $$'status', '{"a": ["b"]} x', ''$$, $$'status', '{"a": ["b"],}', ''$$, $$'status', '{"a": ["b"', ''$$, $$'status', '{"a": ["\', ''$$,
+      $$'status', '{"a": ["b"]}', '{}'$$, $$'status', '{"a": ["b"]}', '["a"'$$, $$'status', '{"a": ["b"]}', '', ''$$,
+      $$'id', '{"a": ["b"]}', ''$$, $$'', '{"a": ["b"]}', ''$$, $$'ctid', '{"a": ["b"]}', ''$$]) arguments;
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+           'status', repeat('[', 500000), '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+           'status', '{"' || repeat('a', 1048576) || '": []}', '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
+-- as define_transitions writes them
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+           'status', ' { "a" : [ "b" , "\u0001\"\\\/\n" ] , "b" : [ ] } ', '["a"]')), sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$);
+DROP TRIGGER x ON t;
+SELECT sqlstate_of(format($$SELECT interlock.define_transitions('t', 'status', '{"%s": []}')$$, repeat('a', 1048576)));
+-- a column that can be no state: json has no equality
+CREATE TEMP TABLE odd (id int PRIMARY KEY, j json);
+CREATE TRIGGER x BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('j', '{"1": ["2"]}', '');
+INSERT INTO odd VALUES (1, '1');
+SELECT interlock.transition('odd', 1, '1', '2');
+UPDATE odd SET j = '2';
+CREATE TRIGGER y AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.initial_state_trigger('id');
+INSERT INTO odd VALUES (2);
+DROP TABLE odd;
+
+-- versions, markers, leases, owners
+SELECT trigger, sqlstate_of(format('CREATE OR REPLACE TRIGGER x %s ON t FOR EACH ROW EXECUTE FUNCTION interlock.%s', timing, trigger))
+         || sqlstate_of($$UPDATE t SET status = 'b'$$) || sqlstate_of($$SELECT interlock.versioned_update('t', 1, 1, '{}')$$)
+         || sqlstate_of($$SELECT interlock.lock_row('t', 1, 'm')$$) AS outcome
+  FROM (VALUES ('BEFORE UPDATE', $$version_trigger()$$), ('BEFORE UPDATE', $$version_trigger('')$$), ('BEFORE UPDATE', $$version_trigger('status')$$),
+      ('BEFORE UPDATE', $$version_trigger('ctid', 'xmin', '')$$), ('AFTER UPDATE', $$version_trigger('v')$$), ('BEFORE UPDATE', $$marker_trigger()$$),
+      ('BEFORE UPDATE', $$marker_trigger('', '', '', '', '', '', '')$$), ('BEFORE UPDATE', $$marker_trigger('1', 'enforce', 'v', 'status', 'c', 'd', 'e')$$),
+      ('BEFORE UPDATE', $$marker_trigger('9223372036854775807', 'enforce', 'v', 'status', 'c', 'd', 'e')$$),
+      ('BEFORE UPDATE', $$marker_trigger('1', 'enforce', 'v', 'status', 'c', 'd', 'status')$$),
+      ('AFTER UPDATE', $$marker_notify_trigger()$$), ('AFTER UPDATE', $$lease_trigger()$$), ('AFTER UPDATE', $$lease_trigger('{')$$),
+      ('AFTER UPDATE', $$lease_trigger('{none}')$$), ('AFTER UPDATE', $$lease_trigger('', 'none')$$), ('BEFORE UPDATE', $$ownership_trigger()$$),
+      ('BEFORE UPDATE', $$ownership_trigger('a', 'group', '99999999999999999999')$$), ('BEFORE UPDATE', $$ownership_trigger('a', 'b')$$),
+      ('BEFORE UPDATE', $$idempotency_scope_trigger()$$), ('BEFORE UPDATE', $$lease_store_trigger('x')$$)) forged (timing, trigger);
+DROP TRIGGER IF EXISTS x ON t;
+SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('
+           || (SELECT string_agg(format('%L, %L, %L', 'column ' || i, 'share:skip', ''), ', ') FROM generate_series(1, 10000) i) || ')');
+-- names that end in the middle of a character
+SELECT sqlstate_of(format('CREATE TRIGGER y BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger(%L)', 'a' || repeat('ä', 40))),
+       sqlstate_of('UPDATE t SET v = 2');
+-- and several of a kind
+CREATE TRIGGER z1 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.marker_trigger();
+CREATE TRIGGER z2 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('status', '{');
+CREATE TRIGGER z3 AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '', 'x');
+CREATE TRIGGER z4 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('status', '[');
+CREATE TRIGGER z5 BEFORE TRUNCATE ON t FOR EACH STATEMENT EXECUTE FUNCTION interlock.history_truncate_trigger('x');
+UPDATE t SET v = 2;
+TRUNCATE t;
+
+-- others see what is theirs
+RESET ROLE;
+SELECT rel, key, holder FROM interlock.row_locks;
+SELECT * FROM interlock.column_ownership;
+SELECT finding FROM interlock.check_versioning() WHERE rel = 'shared'::regclass;
+SELECT * FROM interlock.sweep();
+SELECT * FROM interlock.trim_history();
+SET ROLE interlock_anna;
+SELECT * FROM interlock.row_locks;
+SELECT * FROM interlock.column_ownership;
+SELECT count(*) > 0 AS listed FROM interlock.check_versioning();
+RESET ROLE;
+
+-- a partition's owner cannot raise a sequence of the table that it is a partition of
+CREATE TABLE parent (id serial, v int) PARTITION BY LIST (v);
+CREATE TABLE part PARTITION OF parent DEFAULT;
+ALTER TABLE part OWNER TO interlock_mallory;
+SET ROLE interlock_mallory;
+CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger('id');
+INSERT INTO part VALUES (1000000, 1);
+DELETE FROM part;
+RESET ROLE;
+SELECT last_value FROM parent_id_seq;
+
+DROP TABLE parent, shared;
+DROP OWNED BY interlock_mallory CASCADE;
+DROP FUNCTION sqlstate_of(text);
+DROP ROLE interlock_anna, interlock_mallory;
