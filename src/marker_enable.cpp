@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "error.h"
+#include "last_word.h"
 #include "plan.h"
 #include "row.h"
 #include "sweeper_state.h"
@@ -50,6 +51,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     const Marker* present = facts_of(rel)->marker;
     refuse_partition(rel, present != nullptr && present->is_clone);
     check_columns(rel, request);
+    require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
 

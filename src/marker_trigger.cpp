@@ -6,6 +6,7 @@
 
 #include "direct_probe.h"
 #include "error.h"
+#include "last_word.h"
 #include "marker.h"
 #include "row.h"
 #include "row_change.h"
@@ -41,12 +42,16 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
     change.verb = firing_verb(usable_marker(rel, change.facts));
     HeapTuple row = trigger->tg_trigtuple;
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        require_last_word(rel, change.facts, TRIGGER_TYPE_INSERT);
         change.old_row = nullptr;
         change.new_row = trigger->tg_trigslot;
     } else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        require_last_word(rel, change.facts, TRIGGER_TYPE_UPDATE);
         row = trigger->tg_newtuple;
     }
     bool writes = settle(read_write(&change, current_holder()));
+    if (writes && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        refuse_unchecked_move(change);
     return PointerGetDatum(writes ? tuple_to_write(change, row) : nullptr);
 }
 }

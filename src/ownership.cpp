@@ -4,6 +4,7 @@
 #include "ownership.h"
 
 #include "arguments.h"
+#include "last_word.h"
 #include "marker.h"
 #include "plan.h"
 #include "scope.h"
@@ -242,13 +243,9 @@ ColumnRule* named_rule(Draft* draft, int i) {
 }
 
 void refuse_later_trigger(const Draft& draft) {
-    Ownership next = {};
     const Ownership* present = draft.facts->ownership;
-    find_later_triggers(&next, draft.rel->trigdesc,
-                        present != nullptr ? present->trigger_name : kTriggerName);
-    const char* later = later_trigger(&next);
-    if (later != nullptr)
-        raise_not_last(draft.rel, later);
+    require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
+                         TRIGGER_TYPE_UPDATE);
 }
 
 void refuse_ignored_columns(const Draft& draft) {

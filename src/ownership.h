@@ -40,12 +40,6 @@ struct ColumnRules {
     int count;
 };
 
-// A trigger that fires after ours and may change the row again.
-struct LaterTrigger {
-    const char* name;
-    char enabled;
-};
-
 struct Ownership {
     Oid trigger;
     const char* trigger_name;
@@ -57,8 +51,6 @@ struct Ownership {
     const ColumnRule** judged; // owned columns that are neither version nor marker
     int judged_count;
     AttrNumber last_judged; // the highest number among them
-    LaterTrigger* later;
-    int later_count;
 };
 
 // Reads the arguments of a trigger; false when they are no rules.
@@ -66,8 +58,7 @@ bool parse_rules(char** arguments, int count, ColumnRules* rules);
 const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
 
-Ownership* load_ownership(Oid relid, TupleDesc columns, const TriggerDesc* triggers,
-                          const Trigger* trigger);
+Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger);
 
 // The version and the marker are moved by whoever writes the row.
 void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker);
@@ -76,13 +67,6 @@ void judge_owned_columns(Ownership* ownership, const Versioning* versioning, con
 const Ownership* usable_ownership(Relation rel, const RelationFacts* facts, const Trigger* trigger);
 
 [[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
-
-// The BEFORE UPDATE triggers that fire after one of that name.
-void find_later_triggers(Ownership* ownership, const TriggerDesc* triggers, const char* name);
-
-// The name of one that fires in this session, or null.
-const char* later_trigger(const Ownership* ownership);
-[[noreturn]] void raise_not_last(Relation rel, const char* trigger);
 
 // A merge goes by the version: changes that do not move it would be overwritten.
 [[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);

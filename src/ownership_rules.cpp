@@ -1,5 +1,6 @@
 // Reading the rules from the trigger's arguments.
 
+#include "last_word.h"
 #include "marker.h"
 #include "ownership.h"
 #include "version.h"
@@ -78,18 +79,6 @@ bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     return true;
 }
 
-void find_later_triggers(Ownership* ownership, const TriggerDesc* triggers, const char* name) {
-    int count = triggers != nullptr ? triggers->numtriggers : 0;
-    ownership->later = static_cast<LaterTrigger*>(palloc0(sizeof(LaterTrigger) * (count + 1)));
-    for (int i = 0; i < count; i++) {
-        const Trigger* trigger = &triggers->triggers[i];
-        if (TRIGGER_FOR_ROW(trigger->tgtype) && TRIGGER_FOR_BEFORE(trigger->tgtype) &&
-            TRIGGER_FOR_UPDATE(trigger->tgtype) && strcmp(trigger->tgname, name) > 0)
-            ownership->later[ownership->later_count++] = {pstrdup(trigger->tgname),
-                                                          trigger->tgenabled};
-    }
-}
-
 namespace {
 
 void find_columns(Ownership* ownership, TupleDesc columns) {
@@ -106,8 +95,7 @@ void find_columns(Ownership* ownership, TupleDesc columns) {
 
 } // namespace
 
-Ownership* load_ownership(Oid relid, TupleDesc columns, const TriggerDesc* triggers,
-                          const Trigger* trigger) {
+Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger) {
     auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
     ownership->trigger = trigger->tgoid;
     ownership->trigger_name = pstrdup(trigger->tgname);
@@ -115,7 +103,6 @@ Ownership* load_ownership(Oid relid, TupleDesc columns, const TriggerDesc* trigg
     ownership->is_clone = trigger->tgisclone;
     ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
     find_columns(ownership, columns);
-    find_later_triggers(ownership, triggers, trigger->tgname);
     return ownership;
 }
 
@@ -131,21 +118,6 @@ void judge_owned_columns(Ownership* ownership, const Versioning* versioning, con
         ownership->judged[ownership->judged_count++] = rule;
         ownership->last_judged = Max(ownership->last_judged, rule->column);
     }
-}
-
-const char* later_trigger(const Ownership* ownership) {
-    for (int i = 0; i < ownership->later_count; i++)
-        if (trigger_fires(ownership->later[i].enabled))
-            return ownership->later[i].name;
-    return nullptr;
-}
-
-void raise_not_last(Relation rel, const char* trigger) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("trigger \"%s\" of table \"%s\" could change columns after their owners "
-                           "were checked",
-                           trigger, RelationGetRelationName(rel)),
-                    errhint("Rename it so that it sorts before \"zzz_interlock_writer\".")));
 }
 
 namespace {
@@ -182,9 +154,8 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                  errhint("Drop one of them.")));
     if (ownership->gone != nullptr)
         raise_gone(ownership->gone, RelationGetRelationName(rel));
-    const char* later = ownership->judged_count > 0 ? later_trigger(ownership) : nullptr;
-    if (later != nullptr)
-        raise_not_last(rel, later);
+    if (ownership->judged_count > 0)
+        require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
     return ownership;
 }
 

@@ -1,8 +1,10 @@
 // The trigger that holds every update to the owners of the columns it changes.
 
 #include "error.h"
+#include "last_word.h"
 #include "ownership.h"
 #include "row.h"
+#include "row_change.h"
 #include "scope.h"
 #include "write_log.h"
 #include "writer.h"
@@ -46,6 +48,8 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
     update.rel = update.trigger->tg_relation;
     update.facts = facts_of(update.rel);
     update.ownership = usable_ownership(update.rel, update.facts, update.trigger->tg_trigger);
+    if (update.ownership->judged_count > 0)
+        refuse_unchecked_move(change_of(update.trigger, update.facts));
     if (!find_violations(&update))
         return PointerGetDatum(update.new_row);
     if (update.rejected != nullptr)

@@ -2,6 +2,7 @@
 
 #include "history.h"
 #include "history_table.h"
+#include "last_word.h"
 #include "lease_require.h"
 #include "marker.h"
 #include "own_table.h"
@@ -181,7 +182,7 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
             load_requirement(facts->columns, trigger,
                              &facts->requirements[facts->requirement_count++]);
         else if (trigger_calls(trigger, "ownership_trigger"))
-            facts->ownership = load_ownership(facts->relid, facts->columns, triggers, trigger);
+            facts->ownership = load_ownership(facts->relid, facts->columns, trigger);
         else if (trigger_calls(trigger, "history_trigger"))
             facts->history = load_history(facts->relid, facts->columns, trigger);
     }
@@ -192,7 +193,7 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
 }
 
 void load_partition_columns(RelationFacts* facts, Relation rel) {
-    if (!rel->rd_rel->relispartition || facts->machine_count == 0)
+    if (!rel->rd_rel->relispartition || facts->first_check == nullptr)
         return;
     Bitmapset* offsets = nullptr;
     pull_varattnos(reinterpret_cast<Node*>(RelationGetPartitionQual(rel)), 1, &offsets);
@@ -216,6 +217,7 @@ RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
         load_key(result, rel);
         load_populate(result);
         load_concepts(result, triggers);
+        load_later_triggers(result, triggers);
         load_partition_columns(result, rel);
         result->history_table = load_history_table(rel);
         return result;

@@ -11,6 +11,7 @@ namespace interlock {
 
 struct ColumnDefault;
 struct KeptScopes;
+struct LaterTrigger;
 struct History;
 struct HistoryTable;
 struct Versioning;
@@ -55,7 +56,10 @@ struct RelationFacts {
     int requirement_count;
     History* history;             // null when not enabled
     HistoryTable* history_table;  // of a plain history
-    Bitmapset* partition_columns; // of a partition with machines: they decide what fits into it
+    Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
+    const char* first_check;      // the first of our BEFORE ROW triggers; null: none
+    LaterTrigger* later;          // BEFORE triggers of others after it (last_word.h)
+    int later_count;
     int index_count;
     int unique_count;   // of the indexes
     bool runs_code;     // an INSERT runs triggers, rules, checks or defaults

@@ -9,15 +9,6 @@ namespace {
 // --- Our own BEFORE triggers
 // -----------------------------------------------------------------------
 
-// The place in judge()'s order, which is that of the names we give the triggers; -1 for others.
-int place_of_judge(const Trigger* trigger) {
-    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
-    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
-        if (trigger_calls(trigger, kJudges[place]))
-            return place;
-    return -1;
-}
-
 bool are_all_judges(const TriggerDesc* triggers) {
     int last = 0;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
@@ -25,7 +16,7 @@ bool are_all_judges(const TriggerDesc* triggers) {
         if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
                                   TRIGGER_TYPE_UPDATE))
             continue;
-        int place = place_of_judge(trigger);
+        int place = place_of_check(trigger);
         if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
             return false;
         last = place;
@@ -147,6 +138,14 @@ bool load_checks(RelationFacts* facts) {
 }
 
 } // namespace
+
+int place_of_check(const Trigger* trigger) {
+    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
+    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
+        if (trigger_calls(trigger, kJudges[place]))
+            return place;
+    return -1;
+}
 
 void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
     facts->runs_code = inserting_runs_code(rel);

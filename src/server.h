@@ -67,6 +67,7 @@ extern "C" {
 #include <common/controldata_utils.h>
 #include <common/hashfn.h>
 #include <common/pg_prng.h>
+#include <executor/execPartition.h>
 #include <executor/executor.h>
 #include <executor/nodeModifyTable.h>
 #include <executor/spi.h>

@@ -66,7 +66,7 @@ const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTup
 // The server moves a row to another partition by inserting it there. Notes what an update makes of
 // a row that leaves its partition, so that this one insert is not judged as that of a new row.
 void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-               HeapTuple old_row, HeapTuple new_row, const char* state);
+               HeapTuple new_row, const char* state);
 
 // The value of a state that is given as text, by the input function of the column's type.
 Datum state_datum(Oid type, int32 typmod, char* state);

@@ -1,6 +1,7 @@
 // Declaring transitions: checks what the owner says and keeps it as the arguments of a trigger.
 
 #include "arguments.h"
+#include "last_word.h"
 #include "plan.h"
 #include "scope.h"
 #include "transition.h"
@@ -55,6 +56,7 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     TriggerCommand on_update = create_trigger(
         rel, kUpdateTrigger, "BEFORE UPDATE", name,
         psprintf(", %s, %s", quote_literal_cstr(transitions), quote_literal_cstr(initial)));
+    require_last_word_of(rel, on_update.name, TRIGGER_TYPE_UPDATE);
     TriggerCommand on_insert = {};
     char* no_insert = nullptr;
     if (arguments.is_null(3))

@@ -1,6 +1,7 @@
 // The trigger that holds new rows to the initial states, and how it knows a row that only moves to
 // another partition.
 
+#include "partition_move.h"
 #include "row.h"
 #include "scope.h"
 #include "transition.h"
@@ -57,34 +58,6 @@ void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId, SubTransa
     }
 }
 
-Oid root_of(Relation rel) {
-    Oid relid = RelationGetRelid(rel);
-    if (!rel->rd_rel->relispartition)
-        return relid;
-    List* ancestors = get_partition_ancestors(relid);
-    return ancestors != NIL ? llast_oid(ancestors) : relid;
-}
-
-bool leaves_partition(Relation rel, HeapTuple row) {
-    EState* executor = CreateExecutorState();
-    ResultRelInfo* target = makeNode(ResultRelInfo);
-    InitResultRelInfo(target, rel, 1, nullptr, 0);
-    TupleTableSlot* slot = MakeSingleTupleTableSlot(RelationGetDescr(rel), &TTSOpsHeapTuple);
-    ExecStoreHeapTuple(row, slot, false);
-    bool leaves = !ExecPartitionCheck(target, slot, executor, false);
-    ExecDropSingleTupleTableSlot(slot);
-    FreeExecutorState(executor);
-    return leaves;
-}
-
-bool partition_may_change(Relation rel, const RelationFacts* facts, HeapTuple old_row,
-                          HeapTuple new_row) {
-    for (int column = -1; (column = bms_next_member(facts->partition_columns, column)) >= 0;)
-        if (!same_value(RelationGetDescr(rel), old_row, new_row, column))
-            return true;
-    return false;
-}
-
 bool same_text(const char* left, const char* right) {
     return left == nullptr || right == nullptr ? left == right : strcmp(left, right) == 0;
 }
@@ -112,9 +85,7 @@ bool take_move(Relation rel, const RelationFacts* facts, const StateMachine* mac
 } // namespace
 
 void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-               HeapTuple old_row, HeapTuple new_row, const char* state) {
-    if (!partition_may_change(rel, facts, old_row, new_row) || !leaves_partition(rel, new_row))
-        return;
+               HeapTuple new_row, const char* state) {
     static bool registered = false;
     if (!registered) {
         RegisterXactCallback(forget_moves, nullptr);

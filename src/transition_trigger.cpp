@@ -1,6 +1,8 @@
 // The trigger that holds every update to the declared transitions.
 
 #include "direct_probe.h"
+#include "last_word.h"
+#include "partition_move.h"
 #include "row.h"
 #include "row_change.h"
 #include "transition.h"
@@ -23,7 +25,10 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     Relation rel = trigger->tg_relation;
     const RelationFacts* facts = facts_of(rel);
     const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
-    check_update(change_of(trigger, facts), machine);
+    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
+    RowChange change = change_of(trigger, facts);
+    check_update(change, machine);
+    refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
 }
 }
@@ -50,8 +55,8 @@ void check_update(const RowChange& change, const StateMachine* machine) {
             raise_not_allowed(change.rel, facts, machine, &key, from, to);
         }
     }
-    if (facts->partition_columns != nullptr && !may_start(machine, to))
-        note_move(change.rel, facts, machine, row_in(change.old_row), row_in(change.new_row), to);
+    if (facts->partition_columns != nullptr && !may_start(machine, to) && moves_row(change))
+        note_move(change.rel, facts, machine, row_in(change.new_row), to);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "error.h"
+#include "last_word.h"
 #include "marker.h"
 #include "ownership.h"
 #include "plan.h"
@@ -44,6 +45,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     if (column != InvalidAttrNumber)
         check_token_column(rel, facts, column);
     check_ignored_columns(rel, facts, request);
+    require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_UPDATE);
     bool floor = wants_floor(rel, facts, request.column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open

@@ -2,6 +2,7 @@
 
 #include "direct_probe.h"
 #include "error.h"
+#include "last_word.h"
 #include "plan.h"
 #include "row.h"
 #include "row_change.h"
@@ -30,8 +31,10 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     }
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return PointerGetDatum(trigger->tg_trigtuple);
+    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, facts);
     judge_version(&change);
+    refuse_unchecked_move(change);
     if (key_changes(change))
         note_departure(rel, facts, trigger->tg_trigtuple);
     return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));

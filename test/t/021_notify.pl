@@ -52,7 +52,7 @@ $node->safe_psql('postgres', q(
     INSERT INTO note VALUES (1, 'a'), (2, 'b');
     SELECT interlock.lock_row('note', 1, 'anna');
     CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-    CREATE TRIGGER zzzz_swallow BEFORE UPDATE ON note FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION swallow();));
+    CREATE TRIGGER aaa_swallow BEFORE UPDATE ON note FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION swallow();));
 is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (1, 1, 'bob') ON CONFLICT DO NOTHING)), '', 'an insert that meets a conflict');
 is(heard(q(UPDATE note SET lock_status = 1, lock_by = 'bob' WHERE id = 2)), '', 'an update that another trigger swallows');
 is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (3, 1, 'bob'))),
