@@ -71,18 +71,21 @@ sub session
     return $psql;
 }
 
-# A query that is left to run, and what it was told.
+# LEA-10: a query that is left to run, and its answer. One that does not wait can answer before the read that finds
+# "asked" is over.
 sub begin
 {
     my ($session, $sql) = @_;
-    $session->query_until(qr/asked/, "\\set VERBOSITY sqlstate\n\\echo asked\n$sql;\n");
+    my $read = $session->query_until(qr/asked\n/, "\\set VERBOSITY sqlstate\n\\echo asked\n$sql;\n");
+    $session->{early} = $read =~ /asked\n(.*)/s ? $1 : '';
     return;
 }
 
 sub answer
 {
     my ($session) = @_;
-    my $answer = $session->query('SELECT 1');
+    my $answer = $session->{early} . $session->query('SELECT 1');
+    $session->{early} = '';
     my $error = $session->{stderr};
     $session->{stderr} = '';
     return $1 if $error =~ /(?:ERROR|FATAL): +(\w+)/;
