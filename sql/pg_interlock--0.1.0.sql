@@ -527,9 +527,11 @@ CREATE TABLE interlock.lease_audit (
     holder text NOT NULL,
     token bigint NOT NULL,
     would_expire_at timestamptz NOT NULL,
-    reason text NOT NULL);
+    reason text NOT NULL,
+    terminated integer[] NOT NULL);
 COMMENT ON TABLE interlock.lease_audit IS
-'Every use of break_lease: when, by whom, which lease, who held it, and why.';
+'Every use of break_lease: when, by whom, which lease, who held it, why, and the processes that were terminated because their
+transactions pinned it.';
 COMMENT ON SEQUENCE interlock.lease_audit_id_seq IS 'Numbers the rows of lease_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
@@ -577,18 +579,21 @@ CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
 COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
 'Raises IL006 unless a role that the caller is a member of holds the lease with the token, and keeps everybody from being granted it until the transaction has ended: who
 lost it cannot commit over a successor. A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
-55000.';
+53400, 55000.';
 
-CREATE FUNCTION interlock.break_lease(key text, reason text) RETURNS text
+CREATE FUNCTION interlock.break_lease(key text, reason text, terminate boolean = false) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.break_lease(text, text) IS
+REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.break_lease(text, text, boolean) IS
 'Takes the lease on exactly this key from whoever holds it, at once, and returns the holder, several separated by commas; null when nobody
-did. Audited in lease_audit, and in the server log, which stays when the transaction is rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 55000.';
+did. While open transactions pin the lease it raises 55006 and names their processes; terminate ends these sessions first, as
+pg_terminate_backend does and with the rights that it needs. Audited in lease_audit, and in the server log, which stays when the transaction is
+rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 42501, 55000, 55006.';
 
 CREATE FUNCTION interlock.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
-    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean) RETURNS SETOF record
+    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz)
+    RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.list_leases() IS 'The rows of the view leases.';
 
@@ -596,7 +601,8 @@ CREATE VIEW interlock.leases AS SELECT * FROM interlock.list_leases();
 GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
 'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
-pins counts open transactions that have asserted it; durable tells one that has a record of its own.';
+pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable tells
+one that has a record of its own.';
 
 CREATE FUNCTION interlock.list_lease_waiters(
     OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)

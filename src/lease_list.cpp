@@ -1,23 +1,30 @@
 // The views leases and lease_waiters.
 
 #include "lease_argument.h"
+#include "lease_pinner.h"
 #include "lease_role.h"
 
 using namespace interlock;
 
 namespace {
 
-// A lease or a waiter as it was, followed by the key and the holder.
+// A lease or a waiter as it was, followed by the processes that pin it, the key and the holder.
 struct Listed {
     Lease lease;
     uint16 key_length;
     int32 pid; // of a waiter
     TimestampTz since;
     int place;
+    TimestampTz pinned_since;
 
-    const char* key() const { return reinterpret_cast<const char*>(this + 1); }
+    int32* pinners() { return reinterpret_cast<int32*>(this + 1); }
+    const int32* pinners() const { return reinterpret_cast<const int32*>(this + 1); }
+    const char* key() const { return reinterpret_cast<const char*>(pinners() + lease.pins); }
     const char* holder() const { return key() + key_length; }
-    size_t size() const { return MAXALIGN(sizeof(Listed) + key_length + lease.holder_length); }
+    size_t size() const {
+        return MAXALIGN(sizeof(Listed) + sizeof(int32) * lease.pins + key_length +
+                        lease.holder_length);
+    }
 };
 
 // What was found under a partition's lock, and is shown without it: one after the other.
@@ -121,17 +128,26 @@ Copies new_copies() {
     return {static_cast<char*>(palloc(kRoom)), 0, kRoom};
 }
 
+void add_pinners(Listed* to, const Lease& lease) {
+    int32* pid = to->pinners();
+    for_each_pinner(lease, [&](Pinner pinner) {
+        to->pinned_since =
+            pid == to->pinners() ? pinner.since : Min(to->pinned_since, pinner.since);
+        *pid++ = pinner.pid;
+    });
+}
+
 // False: there is no room for it.
 bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
     listed.lease = *lease_at(lease);
     listed.key_length = node_at(node)->length;
     if (copies->room - copies->used < listed.size())
         return false;
-    char* to = copies->bytes + copies->used;
-    memcpy(to, &listed, sizeof(Listed));
-    memcpy(to + sizeof(Listed), node_at(node)->key, listed.key_length);
-    memcpy(to + sizeof(Listed) + listed.key_length, lease_at(lease)->holder(),
-           listed.lease.holder_length);
+    auto* to = reinterpret_cast<Listed*>(copies->bytes + copies->used);
+    *to = listed;
+    add_pinners(to, *lease_at(lease));
+    memcpy(const_cast<char*>(to->key()), node_at(node)->key, listed.key_length);
+    memcpy(const_cast<char*>(to->holder()), lease_at(lease)->holder(), listed.lease.holder_length);
     copies->used += listed.size();
     return true;
 }
@@ -158,10 +174,19 @@ Datum ttl_of(const Lease& lease) {
     return IntervalPGetDatum(interval);
 }
 
-// key, mode, holder, token, since, expires_at, ttl, pid, pins, durable
+Datum pinned_by(const Listed& listed) {
+    auto count = static_cast<int>(listed.lease.pins);
+    auto* pids = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        pids[i] = Int32GetDatum(listed.pinners()[i]);
+    return PointerGetDatum(
+        construct_array(pids, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+// key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since
 void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    Datum values[10] = {text_of(listed.key(), listed.key_length),
+    Datum values[12] = {text_of(listed.key(), listed.key_length),
                         CStringGetTextDatum(mode_name(lease.mode)),
                         text_of(listed.holder(), lease.holder_length),
                         Int64GetDatum(lease.token),
@@ -170,11 +195,14 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         ttl_of(lease),
                         Int32GetDatum(lease.pid),
                         Int32GetDatum(static_cast<int32>(lease.pins)),
-                        BoolGetDatum(has_record(lease))};
-    bool nulls[10] = {};
+                        BoolGetDatum(has_record(lease)),
+                        lease.pins == 0 ? 0 : pinned_by(listed),
+                        TimestampTzGetDatum(listed.pinned_since)};
+    bool nulls[12] = {};
     nulls[3] = !acts_for(lease.role);
     nulls[6] = lease.pid != 0;
     nulls[7] = lease.pid == 0;
+    nulls[10] = nulls[11] = lease.pins == 0;
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 

@@ -1,6 +1,7 @@
 // What ends with the transaction, or with the session: assertions, and leases bound to it.
 
 #include "lease.h"
+#include "lease_pinner.h"
 #include "lease_role.h"
 
 namespace interlock {
@@ -74,14 +75,20 @@ bool pin_lease(const LeaseKey& key, int64 token) {
     need_room();
     bool was_pinned = has_pinned_token(token);
     bool held = false;
+    bool has_room = true;
     with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref lease) {
         held = lease != 0 && !lease_at(lease)->ended &&
                (was_pinned || is_live(*lease_at(lease), monotonic_now()));
-        if (held && !was_pinned) {
-            lease_at(lease)->pins++;
+        if (!held || was_pinned)
+            return;
+        if (pin_count == 0)
+            this_waiter()->pinning_since = GetCurrentTransactionStartTimestamp();
+        has_room = add_pinner(lease_at(lease));
+        if (has_room)
             pins[pin_count++] = {lease, key.partition, token};
-        }
     });
+    if (!has_room)
+        raise_no_room();
     return held;
 }
 

@@ -1,4 +1,5 @@
 #include "lease.h"
+#include "lease_pinner.h"
 
 namespace interlock {
 
@@ -159,7 +160,7 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
 }
 
 void unpin_lease(Ref ref) {
-    lease_at(ref)->pins--;
+    remove_pinner(lease_at(ref));
     drop_if_ended_and_serve(ref);
 }
 

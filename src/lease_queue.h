@@ -17,9 +17,10 @@ struct alignas(PG_CACHE_LINE_SIZE) LeaseWaiter {
     TimestampTz since;
     int64 wake_at; // when to look again at the latest
     bool queued;
-    bool has_pins; // of its own transaction
-    int64 token;   // 0: it is not granted yet
-    int next;      // numbers of waiters; 0: none
+    bool has_pins;             // of its own transaction
+    TimestampTz pinning_since; // while a transaction of this process pins leases: its start
+    int64 token;               // 0: it is not granted yet
+    int next;                  // numbers of waiters; 0: none
     int previous;
 };
 

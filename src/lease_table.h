@@ -60,6 +60,7 @@ struct Lease : LeaseFacts {
     bool long_term; // R9: its record stands for it, and not the horizon
     bool ended;     // given back or lost: in the way only while it is pinned
     uint8 holder_length;
+    uint32 pinned_by; // the process that pins it, or a list of several (lease_pinner.h)
 
     char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
     const char* holder() const { return reinterpret_cast<const char*>(this + 1); }

@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(134);
+SELECT plan(136);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -20,14 +20,15 @@ FROM (VALUES
     ('interlock.renew_lease(text,bigint,interval)', 'key text, token bigint, ttl interval DEFAULT NULL::interval -> timestamp with time zone'),
     ('interlock.release_lease(text,bigint)', 'key text, token bigint -> boolean'),
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
-    ('interlock.break_lease(text,text)', 'key text, reason text -> text')) f(p, signature);
+    ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text')) f(p, signature);
 SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease}'::text[]) name
     LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
-SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable}'::name[]);
+SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
-SELECT columns_are('interlock', 'lease_audit', '{id,broken_at,broken_by,key,holder,token,would_expire_at,reason}'::name[]);
+SELECT columns_are('interlock', 'lease_audit', '{id,broken_at,broken_by,key,holder,token,would_expire_at,reason,terminated}'::name[]);
 SELECT col_type_is('interlock', 'leases', c, t, 'leases.' || c) FROM (VALUES ('key'::name, 'text'), ('mode', 'text'), ('holder', 'text'), ('token', 'bigint'), ('since', 'timestamp with time zone'),
-    ('expires_at', 'timestamp with time zone'), ('ttl', 'interval'), ('pid', 'integer'), ('pins', 'integer'), ('durable', 'boolean')) c(c, t);
+    ('expires_at', 'timestamp with time zone'), ('ttl', 'interval'), ('pid', 'integer'), ('pins', 'integer'), ('durable', 'boolean'),
+    ('pinned_by', 'integer[]'), ('pinned_since', 'timestamp with time zone')) c(c, t);
 SELECT col_type_is('interlock', 'lease_waiters', c, t, 'lease_waiters.' || c) FROM (VALUES ('key'::name, 'text'), ('mode', 'text'), ('holder', 'text'), ('pid', 'integer'),
     ('waiting_since', 'timestamp with time zone'), ('place', 'integer')) c(c, t);
 
@@ -48,7 +49,7 @@ CREATE ROLE lease_plain;
 SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_plain', '{EXECUTE}', f || ' is for everybody')
 FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text'), ('acquire_permit', 'text,integer,interval,interval,text'), ('acquire_leases', 'text[],interval,interval,text'),
     ('renew_lease', 'text,bigint,interval'), ('release_lease', 'text,bigint'), ('assert_lease', 'text,bigint')) f(f, a);
-SELECT function_privs_are('interlock', 'break_lease', '{text,text}', 'lease_plain', '{}', 'break_lease is for nobody');
+SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters}'::name[]) t;
 SELECT table_privs_are('interlock', t, 'lease_plain', '{}', t || ' is for nobody') FROM unnest('{lease_audit,lease_store}'::name[]) t;
 

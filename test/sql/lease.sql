@@ -369,7 +369,7 @@ SELECT * FROM interlock.lease_audit;
 SELECT * FROM interlock.lease_store;
 RESET ROLE;
 SELECT holder FROM lease;
-GRANT EXECUTE ON FUNCTION interlock.break_lease(text, text) TO regress_lease_admin;
+GRANT EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) TO regress_lease_admin;
 SET ROLE regress_lease_admin;
 SELECT interlock.break_lease('broken', 'anna has left');
 SELECT interlock.break_lease('broken', 'once more');
@@ -389,9 +389,19 @@ SELECT outcome FROM interlock.acquire_lease('long', '1 day');
 SELECT token AS t FROM interlock.acquire_lease('pinned', '1 min', holder => 'pinner') \gset
 BEGIN;
 SELECT interlock.assert_lease('pinned', :t);
-SELECT interlock.break_lease('pinned', 'it waits for the transaction all the same'), interlock.break_lease('pinned', 'once is enough');
+SELECT key, pins, pinned_by = ARRAY[pg_backend_pid()] AS by_me, pinned_since = now() AS since_my_start FROM interlock.leases WHERE key = 'pinned';
+\set VERBOSITY default
+SAVEPOINT s;
+SELECT interlock.break_lease('pinned', 'SEC-3: not while it is pinned', true);
+\set VERBOSITY terse
+ROLLBACK TO s;
+SELECT interlock.break_lease('pinned', 'SEC-3: not while it is pinned', NULL);
+ROLLBACK TO s;
+SELECT interlock.break_lease('pinned', 'SEC-3: not while it is pinned');
+ROLLBACK TO s;
 SELECT outcome, holder FROM interlock.acquire_lease('pinned');
 COMMIT;
+SELECT interlock.break_lease('pinned', 'once is enough'), interlock.break_lease('pinned', 'once is enough');
 SELECT outcome FROM interlock.acquire_lease('pinned');
 SELECT key, holder, reason FROM interlock.lease_audit ORDER BY key, holder, id;
 -- nothing is broken where nothing can be audited
@@ -467,6 +477,6 @@ SELECT key, pins FROM lease;
 SELECT release_all();
 
 DROP SCHEMA lease CASCADE;
-REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text) FROM regress_lease_admin;
+REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) FROM regress_lease_admin;
 DROP ROLE regress_lease_user, regress_lease_admin, regress_lease_stats;
 SELECT count(*) FROM interlock.leases;

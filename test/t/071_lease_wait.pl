@@ -152,8 +152,8 @@ for my $how ('sleeps', 'is stopped')
     finish($holder);
 }
 
-# Released or broken under the assertion, it is free when the transaction has ended, however it ends
-for my $end ('COMMIT', 'ROLLBACK', 'PREPARE', 'terminate', 'savepoint', 'break')
+# Released under the assertion, it is free when the transaction has ended, however it ends
+for my $end ('COMMIT', 'ROLLBACK', 'PREPARE', 'terminate', 'savepoint')
 {
     my $holder = session();
     my $token = run($holder, "SELECT token FROM interlock.acquire_lease('ended', '1 min')");
@@ -161,14 +161,7 @@ for my $end ('COMMIT', 'ROLLBACK', 'PREPARE', 'terminate', 'savepoint', 'break')
     run($holder, "SELECT interlock.assert_lease('ended', $token)");
     run($holder, 'ROLLBACK TO s') if $end eq 'savepoint';
     my $next = waiter('ended', "'1 min'", $end);
-    if ($end eq 'break')
-    {
-        is(ask("SELECT interlock.break_lease('ended', 'test') IS NOT NULL"), 't', "$end: broken");
-    }
-    else
-    {
-        is(run($holder, "SELECT interlock.release_lease('ended', $token)"), 't', "$end: released");
-    }
+    is(run($holder, "SELECT interlock.release_lease('ended', $token)"), 't', "$end: released");
     if ($end eq 'COMMIT')
     {
         run($holder, 'SAVEPOINT t');
@@ -179,7 +172,7 @@ for my $end ('COMMIT', 'ROLLBACK', 'PREPARE', 'terminate', 'savepoint', 'break')
     is(ask("SELECT count(*) FROM interlock.lease_waiters WHERE pid = $next->{pid}"), 1, "$end: the successor waits");
     is(attempt($holder, "PREPARE TRANSACTION 'p'"), '0A000', "$end: is refused") if $end eq 'PREPARE';
     ask("SELECT pg_terminate_backend($holder->{pid})") if $end eq 'terminate';
-    run($holder, $end eq 'ROLLBACK' ? 'ROLLBACK' : 'COMMIT') if $end =~ /COMMIT|ROLLBACK|savepoint|break/;
+    run($holder, $end eq 'ROLLBACK' ? 'ROLLBACK' : 'COMMIT') if $end =~ /COMMIT|ROLLBACK|savepoint/;
     release('ended', is_granted($next, "$end: the successor has it"));
     finish($holder, $next);
 }
