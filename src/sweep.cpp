@@ -306,11 +306,12 @@ void sweep_rows(Sweep* sweep) {
                                                   ALLOCSET_DEFAULT_SIZES);
     bool row_by_row = sweep->budget.row_by_row;
     int64 size = row_by_row ? 1 : Min(kFirstBatch, static_cast<int64>(sweep_batch));
-    for (bool done = false; !done && !sweep->result.unfinished;) {
+    bool is_first = true; // tried however late it is, so that every call gets somewhere
+    for (bool done = false; !done && !sweep->result.unfinished; is_first = false) {
         CHECK_FOR_INTERRUPTS();
         int64 limit = rows_left(*sweep, size);
         TimestampTz start = GetCurrentTimestamp();
-        if (limit <= 0 || start >= sweep->budget.stop_at) {
+        if (limit <= 0 || (!is_first && start >= sweep->budget.stop_at)) {
             sweep->result.unfinished = true;
             break;
         }

@@ -1,6 +1,8 @@
 // A worker of the sweeper: connects to one database, releases what has expired there, says when to
 // come again, and ends. It stays for about a second at most, so that it never holds up DROP
-// DATABASE or CREATE DATABASE ... TEMPLATE, which wait five.
+// DATABASE or CREATE DATABASE ... TEMPLATE, which wait five. The limits count from when it has
+// found its tables and grow on a slow server (Run::pace), so that every life gets at least one
+// table further.
 
 #include "error.h"
 #include "history.h"
@@ -26,6 +28,7 @@ constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
 struct Run {
     TimestampTz deadline; // the one it is for
     TimestampTz start;
+    int pace; // what the limits of a statement and of the life are multiplied by
     TimestampTz next_deadline;
     bool has_extension;
     int64 released;
@@ -39,7 +42,6 @@ struct Run {
 };
 
 void set_up_session();
-void limit_life();
 Run begin_run();
 void sweep_database(Run* run);
 void end_run(const Run& run);
@@ -58,7 +60,6 @@ void sweeper_worker_main(Datum argument) {
     if (RecoveryInProgress() || IsBinaryUpgrade)
         return;
     set_up_session();
-    limit_life();
     Run run = begin_run();
     sweep_database(&run);
     end_run(run);
@@ -86,16 +87,43 @@ void set_up_session() {
     pgstat_report_appname("pg_interlock sweeper");
 }
 
+// How long a worker needs to find its tables, which runs no code of users, says how slow the server
+// is: there a trigger that does not hang takes long too.
+int pace_of_server() {
+    constexpr TimestampTz kUsual = USECS_PER_SEC / 5;
+    constexpr TimestampTz kSlowest = 10;
+    TimestampTz taken = GetCurrentTimestamp() - MyStartTimestamp;
+    return static_cast<int>(Max(Min(taken / kUsual, kSlowest), 1));
+}
+
+volatile sig_atomic_t life_has_ended = false;
+Oid attempted_table = InvalidOid;
+
 void end_life() {
+    life_has_ended = true;
     ProcDiePending = true;
     InterruptPending = true;
     SetLatch(MyLatch);
 }
 
-void limit_life() { enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), kLongestLife); }
+// The server's own message blames an administrator.
+void explain_end(int, Datum life) {
+    if (life_has_ended)
+        ereport(LOG, (errmsg("pg_interlock: a sweeper worker ended itself after %d ms",
+                             DatumGetInt32(life)),
+                      errdetail("The last table it tried in database %u is %u.", MyDatabaseId,
+                                attempted_table),
+                      errhint("A trigger of the table may catch the cancel of its statement.")));
+}
+
+void limit_life(int life) {
+    before_shmem_exit(explain_end, Int32GetDatum(life));
+    enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), life);
+}
 
 // Where the next worker goes on if this one does not come to its end.
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
+    attempted_table = table;
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->unfinished_table = table;
         entry->reached = position;
@@ -244,7 +272,7 @@ SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
     fire_triggers_at_once();
     SweepBudget budget;
     budget.stop_at = stop_at;
-    budget.statement_timeout = kLongestBatch;
+    budget.statement_timeout = kLongestBatch * run.pace;
     budget.before_attempt = note_attempt;
     if (table == run.resume_table) {
         budget.from = run.resume_from;
@@ -294,20 +322,20 @@ bool has_prepared_transactions() {
 
 // A batch, or a few keys one by one when something is wrong with one of them. Whether there may be
 // more.
-bool sweep_some_keys(TimestampTz* first, char* message) {
-    constexpr int kLongestKeyBatch = 500; // milliseconds, and as much again for one by one
+bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
+    const int longest = 500 * pace; // milliseconds, and as much again for one by one
     constexpr int kOneByOne = 100;
     bool more = false;
     auto batch = [&] {
         fire_triggers_at_once();
-        enable_timeout_after(STATEMENT_TIMEOUT, kLongestKeyBatch);
+        enable_timeout_after(STATEMENT_TIMEOUT, longest);
         more = delete_expired_keys(sweep_batch) == sweep_batch;
         disable_timeout(STATEMENT_TIMEOUT, false);
         *first = first_expiry();
     };
     auto one_by_one = [&] {
         fire_triggers_at_once();
-        TimestampTz stop_at = GetCurrentTimestamp() + kLongestKeyBatch * INT64CONST(1000);
+        TimestampTz stop_at = GetCurrentTimestamp() + longest * INT64CONST(1000);
         more = delete_one_by_one(kOneByOne, stop_at) > 0;
         *first = first_expiry();
     };
@@ -324,8 +352,9 @@ void sweep_keys(Run* run, TimestampTz stop_at) {
     char message[kErrorBytes] = "";
     bool more = true;
     TimestampTz first = DT_NOEND;
-    while (more && GetCurrentTimestamp() < stop_at)
-        more = sweep_some_keys(&first, message);
+    do {
+        more = sweep_some_keys(run->pace, &first, message);
+    } while (more && GetCurrentTimestamp() < stop_at);
     if (message[0] != '\0') {
         copy_message(run->last_error, kErrorBytes, psprintf("idempotency: %s", message));
         run->next_deadline = Min(run->next_deadline, GetCurrentTimestamp() + kRetryFailed);
@@ -338,14 +367,14 @@ void sweep_keys(Run* run, TimestampTz stop_at) {
 
 // A table whose history is trimmed, batch by batch; smaller ones when one takes too long or fails.
 void trim_table(Run* run, Oid table, TimestampTz stop_at) {
-    constexpr int kLongestTrim = 500; // milliseconds
+    const int longest = 500 * run->pace; // milliseconds
     TrimResult result = {};
     result.more = true;
     char message[kErrorBytes] = "";
     int32 size = sweep_batch;
     auto batch = [&] {
         fire_triggers_at_once();
-        enable_timeout_after(STATEMENT_TIMEOUT, kLongestTrim);
+        enable_timeout_after(STATEMENT_TIMEOUT, longest);
         result = trim_batch(table, result, size);
         disable_timeout(STATEMENT_TIMEOUT, false);
     };
@@ -398,8 +427,9 @@ void trim_log(Run* run, TimestampTz stop_at) {
         fire_triggers_at_once();
         more = trim_write_log(sweep_batch, &next);
     };
-    while (more && message[0] == '\0' && GetCurrentTimestamp() < stop_at)
+    do {
         (void)in_transaction(message, batch);
+    } while (more && message[0] == '\0' && GetCurrentTimestamp() < stop_at);
     if (message[0] != '\0') {
         copy_message(run->last_error, kErrorBytes, psprintf("write log: %s", message));
         next = GetCurrentTimestamp() + kRetryFailed;
@@ -413,11 +443,13 @@ void sweep_database(Run* run) {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     Tables tables = find_tables(run);
     rotate(&tables, run->resume_table);
-    TimestampTz stop_at = run->start + kLongestRun;
+    run->pace = pace_of_server();
+    limit_life(kLongestLife * run->pace);
+    TimestampTz stop_at = GetCurrentTimestamp() + kLongestRun;
     for (int i = 0; i < tables.count; i++) {
-        if (GetCurrentTimestamp() >= stop_at) {
+        if (i > 0 && GetCurrentTimestamp() >= stop_at) {
             run->next_deadline = run->start; // the tables not reached are due now
-            if (i > 0 && !OidIsValid(run->unfinished_table))
+            if (!OidIsValid(run->unfinished_table))
                 run->unfinished_table = tables.oids[i - 1];
             break;
         }
