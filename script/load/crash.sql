@@ -9,7 +9,7 @@ CREATE TABLE told (id int, what text, at timestamptz, was_held boolean);
 -- come_back: half of the workers, those of the even jobs, were killed too. The others renew, and somebody asks for every job again
 -- and again, until the jobs of the dead are his.
 CREATE PROCEDURE come_back() LANGUAGE plpgsql AS $$
-DECLARE give_up timestamptz := clock_timestamp() + interval '20 s';
+DECLARE give_up timestamptz := clock_timestamp() + interval '2 min';
 BEGIN
     WHILE (SELECT count(*) < 20 FROM told WHERE what = 'acquired' AND id % 2 = 0) AND clock_timestamp() < give_up LOOP
         INSERT INTO told SELECT id, outcome, clock_timestamp(), clock_timestamp() < job.expires_at
