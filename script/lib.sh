@@ -8,13 +8,15 @@
 #   unpack_package DIR NAME    unpack it and what it needs into a directory
 #   find_server                sets PG_CONFIG, PG_VERSION, PG_MAJOR
 #   make_workspace             sets WORK, removed at exit with all it runs
-#   build_extension            compiles into WORK/tree
+#   build_extension            compiles into WORK/tree, with BUILD_FLAGS
 #   stage_server               sets SERVER_BIN and SERVER_CONFIG
 #   start_cluster [SETTING...] sets PGHOST, PGPORT, PGUSER; log in WORK/server.log
 #   as_server COMMAND...       runs a command as a user that may run servers
+#   cache_home                 the directory of everything that is kept between runs
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 EXTENSION=pg_interlock
+BUILD_FLAGS=
 
 # --- Output ------------------------------------------------------------------
 
@@ -172,18 +174,23 @@ make_flags() {
     [ -x "$clang" ] || echo with_llvm=no
 }
 
+cache_home() {
+    local home=${XDG_CACHE_HOME:-}
+    [ -n "$home" ] || { [ "$(id -u)" = 0 ] && home=/var/cache || home=$HOME/.cache; }
+    echo "$home/$EXTENSION"
+}
+
 # build_extension: compiles in a cache, warnings being errors, and copies the
 # result to WORK/tree. The output of make goes to WORK/build.log.
 build_extension() {
-    local cache=${XDG_CACHE_HOME:-}
-    [ -n "$cache" ] || { [ "$(id -u)" = 0 ] && cache=/var/cache || cache=$HOME/.cache; }
-    cache=$cache/$EXTENSION/$PG_VERSION-$(cksum <<<"$ROOT" | cut -d' ' -f1)
+    local cache
+    cache=$(cache_home)/$PG_VERSION-$(cksum <<<"$ROOT${BUILD_FLAGS:+ $PG_CONFIG $BUILD_FLAGS}" | cut -d' ' -f1)
     mkdir -p "$cache"
     (
         flock 9
         sync_tree "$cache"
         # shellcheck disable=SC2046
-        make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror $(make_flags) &&
+        make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT="-Werror $BUILD_FLAGS" $(make_flags) &&
             cp -a "$cache" "$WORK/tree"
     ) 9>"$cache.lock" >"$WORK/build.log" 2>&1 || return 1
     [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK/tree"
@@ -207,7 +214,7 @@ stage_server() {
     mkdir -p "$stage$(dirname "$dir")"
     ln -s "$dir" "$stage$dir"
     # shellcheck disable=SC2046
-    make -C "$WORK/tree" PG_CONFIG="$SERVER_CONFIG" COPT=-Werror $(make_flags) install \
+    make -C "$WORK/tree" PG_CONFIG="$SERVER_CONFIG" COPT="-Werror $BUILD_FLAGS" $(make_flags) install \
         >"$WORK/install.log" 2>&1 || {
         show "$WORK/install.log"
         return 1
@@ -219,7 +226,7 @@ stage_server() {
 
 # start_cluster [SETTING...]: a throw-away server that only its socket reaches.
 # Settings are lines of postgresql.conf. Fast and unsafe: nothing here matters
-# after the run.
+# after the run. SERVER_PROGRAM may be a wrapper of the server.
 start_cluster() {
     export PGHOST=$WORK/socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
     as_server mkdir -p "$PGHOST"
@@ -235,12 +242,12 @@ start_cluster() {
         echo "fsync = off"
         printf '%s\n' "$@"
     } >>"$WORK/data/postgresql.conf"
+    CLUSTER_RUNS=1
     as_server "$SERVER_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/server.log" -w start \
-        >"$WORK/start.log" 2>&1 || {
+        -p "${SERVER_PROGRAM:-$SERVER_BIN/postgres}" >"$WORK/start.log" 2>&1 || {
         show "$WORK/server.log"
         die "could not start a cluster"
     }
-    CLUSTER_RUNS=1
 }
 
 stop_cluster() {
