@@ -36,6 +36,7 @@ extern "C" {
 #include <access/xact.h>
 #include <access/xlog.h>
 #include <catalog/dependency.h>
+#include <catalog/heap.h>
 #include <catalog/index.h>
 #include <catalog/indexing.h>
 #include <catalog/namespace.h>
@@ -102,6 +103,7 @@ extern "C" {
 #include <storage/proc.h>
 #include <storage/procarray.h>
 #include <storage/shmem.h>
+#include <storage/sinval.h>
 #include <storage/spin.h>
 #include <tcop/pquery.h>
 #include <tcop/utility.h>

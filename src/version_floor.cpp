@@ -30,14 +30,62 @@ int64 highest_floor(TokenKind kind) {
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
 }
 
+[[noreturn]] void raise_no_sequence(Oid relid) {
+    const char* name = get_rel_name(relid);
+    if (name == nullptr || get_rel_relkind(relid) == RELKIND_SEQUENCE)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("sequence with OID %u does not exist", relid)));
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a sequence", name)));
+}
+
+// Raises 42P01 or 42809 before it locks anything; the lock stays, as that of nextval.
+Relation open_sequence(Oid sequence) {
+    Relation rel = nullptr;
+    if (get_rel_relkind(sequence) == RELKIND_SEQUENCE)
+        rel = try_relation_open(sequence, RowExclusiveLock);
+    if (rel == nullptr)
+        raise_no_sequence(sequence);
+    return rel;
+}
+
+void require_readable(Oid sequence) {
+    bool is_missing = false;
+    if (pg_class_aclcheck_ext(sequence, GetUserId(), ACL_SELECT | ACL_USAGE, &is_missing) ==
+            ACLCHECK_OK ||
+        is_missing)
+        return;
+    const char* name = get_rel_name(sequence);
+    if (name != nullptr)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_SEQUENCE, name);
+}
+
+// Of the sequence's only row; zero when nothing was deleted yet.
+int64 last_value(Relation rel) {
+    Buffer buffer = ReadBuffer(rel, 0);
+    LockBuffer(buffer, BUFFER_LOCK_SHARE);
+    Page page = BufferGetPage(buffer);
+    ItemId item = PageGetItemId(page, FirstOffsetNumber);
+    auto* row = reinterpret_cast<HeapTupleHeader>(PageGetItem(page, item));
+    auto* data =
+        reinterpret_cast<Form_pg_sequence_data>(reinterpret_cast<char*>(row) + row->t_hoff);
+    int64 value = data->is_called ? data->last_value : 0;
+    UnlockReleaseBuffer(buffer);
+    return value;
+}
+
+int64 read_floor(Relation rel) {
+    if (RELATION_IS_OTHER_TEMP(rel))
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot access temporary sequences of other sessions")));
+    // A standby has nothing of what is unlogged.
+    return RecoveryInProgress() && !RelationIsPermanent(rel) ? 0 : last_value(rel);
+}
+
 int64 read_floor(Oid sequence) {
-    LOCAL_FCINFO(call, 1);
-    FmgrInfo last_value;
-    fmgr_info(F_PG_SEQUENCE_LAST_VALUE, &last_value);
-    InitFunctionCallInfoData(*call, &last_value, 1, InvalidOid, nullptr, nullptr);
-    call->args[0] = {ObjectIdGetDatum(sequence), false};
-    Datum value = FunctionCallInvoke(call);
-    return call->isnull ? 0 : DatumGetInt64(value);
+    Relation rel = open_sequence(sequence);
+    int64 floor = read_floor(rel);
+    relation_close(rel, NoLock);
+    return floor;
 }
 
 // Everybody may read a floor; only the extension moves it, as the table's owner.
@@ -139,7 +187,13 @@ PG_FUNCTION_INFO_V1(first_version);
 Datum first_version(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Oid sequence = DatumGetObjectId(arguments.required(0, "floor"));
-    int64 floor = read_floor(sequence);
+    uint64 changes = SharedInvalidMessageCounter;
+    require_readable(sequence);
+    Relation rel = open_sequence(sequence);
+    if (SharedInvalidMessageCounter != changes)
+        require_readable(sequence);
+    int64 floor = read_floor(rel);
+    relation_close(rel, NoLock);
     if (floor == PG_INT64_MAX)
         ereport(ERROR,
                 (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
