@@ -151,7 +151,7 @@ RESET default_transaction_isolation;
 DROP SCHEMA ours, twin CASCADE;
 CREATE TABLE kinds (id int PRIMARY KEY, s int2, i int4, l int8, n numeric, n2 numeric(10, 4), f4 float4, f8 float8, yes bool, t text, v varchar(20), c char(8),
     "char" "char", name name, d date, ts timestamp, tz timestamptz, ti time, iv interval, u uuid, jb jsonb, js json, ia int[], ta text[], p pair, pa pair[], m mood, sh short, b bytea,
-    ip inet, r int4range, "Größe" int, zz int, "a b" int, gone int, g int GENERATED ALWAYS AS (id * 2) STORED, x xml);
+    ip inet, r int4range, "Größe" int, zz int, "a b" int, gone int, g int GENERATED ALWAYS AS (id * 2) STORED, x tsvector);
 ALTER TABLE kinds DROP COLUMN gone;
 INSERT INTO kinds (id) VALUES (0);
 ALTER TABLE kinds ADD COLUMN late text DEFAULT 'later';

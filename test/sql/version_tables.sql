@@ -207,7 +207,7 @@ CREATE TYPE pair AS (x int, y text);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE TABLE exact (id int PRIMARY KEY, n numeric, m numeric(10, 2), f float8, t text, c char(5), b bytea, d date, ts timestamptz,
     i interval, r int4range, p pair, pp pair[], dom positive, e mood, j json, jb jsonb, u uuid, ip inet, arr text[][], boo boolean,
-    x xml, bits bit(3), g int GENERATED ALWAYS AS (id * 2) STORED);
+    x tsvector, bits bit(3), g int GENERATED ALWAYS AS (id * 2) STORED);
 INSERT INTO exact VALUES (1);
 SELECT interlock.enable_versioning('exact');
 SELECT interlock.versioned_update('exact', 1, 1, '{"n": 12345678901234567890.123456789000, "m": 1.005, "f": 0.1, "t": "snow \u2603 \"q\"",
