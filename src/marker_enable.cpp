@@ -126,6 +126,7 @@ const char* role_types(int role) {
 void check_columns(Relation rel, const Request& request) {
     const RelationFacts* facts = facts_of(rel);
     for (int role = 0; role < kMarkerRoles; role++) {
+        require_column_name(rel, request.columns[role]);
         AttrNumber attnum = find_attribute(facts->columns, request.columns[role]);
         if (attnum == InvalidAttrNumber)
             continue;

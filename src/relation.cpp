@@ -246,16 +246,45 @@ CacheEntry* find_entry(Oid relid) {
 
 bool is_right(const CacheEntry* entry) { return entry->facts != nullptr && entry->facts->valid; }
 
-bool exists(Oid relid) { return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)); }
+[[noreturn]] void raise_missing(Oid relid) {
+    ereport(ERROR,
+            (errcode(ERRCODE_UNDEFINED_TABLE), errmsg("table with OID %u does not exist", relid)));
+}
 
-// A lock is for those who may do on some column what it is for, as LOCK TABLE has it. What is gone
-// anybody may try to lock.
-bool may_lock(Oid relid, LOCKMODE mode) {
+[[noreturn]] void refuse(Oid relid, AclResult why) {
+    const char* name = get_rel_name(relid);
+    if (name == nullptr) // dropped just now
+        raise_missing(relid);
+    aclcheck_error(why, OBJECT_TABLE, name);
+    pg_unreachable();
+}
+
+// A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
+void require_privilege(Oid relid, LOCKMODE mode) {
     AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
     Oid user = GetUserId();
-    bool is_gone = false;
-    return pg_class_aclcheck_ext(relid, user, needed, &is_gone) == ACLCHECK_OK || is_gone ||
-           pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) == ACLCHECK_OK;
+    bool is_missing = false;
+    if (pg_class_aclcheck_ext(relid, user, needed, &is_missing) == ACLCHECK_OK)
+        return;
+    if (is_missing)
+        raise_missing(relid);
+    if (pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) != ACLCHECK_OK)
+        refuse(relid, ACLCHECK_NO_PRIV);
+}
+
+void require_ownership(Oid relid) {
+    if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
+        raise_missing(relid);
+    if (!owns_relation(relid, GetUserId()))
+        refuse(relid, ACLCHECK_NOT_OWNER);
+}
+
+[[noreturn]] void refuse_system_table(Oid relid) {
+    const char* name = get_rel_name(relid);
+    if (name == nullptr)
+        raise_missing(relid);
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is a system table", name),
+                    errhint("Only user tables can be used with pg_interlock.")));
 }
 
 [[noreturn]] void refuse_kind(Relation rel) {
@@ -267,18 +296,27 @@ bool may_lock(Oid relid, LOCKMODE mode) {
 Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
     Relation rel = try_relation_open(relid, mode);
     if (rel == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("table with OID %u does not exist", relid)));
+        raise_missing(relid);
     if (rel->rd_rel->relkind != RELKIND_RELATION &&
         rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
         refuse_kind(rel);
-    if (RelationGetRelid(rel) < FirstNormalObjectId)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" is a system table", RelationGetRelationName(rel)),
-                        errhint("Only user tables can be used with pg_interlock.")));
     if (RELATION_IS_OTHER_TEMP(rel))
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot access temporary tables of other sessions")));
+    return rel;
+}
+
+// Asks before the lock is taken, so that nobody locks what he may not, or what is not there, and
+// once more when anything has changed meanwhile: the wait may have been a long one.
+template <typename Require>
+Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
+    uint64 changes = SharedInvalidMessageCounter;
+    require();
+    if (relid < FirstNormalObjectId)
+        refuse_system_table(relid);
+    Relation rel = open_of_right_kind(relid, mode);
+    if (SharedInvalidMessageCounter != changes)
+        require();
     return rel;
 }
 
@@ -309,18 +347,12 @@ const RelationFacts* kept_facts(Oid relid) {
     return is_right(entry) ? entry->facts : nullptr;
 }
 
-// Both ask before the lock is taken, so that a stranger cannot lock the table. The answer for a
-// table that is gone belongs to open_of_right_kind.
 Relation open_table(Oid relid, LOCKMODE mode) {
-    if (!may_lock(relid, mode))
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(relid));
-    return open_of_right_kind(relid, mode);
+    return open_if_allowed(relid, mode, [&] { require_privilege(relid, mode); });
 }
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {
-    if (exists(relid) && !owns_relation(relid, GetUserId()))
-        aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(relid));
-    return open_of_right_kind(relid, mode);
+    return open_if_allowed(relid, mode, [&] { require_ownership(relid); });
 }
 
 void require_key(Relation rel, const RelationFacts* facts) {
@@ -355,6 +387,14 @@ AttrNumber column_number(Relation rel, const char* name) {
                                RelationGetRelationName(rel)),
                         errhint("Column names are matched exactly, with upper and lower case.")));
     return attnum;
+}
+
+void require_column_name(Relation rel, const char* name) {
+    if (name[0] == '\0' || SystemAttributeByName(name) != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("table \"%s\" cannot have a column \"%s\"",
+                               RelationGetRelationName(rel), name),
+                        errhint("Give the name of a column, or of one to add.")));
 }
 
 AttrNumber find_attribute(TupleDesc columns, std::string_view name) {

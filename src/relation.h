@@ -82,9 +82,10 @@ const RelationFacts* facts_of(Relation rel);
 // Those that are kept and still right, else null: for who has not opened the relation.
 const RelationFacts* kept_facts(Oid relid);
 
-// Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004,
-// 42P01 or 42809, and 42501 before it locks anything when the caller may neither update nor delete
-// (for AccessShareLock: read) any of it. The lock stays until the end of the transaction.
+// Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004 or
+// 42809, 42P01 before it locks anything when there is no such table, and 42501 when the caller may
+// neither update nor delete (for AccessShareLock: read) any of it: before it locks anything, and
+// again when that has changed while it waited. The lock stays until the end of the transaction.
 Relation open_table(Oid relid, LOCKMODE mode);
 
 // As open_table, for a verb that configures the table: only its owner may (42501).
@@ -102,6 +103,9 @@ List* key_column_names(Oid relid);
 
 // The column's number, 42703 when there is none of that name, 42703 for system columns too.
 AttrNumber column_number(Relation rel, const char* name);
+
+// Raises 42703 for a name that no column can have: an empty one, or that of a system column.
+void require_column_name(Relation rel, const char* name);
 
 // The column's number, InvalidAttrNumber when there is none of that name.
 AttrNumber find_attribute(TupleDesc columns, std::string_view name);

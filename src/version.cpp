@@ -40,6 +40,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     const RelationFacts* facts = facts_of(rel);
+    require_column_name(rel, request.column);
     check_same_column(rel, facts, request);
     AttrNumber column = find_attribute(facts->columns, request.column);
     if (column != InvalidAttrNumber)
