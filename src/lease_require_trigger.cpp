@@ -91,6 +91,16 @@ void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTup
     appendStringInfoString(key, text);
 }
 
+// lease_key_argument would show the key.
+void refuse_empty_level(Relation rel, const char* key, size_t length) {
+    if (length > 0 && key[0] != '/' && key[length - 1] != '/' && strstr(key, "//") == nullptr)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("the lease of a row of table \"%s\" would have an empty level",
+                           RelationGetRelationName(rel)),
+                    errhint("A column of its key is empty.")));
+}
+
 LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
     StringInfoData key;
     initStringInfo(&key);
@@ -101,6 +111,7 @@ LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple
         if (piece.name != nullptr)
             add_value(&key, rel, piece, row);
     }
+    refuse_empty_level(rel, key.data + VARHDRSZ, key.len - VARHDRSZ);
     SET_VARSIZE(key.data, key.len);
     return lease_key_argument(reinterpret_cast<text*>(key.data));
 }
@@ -109,14 +120,16 @@ void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple r
     LeaseKey key = key_of_row(rel, requirement, row);
     if (has_pinned(key.bytes, key.length))
         return;
-    char* name = pnstrdup(key.bytes, key.length);
-    ereport(
-        ERROR,
-        (errcode(kLeaseNotHeld),
-         errmsg("writing to table \"%s\" needs lease \"%s\"", RelationGetRelationName(rel), name),
-         errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
-         errhint("Acquire it exclusively, it or one above it, and call interlock.assert_lease "
-                 "in the transaction that writes.")));
+    bool may_tell = bms_is_subset(requirement->key_columns, tellable_columns(rel, row));
+    const char* table = RelationGetRelationName(rel);
+    const char* name = may_tell ? pnstrdup(key.bytes, key.length) : nullptr;
+    ereport(ERROR,
+            (errcode(kLeaseNotHeld),
+             may_tell ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+                      : errmsg("writing to table \"%s\" needs a lease", table),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+             errhint("Acquire it exclusively, it or one above it, and call interlock.assert_lease "
+                     "in the transaction that writes.")));
 }
 
 } // namespace

@@ -103,9 +103,7 @@ const char* time_text(TimestampTz time) {
     const char* holder = may_tell(kHolder) ? write.before.holder : nullptr;
     const char* since = may_tell(kTime) ? time_text(write.before.since) : nullptr;
     const char* until = may_tell(kUntil) ? time_text(write.before.until) : nullptr;
-    const char* key = bms_is_subset(facts->key_columns, tellable)
-                          ? key_to_text(facts, key_of_tuple(facts, row))
-                          : nullptr;
+    const char* key = tellable_key(facts, tellable, row);
     ereport(
         ERROR,
         (errcode(kRowBeingEdited),

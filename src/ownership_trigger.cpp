@@ -164,10 +164,8 @@ const char* names_json(const Update& update, const Bitmapset* columns) {
 void refuse_update(const Update& update) {
     const char* owner = first_owner(update, update.rejected);
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
-    bool may_tell =
-        bms_is_subset(update.facts->key_columns, tellable_columns(update.rel, update.old_row));
     const char* key =
-        may_tell ? key_to_text(update.facts, key_of_tuple(update.facts, update.old_row)) : nullptr;
+        tellable_key(update.facts, tellable_columns(update.rel, update.old_row), update.old_row);
     ereport(ERROR, (errcode(kColumnNotOwned),
                     errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
                            column_name(update.facts, bms_next_member(columns, -1)),

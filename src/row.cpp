@@ -444,4 +444,10 @@ Bitmapset* tellable_columns(Relation rel, HeapTuple row) {
     return columns;
 }
 
+const char* tellable_key(const RelationFacts* facts, const Bitmapset* tellable, HeapTuple row) {
+    return bms_is_subset(facts->key_columns, tellable)
+               ? key_to_text(facts, key_of_tuple(facts, row))
+               : nullptr;
+}
+
 } // namespace interlock

@@ -105,4 +105,7 @@ Bitmapset* readable_columns(Relation rel);
 // from the table or from one that it is a partition of.
 Bitmapset* tellable_columns(Relation rel, HeapTuple row);
 
+// The row's key as JSON for an error; null when it is not among the columns that it may tell.
+const char* tellable_key(const RelationFacts* facts, const Bitmapset* tellable, HeapTuple row);
+
 } // namespace interlock

@@ -56,8 +56,9 @@ Datum transition(PG_FUNCTION_ARGS) {
     case MoveOutcome::kStateChanged:
         raise_state_changed(move, result.state);
     case MoveOutcome::kNotAllowed:
-        raise_not_allowed(move.rel, move.facts, move.machine, &move.key, move.from.text,
-                          move.to.text);
+        raise_not_allowed(
+            move.rel, move.machine,
+            {false, true, key_to_text(move.facts, move.key), move.from.text, move.to.text});
     case MoveOutcome::kNotFound:
         raise_no_such_row(move.rel, move.facts, move.key);
     }

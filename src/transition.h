@@ -51,10 +51,23 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
 
-// Raises IL002. Without a key the row is a new one.
-[[noreturn]] void raise_not_allowed(Relation rel, const RelationFacts* facts,
-                                    const StateMachine* machine, const Key* key, const char* from,
-                                    const char* to);
+// A change of state that is refused, as far as the caller may know of it.
+struct RefusedMove {
+    bool is_new;       // the row is a new one
+    bool tells_states; // else `from` and `to` are not shown
+    const char* key;   // as JSON, or null
+    const char* from;
+    const char* to;
+};
+
+// Raises IL002.
+[[noreturn]] void raise_not_allowed(Relation rel, const StateMachine* machine,
+                                    const RefusedMove& move);
+// The same for a row that a trigger refuses: tells what the current user could SELECT of it. The
+// row is the new one itself, or the one as it was before the update.
+[[noreturn]] void refuse_state(Relation rel, const RelationFacts* facts,
+                               const StateMachine* machine, HeapTuple row, bool is_new,
+                               const char* from, const char* to);
 
 // The machine that a trigger is about, by its first argument.
 const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,

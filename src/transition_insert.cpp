@@ -122,7 +122,7 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
     const char* state = state_of_row(machine, RelationGetDescr(rel), trigger->tg_trigtuple);
     if (!may_start(machine, state) && !take_move(rel, facts, machine, trigger->tg_trigtuple, state))
-        raise_not_allowed(rel, nullptr, machine, nullptr, nullptr, state);
+        refuse_state(rel, facts, machine, trigger->tg_trigtuple, true, nullptr, state);
     return PointerGetDatum(nullptr);
 }
 }

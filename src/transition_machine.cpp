@@ -1,4 +1,5 @@
 #include "error.h"
+#include "row.h"
 #include "transition.h"
 #include "transition_text.h"
 
@@ -155,29 +156,52 @@ const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const
     raise_no_transitions(rel, column);
 }
 
-void raise_not_allowed(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-                       const Key* key, const char* from, const char* to) {
-    auto shown = [](const char* state) {
-        return state != nullptr ? psprintf("\"%s\"", state) : "null";
-    };
-    const char* column = NameStr(machine->name);
+namespace {
+
+const char* shown_state(const char* state) {
+    return state != nullptr ? psprintf("\"%s\"", state) : "null";
+}
+
+char* refusal(Relation rel, const char* column, const RefusedMove& move) {
     const char* table = RelationGetRelationName(rel);
+    if (move.is_new)
+        return move.tells_states ? psprintf("\"%s\" of a new row in table \"%s\" cannot be %s",
+                                            column, table, shown_state(move.to))
+                                 : psprintf(
+                                       "\"%s\" of a new row in table \"%s\" cannot be this "
+                                       "state",
+                                       column, table);
+    return move.tells_states
+               ? psprintf("\"%s\" in table \"%s\" cannot go from %s to %s", column, table,
+                          shown_state(move.from), shown_state(move.to))
+               : psprintf("\"%s\" in table \"%s\" cannot go to this state", column, table);
+}
+
+} // namespace
+
+void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
+    const char* column = NameStr(machine->name);
+    bool tells = move.tells_states;
     char* detail =
         json_object({{"table", qualified_name(rel)},
-                     {"key", nullptr, key != nullptr ? key_to_text(facts, *key) : nullptr},
+                     {"key", nullptr, move.key},
                      {"column", column},
-                     {"from", from},
-                     {"to", to},
-                     {"allowed", nullptr, allowed_json(machine, from)}});
+                     {"from", tells ? move.from : nullptr},
+                     {"to", tells ? move.to : nullptr},
+                     {"allowed", nullptr, tells ? allowed_json(machine, move.from) : nullptr}});
     ereport(
         ERROR,
-        (errcode(kTransitionNotAllowed),
-         key != nullptr
-             ? errmsg("\"%s\" in table \"%s\" cannot go from %s to %s", column, table, shown(from),
-                      shown(to))
-             : errmsg("\"%s\" of a new row in table \"%s\" cannot be %s", column, table, shown(to)),
+        (errcode(kTransitionNotAllowed), errmsg_internal("%s", refusal(rel, column, move)),
          errdetail_internal("%s", detail),
          errhint("The table's owner declares what may follow with interlock.define_transitions.")));
+}
+
+void refuse_state(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+                  HeapTuple row, bool is_new, const char* from, const char* to) {
+    const Bitmapset* tellable = tellable_columns(rel, row);
+    const char* key = is_new ? nullptr : tellable_key(facts, tellable, row);
+    raise_not_allowed(rel, machine,
+                      {is_new, bms_is_member(machine->column, tellable), key, from, to});
 }
 
 } // namespace interlock

@@ -50,10 +50,8 @@ void check_update(const RowChange& change, const StateMachine* machine) {
     const char* to = state_in(machine, change.new_row);
     if (!stays) {
         const char* from = state_in(machine, change.old_row);
-        if (!may_move(machine, from, to)) {
-            Key key = key_of_tuple(facts, row_in(change.old_row));
-            raise_not_allowed(change.rel, facts, machine, &key, from, to);
-        }
+        if (!may_move(machine, from, to))
+            refuse_state(change.rel, facts, machine, row_in(change.old_row), false, from, to);
     }
     if (facts->partition_columns != nullptr && !may_start(machine, to) && moves_row(change))
         note_move(change.rel, facts, machine, row_in(change.new_row), to);

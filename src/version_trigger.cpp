@@ -69,20 +69,25 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
     return changed || assigned_only_ignored(change, versioning);
 }
 
+// `given` is what the writer or a trigger before ours has made of the version.
 [[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
                                  int64 old_token, const char* given) {
     Relation rel = change.rel;
-    const RelationFacts* facts = change.facts;
-    char* stored = token_to_json(versioning->kind, old_token);
-    const char* key = key_to_text(facts, key_of_tuple(facts, row_in(change.old_row)));
+    HeapTuple row = row_in(change.old_row);
+    const Bitmapset* tellable = tellable_columns(rel, row);
+    bool may_tell = bms_is_member(versioning->column, tellable);
+    const char* stored = may_tell ? token_to_json(versioning->kind, old_token) : nullptr;
+    const char* shown = may_tell ? given : nullptr;
+    const char* key = tellable_key(change.facts, tellable, row);
     ereport(
         ERROR,
         (errcode(kVersionConflict),
          errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
-                RelationGetRelationName(rel), NameStr(versioning->name), given),
+                RelationGetRelationName(rel), NameStr(versioning->name),
+                may_tell ? given : "this value"),
          errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
                                                {"key", nullptr, key},
-                                               {"expected", nullptr, given},
+                                               {"expected", nullptr, shown},
                                                {"version", nullptr, stored}})),
          errhint(
              "The row has changed since it was read, or the writer sets the version itself. Read "

@@ -1,0 +1,95 @@
+-- SEC-8: an error tells of a row what the writer could SELECT of it, in the message and in DETAIL
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+CREATE ROLE interlock_blind;
+CREATE ROLE interlock_seeing;
+CREATE FUNCTION says(command text, OUT code text, OUT message text, OUT detail text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE command;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+END $$;
+CREATE TABLE doc (id int PRIMARY KEY, body text, status text);
+CREATE TABLE paper (id int PRIMARY KEY, secret text, body text);
+INSERT INTO paper VALUES (17, 's3cret', 'x'), (18, '', 'z');
+SELECT interlock.enable_versioning('doc'), interlock.define_transitions('doc', 'status', '{"pending": ["paid"], "paid": ["shipped"]}', '{pending}'),
+    interlock.require_lease('paper', 't:{secret}', '{body}');
+INSERT INTO doc VALUES (17, 'x', 'pending');
+GRANT INSERT, UPDATE, DELETE ON doc, paper TO interlock_blind, interlock_seeing;
+GRANT SELECT (body) ON doc, paper TO interlock_blind;
+GRANT SELECT ON doc, paper TO interlock_seeing;
+-- what is told where there is something to tell
+SET ROLE interlock_seeing;
+SELECT * FROM says('UPDATE doc SET version = 7');
+SELECT * FROM says($$UPDATE doc SET status = 'shipped'$$);
+SELECT * FROM says($$INSERT INTO doc VALUES (18, 'x', 'paid')$$);
+SELECT * FROM says('UPDATE paper SET body = 1 WHERE id = 17');
+SELECT * FROM says($$INSERT INTO paper VALUES (19, 'other', 'x')$$);
+SELECT * FROM says($$DELETE FROM paper WHERE id = 17$$);
+-- and to whom there is not
+SET ROLE interlock_blind;
+SELECT * FROM says('UPDATE doc SET version = 7');
+SELECT * FROM says($$UPDATE doc SET status = 'shipped'$$);
+SELECT * FROM says($$UPDATE doc SET status = NULL$$);
+SELECT * FROM says($$INSERT INTO doc VALUES (18, 'x', 'paid')$$);
+SELECT * FROM says($$UPDATE paper SET body = 1 WHERE body = 'x'$$);
+SELECT * FROM says($$INSERT INTO paper VALUES (19, 'other', 'x')$$);
+SELECT * FROM says($$INSERT INTO paper VALUES (19, 'a/b', 'x')$$);
+SELECT * FROM says($$DELETE FROM paper WHERE body = 'x'$$);
+-- an empty level of a lease's key does not show the others either
+RESET ROLE;
+SELECT interlock.unrequire_lease('paper', 't:{secret}'), interlock.require_lease('paper', '{body}/{secret}', '{body}');
+SET ROLE interlock_blind;
+SELECT * FROM says($$UPDATE paper SET body = 1 WHERE body = 'z'$$);
+RESET ROLE;
+-- the verbs need SELECT for what they compare and tell
+SET ROLE interlock_blind;
+SELECT * FROM says($$SELECT interlock.versioned_update('doc', 17, 9, '{"body": "y"}')$$);
+SELECT * FROM says($$SELECT interlock.transition('doc', 17, 'paid', 'shipped')$$);
+SELECT * FROM says($$SELECT interlock.transition('doc', 17, 'pending', 'shipped')$$);
+SELECT * FROM says($$SELECT * FROM interlock.versioned_update_many('doc', '[{"key": {"id": 17}, "version": 9, "changes": {}}]', true)$$);
+RESET ROLE;
+
+-- row security: the columns may be read, the row may not
+SELECT interlock.unrequire_lease('paper', '{body}/{secret}'), interlock.require_lease('paper', 't:{secret}', '{body}');
+GRANT SELECT ON doc, paper TO interlock_blind;
+ALTER TABLE doc ENABLE ROW LEVEL SECURITY;
+ALTER TABLE paper ENABLE ROW LEVEL SECURITY;
+CREATE POLICY w ON doc FOR UPDATE USING (true);
+CREATE POLICY i ON doc FOR INSERT WITH CHECK (true);
+CREATE POLICY w ON paper FOR UPDATE USING (true);
+CREATE POLICY i ON paper FOR INSERT WITH CHECK (true);
+CREATE POLICY r ON doc FOR SELECT TO interlock_seeing USING (true);
+CREATE POLICY r ON paper FOR SELECT TO interlock_seeing USING (true);
+SET ROLE interlock_seeing;
+SELECT * FROM says('UPDATE doc SET version = 7');
+SELECT * FROM says($$UPDATE doc SET status = 'shipped'$$);
+SELECT * FROM says($$INSERT INTO doc VALUES (18, 'x', 'paid')$$);
+SELECT * FROM says($$UPDATE paper SET body = '1' WHERE id = 17$$);
+SELECT * FROM says($$INSERT INTO paper VALUES (19, 'other', 'x')$$);
+SET ROLE interlock_blind;
+SELECT * FROM says('UPDATE doc SET version = 7');
+SELECT * FROM says($$UPDATE doc SET status = 'shipped'$$);
+SELECT * FROM says($$INSERT INTO doc VALUES (18, 'x', 'paid')$$);
+SELECT * FROM says($$UPDATE paper SET body = '1'$$);
+SELECT * FROM says($$INSERT INTO paper VALUES (19, 'other', 'x')$$);
+SELECT * FROM says($$SELECT interlock.versioned_update('doc', 17, 9, '{"body": "y"}')$$);
+RESET ROLE;
+-- a partition, through the table that the writer may read
+CREATE TABLE region (id int, region text, status text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+CREATE TABLE region_eu (status text, region text NOT NULL, id int NOT NULL);
+ALTER TABLE region ATTACH PARTITION region_eu FOR VALUES IN ('eu');
+SELECT interlock.enable_versioning('region'), interlock.define_transitions('region', 'status', '{"a": ["b"]}');
+INSERT INTO region VALUES (1, 'eu', 'a');
+GRANT UPDATE ON region TO interlock_blind, interlock_seeing;
+GRANT SELECT ON region TO interlock_seeing;
+SET ROLE interlock_seeing;
+SELECT * FROM says('UPDATE region SET version = 7');
+SELECT * FROM says($$UPDATE region SET status = 'c'$$);
+SET ROLE interlock_blind;
+SELECT * FROM says('UPDATE region SET version = 7');
+SELECT * FROM says($$UPDATE region SET status = 'c'$$);
+RESET ROLE;
+DROP TABLE doc, paper, region;
+DROP FUNCTION says;
+DROP ROLE interlock_blind, interlock_seeing;
