@@ -344,7 +344,9 @@ Missing columns are added, existing ones adopted. timeout is how long a marker l
 live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
 interlock_row_lock with {table, key, event, holder}. sweep_index: an index over the deadlines of marked rows, so that a sweep
 takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
-Calling it again changes the settings. Errors: 42501 not the owner, 42804 column type, 22023 timeout not positive.';
+Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
+with transitions or with a CHECK that lets other values in is refused. Errors: 42501 not the owner, 42804 column type, 22023
+timeout not positive, 55000 the status column means something else.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

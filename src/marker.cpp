@@ -210,7 +210,9 @@ MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz
     NullableDatum status = row[status_column.attnum];
     NullableDatum holder = row[marker->columns[kHolder].attnum];
     MarkerState state = {};
-    state.set = !status.isnull && integer_of(status_column.type, status.value) == 1;
+    int64 value = status.isnull ? 0 : integer_of(status_column.type, status.value);
+    state.set = value == 1;
+    state.foreign = value != 0 && value != 1;
     state.since = time_value(marker->columns[kTime], row);
     state.until = time_value(marker->columns[kUntil], row);
     if (!state.set)

@@ -54,6 +54,11 @@ Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 const Marker* usable_marker(Relation rel, const RelationFacts* facts);
 const Marker* require_marker(Relation rel, const RelationFacts* facts);
 
+// Raises 55000 when the table's column has another meaning than a marker's status: other values
+// than 0 and 1, a 1 that no holder and no time goes with, transitions, or a CHECK that lets other
+// values in. For enable_marker, inside with_spi; `columns` has the names by role.
+void refuse_foreign_status(Oid relid, const char* const* columns);
+
 inline const char* quoted(const Marker* marker, MarkerRole role) {
     return quote_identifier(NameStr(marker->columns[role].name));
 }
@@ -61,6 +66,7 @@ inline const char* quoted(const Marker* marker, MarkerRole role) {
 // The marker of a row as it stands at `clock`.
 struct MarkerState {
     bool set;           // status is 1
+    bool foreign;       // status is none of a marker's: neither 0 nor 1 nor null
     bool live;          // set, and its deadline lies ahead
     const char* holder; // null when not set or the column is null
     TimestampTz since;  // DT_NOBEGIN when null

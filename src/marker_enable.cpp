@@ -56,6 +56,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     close_table(rel); // the server refuses to alter a table that somebody has open
 
     with_spi([&] {
+        refuse_foreign_status(relid, request.columns);
         add_missing_columns(relid, table, request);
         date_open_markers(table, request);
         if (request.sweep_index)

@@ -215,7 +215,27 @@ void hold(const Write& write, bool taken) {
     note_deadline(until);
 }
 
+// Another value means something to somebody: it is neither stored where others look for a marker
+// nor lost to a verb.
+void refuse_foreign_status(const Write& write) {
+    const char* column = NameStr(write.marker->columns[kStatus].name);
+    const char* table = RelationGetRelationName(write.change->rel);
+    if (write.after.foreign)
+        ereport(ERROR, (errcode(ERRCODE_CHECK_VIOLATION),
+                        errmsg("column \"%s\" of table \"%s\" can be 0 or 1 only", column, table),
+                        errhint("0 is free, 1 is being edited. Keep another status in a column of "
+                                "its own.")));
+    if (write.before.foreign && write.verb != nullptr)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("column \"%s\" of a row of table \"%s\" is neither 0 nor 1", column, table),
+                 errhint("Set it to 0 if it means nothing; else disable the markers and "
+                         "enable them with another column.")));
+}
+
 void settle_marker(const Write& write) {
+    if (write.after.foreign || write.before.foreign)
+        refuse_foreign_status(write);
     if (!write.after.set) {
         if (write.before.set)
             release(write);

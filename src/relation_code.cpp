@@ -162,6 +162,8 @@ bool only_computes(Relation index) {
            !has_code(tuple, Anum_pg_index_indpred);
 }
 
+bool only_computes(Node* expression) { return !does_more_than_compute(expression, nullptr); }
+
 bool inserting_runs_code(Relation rel) {
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
     return rel->trigdesc != nullptr || rel->rd_rules != nullptr ||

@@ -23,4 +23,7 @@ bool inserting_runs_code(Relation rel);
 // that calls what the owner wrote with the rights of whoever looks.
 bool only_computes(Relation index);
 
+// The same for an expression.
+bool only_computes(Node* expression);
+
 } // namespace interlock

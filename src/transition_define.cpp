@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "last_word.h"
+#include "marker.h"
 #include "plan.h"
 #include "scope.h"
 #include "transition.h"
@@ -113,6 +114,12 @@ void check_state_column(Relation rel, AttrNumber column) {
                                NameStr(attribute->attname), RelationGetRelationName(rel),
                                format_type_be(attribute->atttypid)),
                         errhint("Use a text, integer or enum column.")));
+    const Marker* marker = facts_of(rel)->marker;
+    if (marker != nullptr && marker->columns[kStatus].attnum == column)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" is the status of a marker",
+                               NameStr(attribute->attname), RelationGetRelationName(rel)),
+                        errhint("Keep states in a column of their own.")));
     if (attribute->attgenerated != '\0')
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("generated column \"%s\" of table \"%s\" cannot be a state",

@@ -69,8 +69,8 @@ DROP TABLE twin;
 DROP FUNCTION marker_twin, marker_brief;
 
 -- marked rows without a holder, from before: nobody's, and an administrator can force them
-CREATE TABLE orphan (id int PRIMARY KEY, body text, lock_status int, lock_by text);
-CREATE TABLE unnamed (id int PRIMARY KEY, body text, lock_status int, lock_by varchar NOT NULL DEFAULT '');
+CREATE TABLE orphan (id int PRIMARY KEY, body text, lock_status int, lock_by text, lock_time timestamptz DEFAULT now());
+CREATE TABLE unnamed (id int PRIMARY KEY, body text, lock_status int, lock_by varchar NOT NULL DEFAULT '', lock_time timestamptz DEFAULT now());
 INSERT INTO orphan VALUES (1, 'a', 1), (2, 'b', 1);
 INSERT INTO unnamed VALUES (1, 'a', 1);
 SELECT interlock.enable_marker('orphan', '1 hour'), interlock.enable_marker('unnamed', '1 hour');
