@@ -20,7 +20,7 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"row", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
     {{"changed", TEXTARRAYOID, false}, "pg_catalog.text[]"},
     {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
-    {{"transaction", XID8OID, true}, "pg_catalog.xid8 NOT NULL"},
+    {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
     {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"}};
 
 bool has_history_columns(Relation rel) {

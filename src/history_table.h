@@ -12,7 +12,8 @@
 
 namespace interlock {
 
-// The columns in their order.
+// The columns in their order, of types that schema tools know: the number of the transaction is a
+// bigint, which a full transaction ID fits in.
 enum EntryColumn : int {
     kEntryId,
     kEntryKey,

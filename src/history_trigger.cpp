@@ -243,7 +243,8 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
     values.set(kEntryChangedBy, GetUserNameFromId(GetUserId(), false));
     values.set(kEntryOperation, entry.operation);
     set_rows(&values, entry);
-    values.set(kEntryTransaction, FullTransactionIdGetDatum(GetTopFullTransactionId()));
+    values.set(kEntryTransaction,
+               UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId())));
     values.set(kEntryCommand, Int64GetDatum(entry.command));
     return values;
 }

@@ -1,6 +1,6 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(26);
+SELECT plan(29);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -8,7 +8,13 @@ SELECT interlock.enable_history('page', 10, '30 days');
 
 SELECT has_table('page_history');
 SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row,changed,before,transaction,command}'::text[]) c;
+-- ORM-3: tools for schemas know these types, and the number is that of the transaction
+SELECT set_eq($$SELECT DISTINCT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'page_history'::regclass AND attnum > 0$$,
+    ARRAY['bigint', 'jsonb', 'text', 'text[]', 'timestamp with time zone'], 'ORM-3: types of the history table');
 INSERT INTO page VALUES (1, 'a');
+SELECT results_eq('SELECT transaction::text::xid8 FROM page_history', 'SELECT pg_current_xact_id()', 'ORM-3: the number of the transaction');
+SELECT results_eq('SELECT pg_visible_in_snapshot(transaction::text::xid8, pg_current_snapshot()) FROM page_history', 'VALUES (false)',
+    'ORM-3: and snapshots are asked about it');
 SELECT interlock.set_writer('anna');
 UPDATE page SET body = 'b';
 SELECT results_eq($$SELECT version, writer, operation, "row", changed, before, changed_by FROM interlock.row_history('page', 1)$$,

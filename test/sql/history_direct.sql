@@ -20,7 +20,7 @@ BEGIN
         GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, state = RETURNED_SQLSTATE;
     END;
     EXECUTE 'SELECT jsonb_agg(to_jsonb(h) - ''{changed_at,transaction,command}''::text[] || jsonb_build_object(''size'', pg_column_size(h.*), ''row size'',
-        pg_column_size(h."row"), ''mine'', transaction = pg_current_xact_id(), ''command'', command - least) ORDER BY command, id)
+        pg_column_size(h."row"), ''mine'', transaction = pg_current_xact_id()::text::bigint, ''command'', command - least) ORDER BY command, id)
         FROM t_history h, (SELECT min(command) AS least FROM t_history) m' INTO entries;
     EXECUTE 'SELECT concat_ws('' '', (SELECT count(*) FROM t_history WHERE id > -1000), (SELECT jsonb_agg((t.id, h.operation, h."row") ORDER BY h.command, h.id)
         FROM t, t_history h WHERE jsonb_hash_extended(h.key, 0) = jsonb_hash_extended(jsonb_build_object(''id'', t.id), 0)))' INTO found;
