@@ -20,11 +20,13 @@ COMMENT ON FUNCTION interlock.version_trigger() IS
 'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
 Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward.';
 
-CREATE FUNCTION interlock.first_version(floor regclass) RETURNS bigint
+CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.first_version(regclass) IS
+COMMENT ON FUNCTION interlock.first_version(text) IS
 'The version a new row starts at: above the version of every row of the table that was deleted.
-The default of a version column calls it.';
+The default of a version column calls it with the name of the sequence that keeps that version. The sequence is found when a row is inserted,
+also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
+Errors: 22004, 22023 not schema.sequence, 42809 no sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
     rel regclass, version_column name = 'version', ignore_columns name[] = '{}') RETURNS void

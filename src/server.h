@@ -44,6 +44,7 @@ extern "C" {
 #include <catalog/objectaddress.h>
 #include <catalog/partition.h>
 #include <catalog/pg_am.h>
+#include <catalog/pg_attrdef.h>
 #include <catalog/pg_authid.h>
 #include <catalog/pg_class.h>
 #include <catalog/pg_collation.h>
@@ -138,6 +139,7 @@ extern "C" {
 #include <utils/timestamp.h>
 #include <utils/tuplestore.h>
 #include <utils/typcache.h>
+#include <utils/varlena.h>
 #include <utils/wait_event.h>
 #include <utils/xid8.h>
 }

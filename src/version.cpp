@@ -154,6 +154,12 @@ bool is_constant(const char* expression) {
     return IsA(node, Const);
 }
 
+// A default that was copied from another table, or that a tool has loaded.
+bool reads_no_own_floor(Oid relid, AttrNumber column) {
+    const char* name = floor_name(relid, column);
+    return name != nullptr && lacks_floor(relid, column, name);
+}
+
 // A new row starts above the floor unless the owner computes the default otherwise: no default, or
 // a constant one, would start a row that is inserted again at an old version.
 bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_name) {
@@ -166,8 +172,8 @@ bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_na
         return false;
     TupleConstr* constraints = RelationGetDescr(rel)->constr;
     for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
-        if (constraints->defval[i].adnum == column)
-            return is_constant(constraints->defval[i].adbin);
+        if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
+            return reads_no_own_floor(facts->relid, column);
     return true;
 }
 

@@ -53,16 +53,16 @@ SELECT rel, outcomes(rel) FROM unnest('{t,a_view,a_sequence,t_pkey,pg_class,pg_a
 SELECT interlock.first_version(0);
 SELECT interlock.first_version(1);
 SELECT interlock.first_version(999999);
-SELECT interlock.first_version('pg_class');
-SELECT interlock.first_version('a_view');
-SELECT interlock.first_version('a_sequence');
+SELECT interlock.first_version('pg_catalog.pg_class');
+SELECT interlock.first_version('public.a_view');
+SELECT interlock.first_version('public.a_sequence');
 RESET ROLE;
-SELECT interlock.first_version('t_pkey');
-SELECT interlock.first_version('a_row');
-SELECT interlock.first_version('a_sequence');
-SELECT setval('a_sequence', 5); SELECT interlock.first_version('a_sequence');
-ALTER SEQUENCE a_sequence MINVALUE -9223372036854775808; SELECT setval('a_sequence', -7); SELECT interlock.first_version('a_sequence');
-SELECT setval('a_sequence', 9223372036854775807); SELECT interlock.first_version('a_sequence');
+SELECT interlock.first_version('public.t_pkey');
+SELECT interlock.first_version('public.a_row');
+SELECT interlock.first_version('public.a_sequence');
+SELECT setval('a_sequence', 5); SELECT interlock.first_version('public.a_sequence');
+ALTER SEQUENCE a_sequence MINVALUE -9223372036854775808; SELECT setval('a_sequence', -7); SELECT interlock.first_version('public.a_sequence');
+SELECT setval('a_sequence', 9223372036854775807); SELECT interlock.first_version('public.a_sequence');
 
 -- names that no column has
 SELECT interlock.enable_versioning('t', '');

@@ -81,7 +81,7 @@ CREATE FUNCTION no_object(a jsonb, b jsonb) RETURNS jsonb LANGUAGE sql AS $$ SEL
 SELECT interlock.update_with_retry('t', 1, 'wrong(jsonb)');
 SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)');
 SELECT interlock.update_with_retry('t', 1, 'no_object(jsonb, jsonb)');
-SELECT interlock.update_with_retry('t', 1, 'interlock.first_version(regclass)');
+SELECT interlock.update_with_retry('t', 1, 'interlock.first_version(text)');
 SELECT interlock.update_with_retry('t', 1, 987654321);
 SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)', NULL);
 SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)', max_retries => -1);
@@ -94,7 +94,7 @@ INSERT INTO odd VALUES (1);
 DROP TRIGGER no_argument ON odd;
 INSERT INTO odd VALUES (1);
 UPDATE odd SET id = 2;
-SELECT interlock.first_version('t_pkey');
+SELECT interlock.first_version('public.t_pkey');
 SELECT interlock.first_version(NULL);
 -- a table without a key is versioned for every writer, but no verb can name its rows
 CREATE TABLE keyless (a int);

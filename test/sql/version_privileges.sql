@@ -76,7 +76,7 @@ DO $$ DECLARE kind text; BEGIN
     CREATE FUNCTION trap.f(a int, b bigint) RETURNS boolean LANGUAGE plpgsql AS $f$ BEGIN RAISE EXCEPTION 'the trap has sprung'; END $f$;
     CREATE OPERATOR trap.= (LEFTARG = int, RIGHTARG = bigint, FUNCTION = trap.f);
 END $$;
-CREATE FUNCTION trap.first_version(regclass) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the trap has sprung'; END $$;
+CREATE FUNCTION trap.first_version(text) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the trap has sprung'; END $$;
 CREATE FUNCTION trap.to_jsonb(anyelement) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the trap has sprung'; END $$;
 CREATE TABLE prey (id int, name varchar(9), region bpchar, a numeric, status varchar(5), phase int, body json, v int, PRIMARY KEY (id, name, region)) PARTITION BY LIST (region);
 CREATE TABLE prey_a PARTITION OF prey FOR VALUES IN ('a');
