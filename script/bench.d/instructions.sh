@@ -2,8 +2,8 @@
 # for script/bench --instructions.
 #
 #   counted NAME LINE...          a load for pgbench; :id is a row that no other load has written, :n counts from 1
-#   before NAME QUERY             what it needs, of the rows named id in the table of rows. It may answer with a token and
-#                                 the step to the next: :proof is the token of :id
+#   before NAME QUERY             what it needs, of the rows named id in the table of rows. Its answer is an expression of pgbench:
+#                                 :proof, the token of :id, which is the :n-th row
 #   cost NAME LOAD HAND WRITES    measures a verb beside the same by hand (- for none); WRITES is 1 for a verb that writes a row
 #
 # The server runs in valgrind's callgrind, which counts from the first mark on. Between two marks a load runs FEW times, and
@@ -71,45 +71,48 @@ counted() {
     local name=$1
     shift
     printf '%s\n' '\if :n = :mark1 or :n = :mark2 or :n = :mark3 or :n = :mark4' "SELECT mark();" '\endif' \
-        '\set n :n + 1' "\\set id ${SPREAD//g/(:first + :n)}" '\set version 1' '\set proof :token + :n * :step' "$@" >"$WORK/$name.load"
+        '\set n :n + 1' "\\set id ${SPREAD//g/(:first + :n)}" '\set version 1' '\set proof PROOF' "$@" >"$WORK/$name.load"
 }
 
-# tokens EXPRESSION: a query that takes them for all rows. They must follow each other in even steps; else it divides by zero.
+# tokens EXPRESSION: a query that takes them for all rows.
 tokens() {
-    echo "WITH taken AS (SELECT $1 AS token FROM rows), steps AS (SELECT token, token - lag(token) OVER () AS step FROM taken)
-        SELECT (min(token) - min(step)) / (min(step) = max(step))::int, min(step) FROM steps"
+    echo "WITH taken AS (SELECT row_number() OVER () AS n, token FROM (SELECT $1 AS token FROM rows) t)
+        SELECT 'case ' || string_agg(format('when :n = %s then %s ', n, token), '' ORDER BY n) || 'end' FROM taken"
 }
 
 before() { BEFORE[$1]=$2; }
 
 # count LOAD: fills COUNTS, or says why not in UNAVAILABLE.
 count() {
-    local load=$1 token
+    local load=$1 proof
     [ "$load" != - ] && [ -z "${COUNTS[$load]:-}${UNAVAILABLE[$load]:-}" ] || return 0
     progress "$load"
-    prepare "$load" >"$WORK/token" 2>"$WORK/load.log" || true
-    token=$(tail -n 1 "$WORK/token")
+    prepare "$load" >"$WORK/proof" 2>"$WORK/load.log" || true
+    proof=$(tail -n 1 "$WORK/proof")
     rm -f "$WORK"/counts/*
-    [ -n "$token" ] && run_counted "$load" "$token" && COUNTS[$load]=$(each_count) ||
+    [ -n "$proof" ] && run_counted "$load" "$proof" && COUNTS[$load]=$(each_count) ||
         UNAVAILABLE[$load]="failed: $(grep -m 1 -iE 'error|fatal' "$WORK/load.log" || tail -n 1 "$WORK/load.log")"
     FIRST=$((FIRST + 1000))
     end_progress
 }
 
-# prepare LOAD: prints the token.
+# prepare LOAD: prints the expression of the token.
 prepare() {
     psql -qXAt -v ON_ERROR_STOP=1 -v first="$FIRST" -v last=$((FIRST + WARM + 10 + FEW + MANY + 1)) <<SQL
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
-${BEFORE[$1]:-SELECT 0, 0};
+${BEFORE[$1]:-SELECT 0};
 VACUUM plain, versioned, machine, marked, unswept, hand_marked, owned, recorded, own.leases, keys, interlock.idempotency;
 SQL
 }
 
 run_counted() {
-    timeout 120 pgbench -n -M prepared -c 1 -t $((WARM + 10 + FEW + MANY + 1)) -D n=0 -D first="$FIRST" -D token="${2%|*}" -D step="${2#*|}" \
+    local load
+    load=$(<"$WORK/$1.load")
+    printf '%s\n' "${load/PROOF/"$2"}" >"$WORK/$1.proven"
+    timeout 120 pgbench -n -M prepared -c 1 -t $((WARM + 10 + FEW + MANY + 1)) -D n=0 -D first="$FIRST" \
         -D mark1="$WARM" -D mark2=$((WARM + 10)) -D mark3=$((WARM + 10 + FEW)) -D mark4=$((WARM + 10 + FEW + MANY)) \
-        -f "$WORK/$1.load" >"$WORK/load.log" 2>&1
+        -f "$WORK/$1.proven" >"$WORK/load.log" 2>&1
 }
 
 # each_count: the third mark ended the few, the fourth the many. The last part comes when the session ends, and does not count.
@@ -222,13 +225,13 @@ marker_costs() {
     counted bare_lock "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id = :id AND lock_status = 0;"
     counted bare_save "UPDATE plain SET b = 'y', lock_status = 0, lock_by = NULL, lock_time = NULL WHERE id = :id AND lock_by = 'me';"
     for load in lock_refused save_row unlock_row touch_row force_unlock; do
-        before $load "SELECT count(interlock.lock_row('marked', id, 'me')), 0 FROM rows"
+        before $load "SELECT count(interlock.lock_row('marked', id, 'me')) FROM rows"
     done
-    before save_unswept "SELECT count(interlock.lock_row('unswept', id, 'me')), 0 FROM rows"
+    before save_unswept "SELECT count(interlock.lock_row('unswept', id, 'me')) FROM rows"
     for load in hand_refused hand_save hand_unlock hand_touch; do
-        before $load "UPDATE hand_marked SET $marks WHERE id IN (SELECT id FROM rows); SELECT 0, 0"
+        before $load "UPDATE hand_marked SET $marks WHERE id IN (SELECT id FROM rows); SELECT 0"
     done
-    before bare_save "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id IN (SELECT id FROM rows); SELECT 0, 0"
+    before bare_save "UPDATE plain SET lock_status = 1, lock_by = 'me', lock_time = now() WHERE id IN (SELECT id FROM rows); SELECT 0"
     cost "lock_row, one column of it" lock_row hand_lock 1
     cost "lock_row, in FROM" lock_row_from hand_lock 1
     cost "lock_row, held by another" lock_refused hand_refused
@@ -286,7 +289,7 @@ lease_costs() {
         before $load "$(tokens "(interlock.acquire_lease(id::text, '10 min')).token")"
     done
     for load in hand_renew hand_release hand_assert; do
-        before $load "INSERT INTO own.leases SELECT id, row_number() OVER (), NULL, clock_timestamp() + '10 min' FROM rows; SELECT 0, 1"
+        before $load "INSERT INTO own.leases SELECT id, row_number() OVER (), NULL, clock_timestamp() + '10 min' FROM rows; SELECT ':n'"
     done
     cost "acquire_lease, one column of it" acquire_lease hand_acquire
     cost "acquire_leases of two, one column of it" acquire_leases hand_two
@@ -317,11 +320,11 @@ idempotency_costs() {
         scope=$([ $load = checkpoint ] && echo import || echo pay)
         before $load "$(tokens "(interlock.idempotency_claim('$scope', id::text, $first)).token")"
     done
-    before replay "SELECT interlock.idempotency_complete('pay', 'done', (interlock.idempotency_claim('pay', 'done', $first)).token, $answer); SELECT 0, 0"
+    before replay "SELECT interlock.idempotency_complete('pay', 'done', (interlock.idempotency_claim('pay', 'done', $first)).token, $answer); SELECT 0"
     for load in hand_complete hand_fail hand_checkpoint; do
-        before $load "INSERT INTO keys SELECT 'pay', id, $first_row FROM rows; SELECT 0, 0"
+        before $load "INSERT INTO keys SELECT 'pay', id, $first_row FROM rows; SELECT 0"
     done
-    before hand_replay "INSERT INTO keys VALUES ('pay', 'done', $first_row); SELECT 0, 0"
+    before hand_replay "INSERT INTO keys VALUES ('pay', 'done', $first_row); SELECT 0"
     cost "idempotency_claim, one column of it" claim hand_claim 1
     cost "idempotency_claim, in FROM" claim_from hand_claim 1
     cost "idempotency_claim of what is done, in FROM" replay hand_replay
