@@ -502,8 +502,11 @@ SELECT interlock.wake_sweeper();
 
 CREATE TABLE interlock.lease_store (content bytea NOT NULL) WITH (autovacuum_enabled = off);
 ALTER TABLE interlock.lease_store ALTER COLUMN content SET STORAGE PLAIN;
+-- It has the secret of tokens, which pg_read_all_data must not see either.
+ALTER TABLE interlock.lease_store ENABLE ROW LEVEL SECURITY;
 COMMENT ON TABLE interlock.lease_store IS
-'What has to be known of leases after a crash: written in place by the server, outside of transactions. Never change it by hand.';
+'What has to be known of leases after a crash, and the secret of their tokens: written in place by the server, outside of transactions.
+Never change it by hand, and let nobody read it: row security without a policy leaves it to superusers and roles with BYPASSRLS.';
 
 CREATE FUNCTION interlock.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lease_store_trigger() IS

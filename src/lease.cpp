@@ -29,6 +29,7 @@ PG_FUNCTION_INFO_V1(assert_lease);
 Datum acquire_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
+    request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.ttl = ttl_argument(arguments, 1);
     Deadline deadline = wait_argument(arguments, 2);
@@ -42,6 +43,7 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
 Datum acquire_permit(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
+    request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.mode = LeaseMode::kPermit;
     request.capacity = DatumGetInt32(arguments.required(1, "capacity"));

@@ -19,6 +19,7 @@ enum class LeaseBond { kTtl, kSession, kCall };
 
 struct LeaseRequest {
     LeaseKey key;
+    Oid role;
     LeaseMode mode;
     int capacity; // of a permit
     int64 ttl;

@@ -62,7 +62,7 @@ void abandon(int, Datum argument) {
 Ref make_lease_for(const LeaseRequest& request) {
     LeaseFacts facts = {};
     facts.ttl = request.ttl;
-    facts.role = GetUserId();
+    facts.role = request.role;
     facts.mode = request.mode;
     Ref lease = make_lease(facts, request.holder, request.holder_length);
     if (lease == 0)

@@ -111,7 +111,7 @@ bool is_covered(const LeaseClaim& claim, int64 now) {
 
 bool grant(const LeaseClaim& claim, int64 now) {
     Lease* lease = lease_at(claim.lease);
-    lease->token = next_token(claim.database, lease->mode);
+    lease->token = next_token(claim.database, *node_at(claim.node), lease->role, lease->mode);
     if (lease->token == 0)
         return false;
     lease->since = GetCurrentTimestamp();

@@ -16,12 +16,14 @@ int64 end_of_grace(const LeaseState& state, const Boot& boot) {
 // R11: what another timeline gave out after it was last heard of is below the next step of the
 // timeline's bits, and so is what came before pg_upgrade, which counts timelines anew.
 int64 first_token(const LeaseState& state) {
-    constexpr int64 kTimelineStep = INT64CONST(1) << 40;
+    constexpr int64 kTimelineStep = INT64CONST(1) << 48;
+    constexpr int64 kLastStep = PG_INT64_MAX / kTimelineStep;
+    static_assert(kTimelineStep % kTokenStep == 0);
     TimeLineID timeline = GetWALInsertionTimeLine();
-    int64 first = Max(state.token_high, timeline * kTimelineStep);
+    int64 step = Min(int64{timeline}, kLastStep);
     if (state.token_high > 0 && state.timeline != timeline)
-        first = Max(first, (state.token_high / kTimelineStep + 1) * kTimelineStep);
-    return first;
+        step = Max(step, Min(state.token_high / kTimelineStep + 1, kLastStep));
+    return Max(state.token_high, step * kTimelineStep);
 }
 
 // With a clean stop, all is as it was. Otherwise what was saved is of another time. The page may
@@ -44,6 +46,7 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
                         static_cast<uint64>(clean ? horizon : database->serves_from));
     for (int i = 0; i < kFloors; i++)
         database->floors[i] = Max(clean ? database->floors[i] : 0, state.floors[i]);
+    database->secret = state.secret;
     while (database->run == 0 || database->run == database->saved_run)
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }

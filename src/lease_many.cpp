@@ -87,6 +87,7 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     Many many = {};
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &many.given);
     LeaseRequest request = {};
+    request.role = GetUserId();
     request.mode = LeaseMode::kExclusive;
     request.bond = LeaseBond::kCall;
     request.ttl = ttl_argument(arguments, 1);

@@ -59,6 +59,9 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
     if (!can_reclaim(database, key, token))
         return Renewal::kLost;
     LeaseRequest request = {};
+    request.role = role_of_token(database, key, token);
+    if (!OidIsValid(request.role))
+        return Renewal::kLost;
     request.key = key;
     request.mode = mode_of_token(token);
     request.capacity = PG_INT32_MAX;
@@ -67,9 +70,12 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
     request.holder = default_holder(&request.holder_length);
     LeaseClaim claim;
     lock_and_claim(database, request, &claim);
-    Renewal done = find_lease(claim.node, token) != 0
-                       ? Renewal::kNotDurable // somebody has reclaimed it meanwhile: renew
-                       : reclaim_at(claim, key, token, expires);
+    Ref there = find_lease(claim.node, token);
+    Renewal done = Renewal::kLost; // for two roles, as a token can be by chance
+    if (there == 0)
+        done = reclaim_at(claim, key, token, expires);
+    else if (lease_at(there)->role == request.role)
+        done = Renewal::kNotDurable; // another session has reclaimed it meanwhile: renew
     if (done != Renewal::kDone)
         drop_claim(claim);
     LWLockRelease(partition_lock(key.partition));

@@ -10,6 +10,22 @@ Oid session_role() {
     return is_lent ? InvalidOid : GetSessionUserId();
 }
 
+Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    auto is_given_to = [&](Oid role) {
+        return OidIsValid(role) &&
+               is_genuine(database->secret, {key.database, role, key.bytes, key.length}, token);
+    };
+    Oid user = GetUserId();
+    Oid session = session_role();
+    Oid role = is_given_to(user) ? user : is_given_to(session) ? session : InvalidOid;
+    if (OidIsValid(role))
+        return accept_former_token(database, role, true) ? role : InvalidOid;
+    accept_former_token(database, user, false);
+    if (OidIsValid(session) && session != user)
+        accept_former_token(database, session, false);
+    return InvalidOid;
+}
+
 bool acts_for(Oid role) {
     if (has_privs_of_role(GetUserId(), role))
         return true;

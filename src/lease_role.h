@@ -2,7 +2,7 @@
 // see its token.
 #pragma once
 
-#include "lease_table.h"
+#include "lease_service.h"
 
 namespace interlock {
 
@@ -14,6 +14,11 @@ Oid session_role();
 // Whether the caller acts for the role: the current or the session's role is a member of it. Reads
 // catalogs, and may raise an error: not with a lock held.
 bool acts_for(Oid role);
+
+// The role of the caller, current or the session's, that was given the token before a crash;
+// InvalidOid: neither, or wrong tokens were given too often. In the grace members of that role are
+// not known, since the token alone is left. With no lock held.
+Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token, or it is not the
 // caller's, and then there is no lock. The caller must not be able to tell the two apart.

@@ -13,7 +13,6 @@ int lease_durable_after = 60;
 
 namespace {
 
-constexpr int64 kTokenStep = INT64CONST(1) << kTokenModeBits;
 constexpr int64 kTokenBlock = kTokenStep << 20;
 constexpr int kMaxLeaseDatabases = 512;
 
@@ -65,6 +64,25 @@ int64 last_expiry(const LeaseDatabase& database) {
         LWLockRelease(partition_lock(i));
     }
     return last;
+}
+
+// Tokens are used up after 2^45 leases.
+int64 end_of_reserve(int64 begin) {
+    if (begin > PG_INT64_MAX - kTokenBlock)
+        ereport(ERROR, (errcode(ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED),
+                        errmsg("tokens of leases are used up"),
+                        errhint("Drop and create the extension pg_interlock.")));
+    return begin + kTokenBlock;
+}
+
+// Where the role's wrong tokens are counted; all that find no place share the last one.
+WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
+    for (uint32 i = 0; i < kMaxGuessers; i++) {
+        WrongTokens* wrong = &database->wrong[(role + i) % kMaxGuessers];
+        if (wrong->role == role || !OidIsValid(wrong->role))
+            return wrong;
+    }
+    return &database->wrong[kMaxGuessers];
 }
 
 int floor_of(uint64 hash) { return static_cast<int>((hash >> 16) % kFloors); }
@@ -160,11 +178,12 @@ bool knows_losses(LeaseDatabase* database, int partition) {
            database->lost_in[partition] <= pg_atomic_read_u64(&database->lost_durable);
 }
 
-int64 next_token(LeaseDatabase* database, LeaseMode mode) {
-    uint64 token = pg_atomic_read_u64(&database->next_token);
-    while (token < pg_atomic_read_u64(&database->token_end))
-        if (pg_atomic_compare_exchange_u64(&database->next_token, &token, token + kTokenStep))
-            return static_cast<int64>(token) + static_cast<int64>(mode);
+int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode) {
+    uint64 first = pg_atomic_read_u64(&database->next_token);
+    while (first < pg_atomic_read_u64(&database->token_end))
+        if (pg_atomic_compare_exchange_u64(&database->next_token, &first, first + kTokenStep))
+            return make_token(database->secret, {node.database, role, node.key, node.length},
+                              static_cast<int64>(first), mode);
     return 0;
 }
 
@@ -173,6 +192,7 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     Boot boot = this_boot();
     uint64 lost;
     LeaseState written;
+    SipKey secret = is_set(database->secret) ? database->secret : new_secret();
     int64 store_changes = read_counter(&database->store_changes);
     int64 longest = is_store_known(database) ? 0 : last_expiry(*database);
     bool begins =
@@ -182,7 +202,9 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
         bool begins_anew = state->token_high == 0 && database->loaded;
         state->token_high = Max(state->token_high, read_counter(&database->token_end));
         if (state->token_high - next < kTokenBlock / 2)
-            state->token_high = Max(state->token_high, next) + kTokenBlock;
+            state->token_high = end_of_reserve(Max(state->token_high, next));
+        if (!is_set(state->secret))
+            state->secret = secret;
         int64 horizon = state->run == database->run ? state->horizon : 0;
         horizon = Max(Max(horizon, read_counter(&database->horizon)), longest);
         state->horizon = Max(horizon, wanted_horizon(ttl));
@@ -204,12 +226,33 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     close_store(store);
     if (created_store) // nobody relies on it before it is committed
         return;
+    if (!is_set(database->secret)) // by whoever loads, before others use it
+        database->secret = written.secret;
     raise(&database->token_end, written.token_high);
     raise(&database->horizon, written.horizon);
     raise(&database->lost_durable, static_cast<int64>(lost));
     raise(&database->store_known, store_changes);
     if (begins)
         pg_atomic_write_u32(&database->serves, 1);
+}
+
+bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine) {
+    constexpr uint32 kMaxWrongTokens = 16;
+    SpinLockAcquire(&database->lock);
+    WrongTokens* wrong = wrong_tokens_of(database, role);
+    bool is_refused = wrong->count >= kMaxWrongTokens;
+    if (!genuine && !is_refused) {
+        wrong->role = role;
+        wrong->count++;
+    }
+    bool is_last = !is_refused && wrong->count == kMaxWrongTokens;
+    SpinLockRelease(&database->lock);
+    if (is_last)
+        ereport(LOG_SERVER_ONLY,
+                (errmsg("role with OID %u has given %u wrong tokens and cannot reclaim leases of "
+                        "before the crash",
+                        role, kMaxWrongTokens)));
+    return genuine && !is_refused;
 }
 
 void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {

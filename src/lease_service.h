@@ -13,6 +13,13 @@ void define_lease_settings();
 
 inline int64 longest_short_lease() { return lease_durable_after * USECS_PER_SEC; }
 
+// How many wrong tokens a role has given.
+struct WrongTokens {
+    Oid role;
+    uint32 count;
+};
+constexpr int kMaxGuessers = 127;
+
 // In shared memory, and never moved. What is durable only grows.
 struct LeaseDatabase {
     Oid database;
@@ -20,6 +27,7 @@ struct LeaseDatabase {
     bool saved;  // leases of before a clean stop are in memory, of this run:
     uint64 saved_run;
     uint64 run;
+    SipKey secret;              // of tokens; there once it is loaded
     int64 serves_from;          // R2: no new lease before it
     pg_atomic_uint32 serves;    // R6: the epoch is durable
     pg_atomic_uint64 token_end; // R3: below it tokens are reserved
@@ -30,10 +38,12 @@ struct LeaseDatabase {
     pg_atomic_uint64 store_changes; // the store is another than before, or may be
     pg_atomic_uint64 store_known;   // so many of them are written into it
 
-    slock_t lock; // of the floors
+    slock_t lock; // of the floors and the wrong tokens
     int64 floors[kFloors];
     uint64 lost;                   // changes of floors
     pg_atomic_uint64 lost_durable; // R4: so many of them are
+
+    WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last is for who has no other
 
     uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
 
@@ -54,13 +64,8 @@ bool covers(LeaseDatabase* database, int64 expires);
 // R4: whether all that was lost in the partition, whose lock is held, is durable.
 bool knows_losses(LeaseDatabase* database, int partition);
 
-// The next token; 0: none is reserved. Its low bits say the mode, which is all that is known of a
-// lease that is reclaimed.
-constexpr int kTokenModeBits = 2;
-int64 next_token(LeaseDatabase* database, LeaseMode mode);
-inline LeaseMode mode_of_token(int64 token) {
-    return static_cast<LeaseMode>(token & ((1 << kTokenModeBits) - 1));
-}
+// The next token, for a lease of that role and mode at the key; 0: none is reserved.
+int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode);
 
 // Makes durable what was lost, and reserves tokens and time for a lease of `ttl`; 0: only tokens.
 void make_durable(LeaseDatabase* database, int64 ttl);
@@ -70,6 +75,10 @@ void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // R5: whether a token that is not in memory can be one of before the crash that is not lost.
 bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// R5: whether a role is to have a lease of before the crash by a token that is genuine, or not. A
+// role that has given too many wrong ones in the grace has none of them.
+bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine);
 
 // The records of long leases, durable when the function returns.
 void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place);

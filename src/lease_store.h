@@ -8,7 +8,7 @@
 // Written by any role that uses leases, also in a read-only transaction.
 #pragma once
 
-#include "lease_table.h"
+#include "lease_token.h"
 
 namespace interlock {
 
@@ -31,6 +31,7 @@ struct LeaseState {
     int64 horizon;    // on the clock of `boot`: no short lease expires after it
     int64 span;       // how far the horizon can be ahead of the clock
     Boot boot;
+    SipKey secret; // of tokens; written once
     int64 floors[kFloors];
 };
 

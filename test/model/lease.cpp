@@ -159,6 +159,7 @@ enum class Fault {
     kEndedWhileStopped,
     kFloorIgnored,
     kEpochIgnored,
+    kForeignToken,
     kReclaimedShared,
     kReclaimedExclusive,
     kEpochStays,
@@ -200,6 +201,7 @@ const Planted kPlanted[] = {
     {"R4", "what ended before a start was never there", kEndedWhileStopped, kLateCommit, kLong},
     {"R5", "a reclaim ignores the floor", kFloorIgnored, kLateCommit},
     {"R5", "a reclaim ignores the epoch", kEpochIgnored, kLateCommit},
+    {"R5", "a reclaim accepts a token of another role", kForeignToken, kDoubleGrant},
     {"R5", "a reclaimed lease is taken as shared", kReclaimedShared, kDoubleGrant, kShared},
     {"R5", "a reclaimed lease is taken as exclusive", kReclaimedExclusive, kDoubleGrant, kShared},
     {"R6", "the first grant leaves the epoch", kEpochStays, kLateCommit},
@@ -348,6 +350,7 @@ private:
     Outcome acquire(State* s, Client* client, Kind kind, uint8_t key, bool shared) const;
     Outcome renew(State* s, Client* client, Kind kind) const;
     Outcome reclaim(State* s, Client* client) const;
+    Outcome reclaim_foreign(State* s, Client* client) const;
     Outcome refuse(const State& s, Client* client) const;
     Outcome release(State* s, Client* client) const;
     Outcome assert_lease(State* s, Client* client) const;
@@ -461,6 +464,7 @@ void Model::each_act(int i, Start start, Step step) const {
     step(renew(s, client(), Kind::kShortLived), late ? "late renewal" : "renews", i);
     if (scope_.lasting)
         step(renew(s, client(), Kind::kLasting), late ? "late renewal, long" : "renews, long", i);
+    step(reclaim_foreign(s, client()), "reclaims with a token of another", i);
     step(release(s, client()), "releases", i);
     step(assert_lease(s, client()), "asserts", i);
     step(commit(s, client()), "commits", i);
@@ -546,6 +550,14 @@ Outcome Model::reclaim(State* s, Client* client) const {
         return kFine;
     client->told = scope_.ttl;
     return check_holders(*s);
+}
+
+// A role that was given no token reclaims with one that it has seen or guessed.
+Outcome Model::reclaim_foreign(State* s, Client* client) const {
+    if (!broken(kForeignToken) || client->token != 0 || s->last == 0)
+        return kNotNow;
+    client->token = s->last;
+    return reclaim(s, client);
 }
 
 // What is durable does not tell all holders from the dead: not those of before the last crash but

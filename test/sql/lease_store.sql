@@ -32,6 +32,13 @@ SELECT interlock.renew_lease('lease_store', :mine, '2 h') IS NOT NULL AS renewed
 SELECT outcome FROM interlock.acquire_lease('lease_store');
 SELECT interlock.release_lease('lease_store', :mine);
 SELECT outcome, interlock.release_lease('lease_store', token) FROM interlock.acquire_lease('lease_store');
+-- it has the secret of tokens: not for those who read everything
+CREATE ROLE regress_lease_reader IN ROLE pg_read_all_data;
+SET ROLE regress_lease_reader;
+SELECT count(*) FROM interlock.lease_store;
+COPY interlock.lease_store TO stdout;
+RESET ROLE;
+DROP ROLE regress_lease_reader;
 -- it can be read, dumped and vacuumed
 SELECT count(*) = :rows AS unchanged FROM interlock.lease_store WHERE octet_length(content) > 0;
 VACUUM interlock.lease_store;
