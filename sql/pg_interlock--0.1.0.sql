@@ -18,7 +18,8 @@ CREATE FUNCTION interlock.version_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.version_trigger() IS
 'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
-Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward.';
+Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
+when it is more than a minute ahead of the clock (22008), in new rows too.';
 
 CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';

@@ -20,12 +20,14 @@ constexpr const char* kTriggerName = "zzz_interlock_version";
 struct Request {
     const char* column;
     NameList ignored;
+    int16 events; // that are checked, of INSERT and UPDATE
 };
 
 Request read_request(const Arguments& arguments);
 void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
 void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
 void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
+bool is_time(Relation rel, AttrNumber column);
 bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
 void create_version_trigger(Oid relid, const char* table, const Request& request);
 
@@ -46,7 +48,9 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     if (column != InvalidAttrNumber)
         check_token_column(rel, facts, column);
     check_ignored_columns(rel, facts, request);
-    require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_UPDATE);
+    if (column != InvalidAttrNumber && is_time(rel, column))
+        request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
+    require_last_word_of(rel, kTriggerName, request.events);
     bool floor = wants_floor(rel, facts, request.column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
@@ -90,6 +94,7 @@ Request read_request(const Arguments& arguments) {
     Request request = {};
     request.column = arguments.name(1, "version_column");
     request.ignored = arguments.names(2, "ignore_columns");
+    request.events = TRIGGER_TYPE_UPDATE;
     return request;
 }
 
@@ -141,6 +146,13 @@ void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber att
                     NameStr(attribute->attname), RelationGetRelationName(rel))));
 }
 
+// A new row's time is checked as well, while a counter may start anywhere.
+bool is_time(Relation rel, AttrNumber column) {
+    TokenKind kind;
+    return token_kind_of(TupleDescAttr(RelationGetDescr(rel), column - 1)->atttypid, &kind) &&
+           !is_counter(kind);
+}
+
 // 1 is a constant for a bigint column, too, though stored as the cast of an integer. Nothing is
 // evaluated: the functions in it are the owner's, and the caller may be an administrator.
 bool is_constant(const char* expression) {
@@ -181,9 +193,10 @@ void create_version_trigger(Oid relid, const char* table, const Request& request
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(&text,
-                     "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE OR DELETE ON %s FOR EACH ROW "
+                     "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
                      "EXECUTE FUNCTION interlock.version_trigger(%s",
-                     kTriggerName, table, quote_literal_cstr(request.column));
+                     kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
+                     table, quote_literal_cstr(request.column));
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');

@@ -3,6 +3,7 @@
 #include "direct_probe.h"
 #include "error.h"
 #include "last_word.h"
+#include "partition_move.h"
 #include "plan.h"
 #include "row.h"
 #include "row_change.h"
@@ -14,6 +15,7 @@ using namespace interlock;
 namespace {
 
 bool key_changes(const RowChange& change);
+void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row);
 
 } // namespace
 
@@ -29,8 +31,10 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
         note_departure(rel, facts, trigger->tg_trigtuple);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
-    if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        check_new_version(rel, facts, trigger->tg_trigslot);
         return PointerGetDatum(trigger->tg_trigtuple);
+    }
     require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, facts);
     judge_version(&change);
@@ -136,6 +140,16 @@ Timestamp clock_token(const Versioning* versioning) {
     return token;
 }
 
+// The latest time that a writer may give: a minute ahead of the clock. A time without zone may be
+// meant in any zone, so it is the clock of the one that is furthest ahead.
+Timestamp latest_token(const Versioning* versioning) {
+    constexpr int64 kFurthestZone = 14 * USECS_PER_HOUR;
+    Timestamp clock = clock_token(versioning);
+    if (versioning->kind == TokenKind::kTimestamp)
+        clock = Max(clock, GetCurrentTimestamp() + kFurthestZone);
+    return clock + USECS_PER_MINUTE;
+}
+
 int64 clock_step(const Versioning* versioning) {
     int64 step = 1;
     for (int precision = versioning->typmod; precision >= 0 && precision < MAX_TIMESTAMP_PRECISION;
@@ -144,23 +158,64 @@ int64 clock_step(const Versioning* versioning) {
     return step;
 }
 
+[[noreturn]] void refuse_future(Relation rel, const Versioning* versioning) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+             errmsg("version column \"%s\" of table \"%s\" cannot be more than a minute ahead of "
+                    "the clock",
+                    NameStr(versioning->name), RelationGetRelationName(rel)),
+             errhint("Leave the version to the server, or set it to now(). Check the clock of a "
+                     "client that sends its own time.")));
+}
+
+// The time after the stored one: the clock, and in any case later than before. A stored time that
+// is more than a day ahead came in past the trigger, and would stay ahead for ever: it gives way to
+// the clock. Less than that may be a clock that was set back.
+Timestamp next_time(const Versioning* versioning, int64 old_token) {
+    Timestamp clock = clock_token(versioning);
+    bool is_ahead = old_token >= clock;
+    if (is_ahead && old_token <= latest_token(versioning) + USECS_PER_DAY)
+        return old_token + clock_step(versioning);
+    return clock;
+}
+
+// A row that moves is checked as a new one in the other partition, too, where nobody knows what it
+// was before.
+bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
+    return change.facts->partition_columns != nullptr && token > latest_token(versioning) &&
+           moves_row(change);
+}
+
 // Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse
-// of an updated_time column), else the clock, and in any case later than before.
+// of an updated_time column), else the time after it.
 bool next_timestamp(const RowChange& change, const Versioning* versioning, int64 old_token,
                     int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
         refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
-    if (!new_is_null && new_token > old_token)
+    if (!new_is_null && new_token > old_token) {
+        if (new_token > latest_token(versioning))
+            refuse_future(change.rel, versioning);
         return false;
+    }
     bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
-    if (!assigned && versioning->has_ignored && is_housekeeping(change, versioning))
-        return false;
-    int64 step = clock_step(versioning);
-    if (old_token >= END_TIMESTAMP - step)
-        refuse_end_of_range(change.rel, versioning);
-    int64 clock = clock_token(versioning);
-    *next = TimestampGetDatum(clock > old_token ? clock : old_token + step);
-    return true;
+    bool stays = !assigned && versioning->has_ignored && is_housekeeping(change, versioning);
+    int64 token = stays ? old_token : next_time(versioning, old_token);
+    if (must_give_way(change, versioning, token))
+        token = clock_token(versioning);
+    *next = TimestampGetDatum(token);
+    return token != old_token;
+}
+
+// A new row, or one that moves here from another partition.
+void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row) {
+    const Versioning* versioning = facts->versioning;
+    if (is_counter(versioning->kind))
+        return;
+    require_last_word(rel, facts, TRIGGER_TYPE_INSERT);
+    bool is_null;
+    Datum version = slot_getattr(row, versioning->column, &is_null);
+    if (!is_null && DatumGetTimestamp(version) > latest_token(versioning))
+        refuse_future(rel, versioning);
 }
 
 // A trigger before this one may have changed a key that the statement does not name.

@@ -89,26 +89,30 @@ SELECT updated_time AS second FROM stamped WHERE id = 1 \gset
 UPDATE stamped SET a = 4 WHERE id = 1;
 SELECT updated_time > :'second'::timestamptz AND :'second'::timestamptz > :'first'::timestamptz AS moves_forward FROM stamped WHERE id = 1;
 COMMIT;
--- a time in the future is kept and moves on by the smallest step; one in the past is not taken
-UPDATE stamped SET updated_time = '2126-01-01 00:00:00.5+00' WHERE id = 1 RETURNING updated_time AT TIME ZONE 'UTC' AS utc;
-UPDATE stamped SET a = 5 WHERE id = 1 RETURNING updated_time AT TIME ZONE 'UTC' AS utc;
-UPDATE stamped SET updated_time = '2026-01-01' WHERE id = 1 RETURNING updated_time AT TIME ZONE 'UTC' AS utc;
+-- a time that is ahead of the clock (which was set back) moves on by the smallest step; one in the past is not taken
+ALTER TABLE stamped DISABLE TRIGGER ALL;
+UPDATE stamped SET updated_time = date_trunc('second', now() + interval '12 hours') WHERE id = 1 RETURNING updated_time AS ahead \gset
+ALTER TABLE stamped ENABLE TRIGGER ALL;
+UPDATE stamped SET a = 5 WHERE id = 1 RETURNING updated_time - :'ahead' AS later;
+UPDATE stamped SET updated_time = '2026-01-01' WHERE id = 1 RETURNING updated_time - :'ahead' AS later;
 UPDATE stamped SET updated_time = 'infinity' WHERE id = 1;
-UPDATE stamped SET updated_time = NULL WHERE id = 1 RETURNING updated_time AT TIME ZONE 'UTC' AS utc;
-SELECT interlock.versioned_update('stamped', 1, '2126-01-01 00:00:00.500003+00'::timestamptz, '{"a": 6}') AT TIME ZONE 'UTC' AS utc;
-SELECT interlock.versioned_update('stamped', 1, '2126-01-01 00:00:00.500004+00', '{"a": 7}')::timestamptz AT TIME ZONE 'UTC' AS utc;
-SELECT outcome, version AT TIME ZONE 'UTC' AS utc FROM interlock.try_versioned_update('stamped', 1, '2026-01-01'::timestamptz, '{"a": 6}');
+UPDATE stamped SET updated_time = NULL WHERE id = 1 RETURNING updated_time - :'ahead' AS later;
+SELECT interlock.versioned_update('stamped', 1, :'ahead'::timestamptz + interval '3 microseconds', '{"a": 6}') - :'ahead' AS later;
+SELECT interlock.versioned_update('stamped', 1, (:'ahead'::timestamptz + interval '4 microseconds')::text, '{"a": 7}')::timestamptz - :'ahead' AS later;
+SELECT outcome, version - :'ahead' AS later FROM interlock.try_versioned_update('stamped', 1, '2026-01-01'::timestamptz, '{"a": 6}');
 SELECT interlock.versioned_update('stamped', 1, 5, '{"a": 6}');
-SELECT outcome, version IS NULL AS no_counter, version_time AT TIME ZONE 'UTC' AS utc
-  FROM interlock.versioned_update_many('stamped', '[{"key": 1, "version": "2126-01-01 00:00:00.500005+00", "changes": {"a": 8}}]');
+SELECT outcome, version IS NULL AS no_counter, version_time - :'ahead' AS later
+  FROM interlock.versioned_update_many('stamped', format('[{"key": 1, "version": "%s", "changes": {"a": 8}}]', :'ahead'::timestamptz + interval '5 microseconds')::jsonb);
 -- a null time counts as -infinity
 SELECT interlock.versioned_update('stamped', 2, '-infinity'::timestamptz, '{"a": 2}') > '2026-01-01' AS moved;
 SELECT interlock.disable_versioning('stamped');
 -- whole seconds without a zone: two updates in the same second differ by one
 SELECT interlock.enable_versioning('stamped', 'local_time');
-UPDATE stamped SET local_time = '2126-01-01 10:00:00' WHERE id = 1 RETURNING local_time;
-UPDATE stamped SET a = 1 WHERE id = 1 RETURNING local_time;
-SELECT interlock.versioned_update('stamped', 1, '2126-01-01 10:00:01', '{"a": 2}');
+ALTER TABLE stamped DISABLE TRIGGER ALL;
+UPDATE stamped SET local_time = date_trunc('second', now() + interval '12 hours') WHERE id = 1 RETURNING local_time AS ahead \gset
+ALTER TABLE stamped ENABLE TRIGGER ALL;
+UPDATE stamped SET a = 1 WHERE id = 1 RETURNING local_time - :'ahead' AS later;
+SELECT interlock.versioned_update('stamped', 1, (:'ahead'::timestamp + interval '1 second')::text, '{"a": 2}')::timestamp - :'ahead' AS later;
 SELECT interlock.versioned_update('stamped', 1, 7, '{"a": 2}');
 -- local times that the session's zone leaves out, and that it has twice
 CREATE TABLE clock (id int PRIMARY KEY, a int, changed timestamp);
@@ -116,8 +120,10 @@ INSERT INTO clock VALUES (1, 1, '2126-03-31 02:30:00'), (2, 1, '2126-10-27 02:30
 SELECT interlock.enable_versioning('clock', 'changed');
 SET timezone = 'Europe/Berlin';
 SELECT changed::timestamptz AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
-SELECT interlock.versioned_update('clock', id, changed::timestamptz, '{"a": 2}') AT TIME ZONE 'UTC' AS utc FROM clock ORDER BY id;
-SELECT changed FROM clock ORDER BY id;
+SELECT interlock.versioned_update('clock', id, changed::timestamptz, '{"a": 2}') > '2026-01-01' AS moved FROM clock ORDER BY id;
+ALTER TABLE clock DISABLE TRIGGER ALL;
+UPDATE clock SET changed = CASE id WHEN 2 THEN '2126-10-27 02:30:00.000001'::timestamp ELSE '2126-03-31 02:30:00.000001' END;
+ALTER TABLE clock ENABLE TRIGGER ALL;
 SELECT outcome FROM clock, interlock.try_versioned_update('clock', id, changed::timestamptz - interval '1 microsecond', '{"a": 3}') ORDER BY id;
 SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 03:30:00.000001', '{"a": 3}');
 SELECT outcome FROM interlock.try_versioned_update('clock', 1, '2126-03-31 02:30:00.000001', '{"a": 3}');
