@@ -334,18 +334,19 @@ for status, holder, time, deadline and reason.';
 CREATE FUNCTION interlock.marker_notify_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
-'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify.';
+'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify;
+argument: full, to tell key and holder too.';
 
 CREATE FUNCTION interlock.enable_marker(
-    rel regclass, timeout interval = '5 min', enforce boolean = true, notify boolean = false,
+    rel regclass, timeout interval = '5 min', enforce boolean = true, notify text = 'off',
     status_column name = 'lock_status', holder_column name = 'lock_by', time_column name = 'lock_time',
     until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, boolean, name, name, name, name, name, boolean) IS
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
 'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
 Missing columns are added, existing ones adopted. timeout is how long a marker lives without a touch. enforce: nobody but the
 live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
-interlock_row_lock with {table, key, event, holder}. sweep_index: an index over the deadlines of marked rows, so that a sweep
+interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
 takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
 Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
 with transitions or with a CHECK that lets other values in is refused. Errors: 42501 not the owner, 42804 column type, 22023

@@ -18,11 +18,14 @@ constexpr const char* kTriggerName = "zzz_interlock_marker";
 constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
 constexpr const char* kIndexSuffix = "interlock_sweep_idx";
 
+// What listeners are told: nothing, that something happened, or to which row and by whom as well.
+enum class Notify : uint8 { kOff, kOn, kFull };
+
 // What enable_marker is asked for.
 struct Request {
     int64 timeout;
     bool enforce;
-    bool notify;
+    Notify notify;
     bool sweep_index;
     const char* columns[kMarkerRoles];
 };
@@ -33,7 +36,7 @@ void add_missing_columns(Oid relid, const char* table, const Request& request);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 void create_marker_trigger(Oid relid, const char* table, const Request& request);
-void set_notify_trigger(Oid relid, const char* table, bool wanted);
+void set_notify_trigger(Oid relid, const char* table, Notify notify);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
@@ -83,7 +86,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
-        set_notify_trigger(relid, table, false);
+        set_notify_trigger(relid, table, Notify::kOff);
         drop_sweep_indexes(relid, InvalidAttrNumber);
     });
     PG_RETURN_VOID();
@@ -92,11 +95,23 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 
 namespace {
 
+Notify notify_argument(const Arguments& arguments) {
+    const char* notify = arguments.string(3, "notify");
+    if (strcmp(notify, "full") == 0)
+        return Notify::kFull;
+    bool on;
+    if (!parse_bool(notify, &on))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown value \"%s\" for argument \"notify\"", notify),
+                        errhint("Use 'off', 'on' or 'full'.")));
+    return on ? Notify::kOn : Notify::kOff;
+}
+
 Request read_request(const Arguments& arguments) {
     Request request = {};
     request.timeout = duration_argument(arguments.interval(1, "timeout"), "timeout");
     request.enforce = arguments.boolean(2, "enforce");
-    request.notify = arguments.boolean(3, "notify");
+    request.notify = notify_argument(arguments);
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};
@@ -254,13 +269,13 @@ void create_marker_trigger(Oid relid, const char* table, const Request& request)
     replace_trigger(relid, kTriggerName, text.data);
 }
 
-void set_notify_trigger(Oid relid, const char* table, bool wanted) {
-    if (wanted)
+void set_notify_trigger(Oid relid, const char* table, Notify notify) {
+    if (notify != Notify::kOff)
         replace_trigger(
             relid, kNotifyTriggerName,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
-                     "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger()",
-                     kNotifyTriggerName, table));
+                     "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger(%s)",
+                     kNotifyTriggerName, table, notify == Notify::kFull ? "'full'" : ""));
     else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
         run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));
 }

@@ -1,5 +1,8 @@
-// The trigger that tells listeners what became of a marker: {table, key, event, holder} on channel
-// interlock_row_lock at commit.
+// The trigger that tells listeners what became of a marker, on channel interlock_row_lock at
+// commit: {table, event}; with the argument 'full' key and holder too.
+//
+// Anybody may listen, and what a listener could read is not known here. So the row is named only
+// where the owner of the table says that all may know.
 //
 // It exists where notifications are wanted only, and runs after the write: what was not written is
 // not told.
@@ -25,11 +28,13 @@ Departure departure = {};
 struct Change {
     const RelationFacts* facts;
     const Marker* marker;
+    bool is_full;  // key and holder are told
     HeapTuple row; // the newest there is
     MarkerState before;
     MarkerState after;
 };
 
+bool is_full(const Trigger* trigger);
 void keep_departure(const Change& change);
 MarkerState arriving_marker(const Change& change);
 void tell(const Change& change);
@@ -46,6 +51,7 @@ Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
     if (change.facts->marker == nullptr)
         return 0;
     change.marker = usable_marker(trigger->tg_relation, change.facts);
+    change.is_full = is_full(trigger->tg_trigger);
     change.row = trigger->tg_trigtuple;
     TupleDesc columns = RelationGetDescr(trigger->tg_relation);
     TimestampTz clock = GetCurrentTimestamp();
@@ -72,6 +78,10 @@ Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
 
 namespace {
 
+bool is_full(const Trigger* trigger) {
+    return trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], "full") == 0;
+}
+
 void keep_departure(const Change& change) {
     HeapTupleHeader row = change.row->t_data;
     departure = {change.marker->root, HeapTupleHeaderGetUpdateXid(row), HeapTupleHeaderGetCmax(row),
@@ -95,6 +105,10 @@ MarkerState arriving_marker(const Change& change) {
 void notify(const Change& change, const char* event, const char* holder) {
     constexpr int kLongestPayload = 7900; // the server refuses 8000
     const char* table = qualified_name(change.marker->root);
+    if (!change.is_full) {
+        Async_Notify("interlock_row_lock", json_object({{"table", table}, {"event", event}}));
+        return;
+    }
     const char* key = key_to_text(change.facts, key_of_tuple(change.facts, change.row));
     char* payload = json_object(
         {{"table", table}, {"key", nullptr, key}, {"event", event}, {"holder", holder}});

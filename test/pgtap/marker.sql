@@ -4,7 +4,7 @@ SELECT plan(24);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
-SELECT interlock.enable_marker('page', '1 hour', notify => true);
+SELECT interlock.enable_marker('page', '1 hour', notify => 'full');
 INSERT INTO page VALUES (1, 'x'), (2, 'x');
 
 SELECT has_column('public', 'page', c, c) FROM unnest('{lock_status,lock_by,lock_time,lock_until,lock_reason}'::text[]) c;

@@ -222,7 +222,7 @@ DROP TABLE sheet;
 
 -- names, and bad input
 CREATE TABLE "Odd ""Page""" ("The.Id" int PRIMARY KEY, "Body" text);
-SELECT interlock.enable_marker('"Odd ""Page"""', '1 hour', true, true, 'S t', 'H"o', 'T.i', 'U', 'R');
+SELECT interlock.enable_marker('"Odd ""Page"""', '1 hour', true, 'full', 'S t', 'H"o', 'T.i', 'U', 'R');
 INSERT INTO "Odd ""Page""" VALUES (1, 'x');
 SELECT locked, holder FROM interlock.lock_row('"Odd ""Page"""', 1, 'o''hara "x"');
 UPDATE "Odd ""Page""" SET "Body" = 'y';
@@ -280,7 +280,7 @@ ALTER TABLE bad DISABLE TRIGGER zzz_interlock_marker;
 SELECT interlock.lock_row('bad', 1, 'anna');
 -- without a key no verb can name a row, but plain SQL is judged
 CREATE TABLE no_key (body text);
-SELECT interlock.enable_marker('no_key', notify => true);
+SELECT interlock.enable_marker('no_key', notify => 'full');
 INSERT INTO no_key VALUES ('x');
 UPDATE no_key SET lock_status = 1, lock_by = 'anna';
 UPDATE no_key SET body = 'y';

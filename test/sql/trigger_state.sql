@@ -5,7 +5,7 @@ SELECT interlock.grant_writer('editor', 'state_app');
 CREATE FUNCTION configure(tab regclass) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM interlock.own_columns(tab, 'editor', '{a}'), interlock.share_columns(tab, '{b}'), interlock.group_columns(tab, '{a,b}'), interlock.hand_over_columns(tab, '{a}', 'editor');
-    PERFORM interlock.enable_versioning(tab), interlock.enable_marker(tab, '1 hour', notify => true), interlock.enable_history(tab);
+    PERFORM interlock.enable_versioning(tab), interlock.enable_marker(tab, '1 hour', notify => 'full'), interlock.enable_history(tab);
     PERFORM interlock.define_transitions(tab, 'state', '{"new": ["old"]}', '{new}'), interlock.require_lease(tab, 'Key:{id}');
 END $$;
 CREATE FUNCTION states(tab regclass) RETURNS TABLE (rel regclass, states text) LANGUAGE sql AS $$

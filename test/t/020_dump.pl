@@ -15,7 +15,7 @@ $node->safe_psql('source', q(
     CREATE EXTENSION pg_interlock;
     CREATE TABLE doc (id int PRIMARY KEY, body text, seen timestamptz);
     SELECT interlock.enable_versioning('doc', ignore_columns => '{seen}');
-    SELECT interlock.enable_marker('doc', '1 hour', notify => true);
+    SELECT interlock.enable_marker('doc', '1 hour', notify => 'full');
     INSERT INTO doc VALUES (1, 'a'), (2, 'b'), (3, 'c');
     UPDATE doc SET body = body || '!' WHERE id = 3;
     UPDATE doc SET body = body || '!' WHERE id = 3;

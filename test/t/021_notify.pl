@@ -1,4 +1,4 @@
-# Markers tell listeners: locked, unlocked, expired and forced, at commit, with the key and the holder.
+# Markers tell listeners: locked, unlocked, expired and forced, at commit; the key and the holder where the owner wants it.
 
 use strict;
 use warnings;
@@ -13,7 +13,7 @@ $node->start;
 $node->safe_psql('postgres', q(
     CREATE EXTENSION pg_interlock;
     CREATE TABLE page (id int, part text, body text, PRIMARY KEY (id, part));
-    SELECT interlock.enable_marker('page', '1 hour', notify => true);
+    SELECT interlock.enable_marker('page', '1 hour', notify => 'full');
     INSERT INTO page VALUES (1, 'a'), (2, 'b');));
 
 # What a listener hears of some statements, one line for each event.
@@ -48,7 +48,7 @@ is(heard(q(BEGIN; SELECT interlock.set_holder('bert'); DELETE FROM page WHERE id
 # What is not written is not told
 $node->safe_psql('postgres', q(
     CREATE TABLE note (id int PRIMARY KEY, body text);
-    SELECT interlock.enable_marker('note', '1 hour', notify => true);
+    SELECT interlock.enable_marker('note', '1 hour', notify => 'full');
     INSERT INTO note VALUES (1, 'a'), (2, 'b');
     SELECT interlock.lock_row('note', 1, 'anna');
     CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
@@ -57,6 +57,20 @@ is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (1, 1, 'bob') ON C
 is(heard(q(UPDATE note SET lock_status = 1, lock_by = 'bob' WHERE id = 2)), '', 'an update that another trigger swallows');
 is(heard(q(INSERT INTO note (id, lock_status, lock_by) VALUES (3, 1, 'bob'))),
     qq({"table": "public.note", "key": {"id": 3}, "event": "locked", "holder": "bob"}), 'an insert is told');
+# SEC-9: every role can listen, and learns no key and no holder unless the owner says so
+$node->safe_psql('postgres', q(CREATE ROLE stranger LOGIN));
+my $told = qq({"table": "public.note", "event": "locked"});
+is(heard(q(SELECT interlock.enable_marker('note', '1 hour', notify => 'on');
+        BEGIN; INSERT INTO note (id, lock_status, lock_by) VALUES (5, 1, 'bob'), (6, 1, 'eve'); COMMIT;)), $told, 'once, and without the row');
+my $stranger = $node->background_psql('postgres', extra_params => [ '-U', 'stranger' ]);
+$stranger->query_safe('LISTEN interlock_row_lock');
+$node->safe_psql('postgres', q(SELECT interlock.force_unlock_row('note', 5, 'why')));
+my ($event) = $stranger->query('SELECT 1') =~ /with payload "(.*)" received/;
+is($event, qq({"table": "public.note", "event": "forced"}), 'a stranger hears of the table alone');
+$stranger->quit;
+is(heard(q(SELECT interlock.enable_marker('note', '1 hour', notify => 'full'); INSERT INTO note (id, lock_status, lock_by) VALUES (7, 1, 'bob'))),
+    qq({"table": "public.note", "key": {"id": 7}, "event": "locked", "holder": "bob"}), 'full');
+like(($node->psql('postgres', q(SELECT interlock.enable_marker('note', notify => 'everything'))))[2], qr/unknown value "everything" for argument "notify"/, 'no other value');
 is(heard(q(SELECT interlock.enable_marker('note', '1 hour'); INSERT INTO note (id, lock_status, lock_by) VALUES (4, 1, 'bob'))), '', 'off again');
 
 # Partitions: the table that clients know, and a row that moves is the same row
@@ -65,7 +79,7 @@ $node->safe_psql('postgres', q(
     CREATE TABLE sheet_eu PARTITION OF sheet FOR VALUES IN ('eu');
     CREATE TABLE sheet_us PARTITION OF sheet FOR VALUES IN ('us') PARTITION BY LIST (region);
     CREATE TABLE sheet_us_all PARTITION OF sheet_us DEFAULT;
-    SELECT interlock.enable_marker('sheet', '1 hour', notify => true);
+    SELECT interlock.enable_marker('sheet', '1 hour', notify => 'full');
     INSERT INTO sheet VALUES (1, 'eu'), (2, 'eu'), (3, 'us');));
 sub sheet_event
 {
@@ -96,7 +110,7 @@ $listener->quit;
 # The longest key that an index takes and the longest holder fit into one notification
 $node->safe_psql('postgres', q(
     CREATE TABLE long (id text PRIMARY KEY);
-    SELECT interlock.enable_marker('long', notify => true);
+    SELECT interlock.enable_marker('long', notify => 'full');
     INSERT INTO long VALUES (repeat('x', 2600));));
 like(heard(q(SELECT interlock.lock_row('long', id, repeat('"', 1024)) FROM long)), qr/"key": \{"id": "x+"\}/, 'a long key');
 $node->stop;
