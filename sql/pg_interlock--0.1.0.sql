@@ -460,7 +460,8 @@ CREATE FUNCTION interlock.list_row_locks(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.list_row_locks() IS
 'The rows of the view row_locks. Tables the caller may not read are left out, and those whose row security applies to it, unless
-they are its own or a superuser''s. Reads each with the rights of its owner, restricted; one that fails is a warning.';
+they are its own or a superuser''s. Waits for no lock and calls nothing that the tables'' owners wrote; a table that is locked, or fails, is a
+warning.';
 
 CREATE VIEW interlock.row_locks AS SELECT * FROM interlock.list_row_locks();
 GRANT SELECT ON interlock.row_locks TO PUBLIC;

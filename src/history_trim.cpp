@@ -9,6 +9,7 @@
 #include "history.h"
 #include "own_table.h"
 #include "plan.h"
+#include "relation_lock.h"
 #include "restricted.h"
 #include "subtransaction.h"
 
@@ -306,13 +307,22 @@ List* trimmed_tables() {
 
 TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
-    Relation rel = try_relation_open(relid, AccessShareLock);
+    if (!lock_without_waiting(relid, AccessShareLock)) {
+        result.next = GetCurrentTimestamp() + kHistorySweepGap;
+        return result;
+    }
+    Relation rel = try_relation_open(relid, NoLock);
     if (rel == nullptr)
         return result;
     const History* history = facts_of(rel)->history;
     // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
     if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history)) {
-        relation_close(rel, AccessShareLock);
+        relation_close(rel, NoLock);
+        return result;
+    }
+    if (!lock_without_waiting(history->table, RowExclusiveLock)) {
+        relation_close(rel, NoLock);
+        result.next = GetCurrentTimestamp() + kHistorySweepGap;
         return result;
     }
     int64 position = read_position(history->table);

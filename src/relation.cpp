@@ -79,32 +79,41 @@ bool all_not_null(Relation rel, Form_pg_index index) {
     return true;
 }
 
-// Whether the index names exactly one row at every moment.
-bool is_unique_key(Relation rel, Relation index_rel) {
-    Form_pg_index index = index_rel->rd_index;
-    return index->indisunique && index->indisvalid && index_rel->rd_rel->relam == BTREE_AM_OID &&
-           heap_attisnull(index_rel->rd_indextuple, Anum_pg_index_indpred, nullptr) &&
-           index->indimmediate && all_not_null(rel, index);
+bool is_btree(Oid index) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    Oid method = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relam;
+    ReleaseSysCache(tuple);
+    return method == BTREE_AM_OID;
 }
 
-// The primary key, else the narrowest NOT NULL unique index (the oldest of several).
-Oid choose_key_index(Relation rel) {
-    Oid best = InvalidOid;
+// Whether the index names exactly one row at every moment.
+bool is_unique_key(Relation rel, HeapTuple tuple) {
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    return index->indisunique && index->indisvalid && index->indimmediate &&
+           heap_attisnull(tuple, Anum_pg_index_indpred, nullptr) && is_btree(index->indexrelid) &&
+           all_not_null(rel, index);
+}
+
+// The primary key, else the narrowest NOT NULL unique index (the oldest of several); null if there
+// is none. The indexes are not opened: somebody may have locked one.
+HeapTuple choose_key_index(Relation rel) {
+    HeapTuple best = nullptr;
     int best_width = 0;
-    List* indexes = RelationGetIndexList(rel);
+    List* indexes = RelationGetIndexList(rel); // in the order of their oids
     ListCell* cell;
     foreach (cell, indexes) {
-        Relation index_rel = index_open(lfirst_oid(cell), AccessShareLock);
-        Form_pg_index index = index_rel->rd_index;
-        Oid oid = RelationGetRelid(index_rel);
-        if (is_unique_key(rel, index_rel)) {
-            int width = index->indisprimary ? 0 : index->indnkeyatts;
-            if (!OidIsValid(best) || width < best_width || (width == best_width && oid < best)) {
-                best = oid;
-                best_width = width;
-            }
+        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+        if (!HeapTupleIsValid(tuple))
+            continue;
+        auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+        int width = index->indisprimary ? 0 : index->indnkeyatts;
+        if (is_unique_key(rel, tuple) && (best == nullptr || width < best_width)) {
+            best = heap_copytuple(tuple);
+            best_width = width;
         }
-        index_close(index_rel, AccessShareLock);
+        ReleaseSysCache(tuple);
     }
     list_free(indexes);
     return best;
@@ -132,11 +141,11 @@ void load_key_column(RelationFacts* facts, Relation index, int i) {
 }
 
 void load_key(RelationFacts* facts, Relation rel) {
-    Oid index_oid = choose_key_index(rel);
-    if (!OidIsValid(index_oid))
+    HeapTuple chosen = choose_key_index(rel);
+    if (chosen == nullptr)
         return;
-    Relation index = index_open(index_oid, AccessShareLock);
-    facts->key_index = index_oid;
+    facts->key_index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen))->indexrelid;
+    Relation index = index_open(facts->key_index, AccessShareLock);
     facts->key_count = index->rd_index->indnkeyatts;
     facts->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * facts->key_count));
     for (int i = 0; i < facts->key_count; i++)
@@ -192,14 +201,38 @@ void load_concepts(RelationFacts* facts, const TriggerDesc* triggers) {
         judge_owned_columns(facts->ownership, facts->versioning, facts->marker);
 }
 
+// Read from the catalog. The relation cache has the key as well, and the partition's condition: it
+// plans their expressions, which calls what the owner wrote with the rights of whoever asks.
+void add_partition_key(RelationFacts* facts, Oid parent) {
+    HeapTuple tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(parent));
+    if (!HeapTupleIsValid(tuple))
+        return;
+    auto* form = reinterpret_cast<Form_pg_partitioned_table>(GETSTRUCT(tuple));
+    Bitmapset* offsets = nullptr;
+    for (int i = 0; i < form->partnatts; i++)
+        offsets =
+            bms_add_member(offsets, form->partattrs.values[i] - FirstLowInvalidHeapAttributeNumber);
+    bool is_null;
+    Datum expressions =
+        SysCacheGetAttr(PARTRELID, tuple, Anum_pg_partitioned_table_partexprs, &is_null);
+    if (!is_null)
+        pull_varattnos(static_cast<Node*>(stringToNode(TextDatumGetCString(expressions))), 1,
+                       &offsets);
+    ReleaseSysCache(tuple);
+    for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;) {
+        char* name = get_attname(parent, bit + FirstLowInvalidHeapAttributeNumber, true);
+        AttrNumber column = name != nullptr ? find_attribute(facts->columns, name) : 0;
+        if (column != InvalidAttrNumber)
+            facts->partition_columns = bms_add_member(facts->partition_columns, column);
+    }
+}
+
 void load_partition_columns(RelationFacts* facts, Relation rel) {
     if (!rel->rd_rel->relispartition || facts->first_check == nullptr)
         return;
-    Bitmapset* offsets = nullptr;
-    pull_varattnos(reinterpret_cast<Node*>(RelationGetPartitionQual(rel)), 1, &offsets);
-    for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;)
-        facts->partition_columns =
-            bms_add_member(facts->partition_columns, bit + FirstLowInvalidHeapAttributeNumber);
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(rel)))
+        add_partition_key(facts, lfirst_oid(cell));
 }
 
 RelationFacts* load_facts(CacheEntry* entry, Relation rel) {
@@ -365,16 +398,23 @@ void require_key(Relation rel, const RelationFacts* facts) {
                      "deferrable or a partial one.")));
 }
 
-List* key_column_names(Oid relid) {
+List* key_column_names(Relation rel) {
     List* names = NIL;
-    Relation rel = table_open(relid, AccessShareLock);
-    Oid index_oid = choose_key_index(rel);
-    if (OidIsValid(index_oid)) {
-        Relation index = index_open(index_oid, AccessShareLock);
-        for (int i = 0; i < index->rd_index->indnkeyatts; i++)
-            names = lappend(names, get_attname(relid, index->rd_index->indkey.values[i], false));
-        index_close(index, AccessShareLock);
+    HeapTuple chosen = choose_key_index(rel);
+    if (chosen == nullptr)
+        return NIL;
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen));
+    for (int i = 0; i < index->indnkeyatts; i++) {
+        Form_pg_attribute column =
+            TupleDescAttr(RelationGetDescr(rel), index->indkey.values[i] - 1);
+        names = lappend(names, pstrdup(NameStr(column->attname)));
     }
+    return names;
+}
+
+List* key_column_names(Oid relid) {
+    Relation rel = table_open(relid, AccessShareLock);
+    List* names = key_column_names(rel);
     table_close(rel, AccessShareLock);
     return names;
 }

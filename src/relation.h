@@ -100,6 +100,7 @@ void require_key(Relation rel, const RelationFacts* facts);
 // The names of the key's columns in their order, without a look at what is kept of the table; NIL
 // if it has no key.
 List* key_column_names(Oid relid);
+List* key_column_names(Relation rel);
 
 // The column's number, 42703 when there is none of that name, 42703 for system columns too.
 AttrNumber column_number(Relation rel, const char* name);

@@ -57,6 +57,7 @@ extern "C" {
 #include <catalog/pg_namespace.h>
 #include <catalog/pg_operator.h>
 #include <catalog/pg_opfamily.h>
+#include <catalog/pg_partitioned_table.h>
 #include <catalog/pg_proc.h>
 #include <catalog/pg_trigger.h>
 #include <catalog/pg_type.h>

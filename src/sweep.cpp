@@ -4,6 +4,7 @@
 #include "error.h"
 #include "marker.h"
 #include "plan.h"
+#include "relation_lock.h"
 #include "restricted.h"
 #include "subtransaction.h"
 #include "sweeper.h"
@@ -86,7 +87,7 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
     sweep.result.reached = budget.from;
-    if (!ConditionalLockRelationOid(relid, RowExclusiveLock)) {
+    if (!lock_without_waiting(relid, RowExclusiveLock)) {
         sweep.result.skipped = 1;
         return sweep.result;
     }

@@ -27,17 +27,61 @@ SET ROLE interlock_viewer;
 SELECT rel, key, holder FROM interlock.row_locks;
 RESET ROLE;
 
--- a table that fails is a warning, also when it pretends to be a cancel; the others are shown
+
+-- SEC-5: nor what decides which rows an index has, or into which partition a row belongs; what the viewer has locked stays locked
 SET ROLE interlock_mallory;
-CREATE OR REPLACE FUNCTION mallory.evil(mallory.e) RETURNS json LANGUAGE plpgsql AS $$ BEGIN
-    RAISE EXCEPTION 'not cancelled' USING ERRCODE = 'query_canceled'; END $$;
-CREATE OR REPLACE FUNCTION mallory.plan() RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+CREATE FUNCTION mallory.unlock(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
+    PERFORM pg_advisory_unlock_all();
+    IF current_user <> 'interlock_mallory' THEN RAISE WARNING 'it runs as %', current_user; END IF;
+    RETURN $1; END $$;
+CREATE INDEX ON mallory.t (k) WHERE lock_status = mallory.unlock(1);
+CREATE INDEX ON mallory.t (lock_until) WHERE lock_status = 1 AND mallory.unlock(1) = 1;
+CREATE TABLE mallory.p (id int NOT NULL, state text) PARTITION BY LIST ((id + mallory.unlock(1)));
+CREATE TABLE mallory.p1 PARTITION OF mallory.p FOR VALUES IN (2);
+ALTER TABLE mallory.p1 ADD PRIMARY KEY (id);
+SELECT interlock.enable_marker('mallory.p'), interlock.define_transitions('mallory.p', 'state', '{"a": ["b"]}');
+INSERT INTO mallory.p (id, state, lock_status, lock_by, lock_until) VALUES (1, 'a', 1, 'm', '2020-01-01');
+GRANT SELECT ON mallory.p TO PUBLIC;
+RESET ROLE;
+\c
+SELECT pg_advisory_lock(5);
+SELECT rel, key, holder FROM interlock.row_locks ORDER BY rel::text;
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+SET ROLE interlock_viewer;
+SELECT rel, key, holder FROM interlock.row_locks ORDER BY rel::text;
+RESET ROLE;
+SELECT pg_advisory_unlock(5);
+-- the sweep runs what the owner wrote as the owner alone
+SELECT * FROM interlock.sweep();
+SET ROLE interlock_mallory;
+DROP TABLE mallory.p;
 RESET ROLE;
 CREATE TABLE page (id int PRIMARY KEY);
 SELECT interlock.enable_marker('page');
 INSERT INTO page VALUES (1), (2);
 SELECT (interlock.lock_row('page', id, 'anna')).locked FROM page;
-SELECT rel, key, holder FROM interlock.row_locks;
+
+-- partitions, and a key that is no column of the server's own types
+CREATE DOMAIN small AS int;
+CREATE TABLE sheet (id small, k mallory.e, part int, PRIMARY KEY (id, k, part)) PARTITION BY LIST (part);
+CREATE TABLE sheet1 (part int NOT NULL, dropped int, k mallory.e NOT NULL, id small NOT NULL);
+ALTER TABLE sheet1 DROP COLUMN dropped;
+ALTER TABLE sheet ATTACH PARTITION sheet1 FOR VALUES IN (1);
+CREATE TABLE sheet2 PARTITION OF sheet FOR VALUES IN (2);
+SELECT interlock.enable_marker('sheet', sweep_index => false);
+INSERT INTO sheet VALUES (1, 'a', 1), (2, 'b', 1), (3, 'a', 2);
+UPDATE sheet SET lock_status = 1, lock_by = 'anna', lock_reason = repeat('why ', 3000) WHERE id <> 2;
+SELECT rel, key, holder, length(reason) FROM interlock.row_locks WHERE rel = 'sheet'::regclass ORDER BY key->'id';
+-- rows of a table that inherits are not those of the table: its triggers do not judge them
+CREATE TABLE heir () INHERITS (page);
+INSERT INTO heir (id, lock_status, lock_by) VALUES (3, 1, 'nobody');
+SELECT rel, key FROM interlock.row_locks WHERE rel <> 'sheet'::regclass ORDER BY rel::text, key->'id';
+-- two triggers on one table show its rows once
+CREATE TRIGGER twice BEFORE INSERT ON page FOR EACH ROW
+    EXECUTE FUNCTION interlock.marker_trigger('1', 'enforce', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
+SELECT rel, key FROM interlock.row_locks WHERE rel = 'page'::regclass ORDER BY key->'id';
+DROP TRIGGER twice ON page;
+DROP TABLE heir, sheet;
 
 -- policies: another's are not evaluated, the table is left out; a superuser's and one's own are
 SET ROLE interlock_mallory;
@@ -64,5 +108,6 @@ RESET ROLE;
 SELECT rel, key, holder FROM interlock.row_locks ORDER BY rel::text, key->'id';
 
 DROP TABLE page;
+DROP DOMAIN small;
 DROP SCHEMA mallory CASCADE;
 DROP ROLE interlock_viewer, interlock_mallory;
