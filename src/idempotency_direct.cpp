@@ -51,6 +51,16 @@ Datum next_token() {
         .value;
 }
 
+// Also when the sequence was set back, so that the holder before is fenced off.
+Datum token_after(const RowValues& row) {
+    int64 token = DatumGetInt64(next_token());
+    int64 before = DatumGetInt64(row[kToken].value);
+    if (before >= token && pg_add_s64_overflow(before, 1, &token))
+        ereport(ERROR,
+                (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("bigint out of range")));
+    return Int64GetDatum(token);
+}
+
 constexpr NullableDatum kNull = {0, true};
 
 void assign_times(Changes* changes, const ClaimTimes& times) {
@@ -137,8 +147,8 @@ DirectOutcome take_over_directly(const IdempotencyKey& key, const Takeover& take
         RowUpdate update = {row, takeover_changes(takeover)};
         return update_directly(
             update,
-            [&](TupleTableSlot*) {
-                set_last(update.changes, next_token());
+            [&](TupleTableSlot* slot) {
+                set_last(update.changes, token_after(values_in(slot)));
                 return true;
             },
             [&](TupleTableSlot* slot) {

@@ -115,8 +115,9 @@ bool take_over_by_plan(const IdempotencyKey& key, const Takeover& takeover, Clai
             statement->add(
                 "UPDATE interlock.idempotency SET status = 'PENDING', retryable = false, "
                 "response = NULL, response_omitted = false, result_id = NULL, "
-                "finished_at = NULL, token = pg_catalog.nextval("
-                "'interlock.idempotency_token'::pg_catalog.regclass), attempt = $%d",
+                "finished_at = NULL, token = GREATEST(pg_catalog.nextval("
+                "'interlock.idempotency_token'::pg_catalog.regclass), token "
+                "OPERATOR(pg_catalog.+) 1), attempt = $%d",
                 statement->parameter(INT4OID));
             statement->add(", claimed_at = $%d", statement->parameter(TIMESTAMPTZOID));
             statement->add(", deadline = $%d", statement->parameter(TIMESTAMPTZOID));

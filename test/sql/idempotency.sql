@@ -157,6 +157,38 @@ DROP TRIGGER deleted ON interlock.idempotency;
 DROP FUNCTION deleted;
 DROP ROLE interlock_guest;
 
+-- IDM-1: a takeover's token is greater than the row's, though the sequence was set back
+CREATE FUNCTION take_over(directly boolean) RETURNS TABLE (held bigint, outcome text, is_greater boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM interlock.idempotency WHERE scope = 'job';
+    PERFORM set_config('interlock.direct_updates', directly::text, true);
+    PERFORM setval('interlock.idempotency_token', 1000000);
+    held := (SELECT c.token FROM interlock.idempotency_claim('job', 'k') c);
+    PERFORM setval('interlock.idempotency_token', held - 1);
+    UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'job';
+    SELECT c.outcome, c.token > held FROM interlock.idempotency_claim('job', 'k') c INTO outcome, is_greater;
+    RETURN NEXT;
+    PERFORM setval('interlock.idempotency_token', 5);
+    UPDATE interlock.idempotency SET deadline = now(), expires_at = now() WHERE scope = 'job';
+    SELECT c.outcome, c.token > held + 1 FROM interlock.idempotency_claim('job', 'k') c INTO outcome, is_greater;
+    RETURN NEXT;
+END $$;
+SELECT * FROM take_over(true);
+SELECT interlock.idempotency_assert('job', 'k', 1000001);
+SELECT interlock.idempotency_checkpoint('job', 'k', 1000001, 'c');
+SELECT interlock.idempotency_complete('job', 'k', 1000001);
+SELECT * FROM take_over(false);
+SELECT interlock.idempotency_assert('job', 'k', 1000001);
+SELECT interlock.idempotency_checkpoint('job', 'k', 1000001, 'c');
+-- nor does it begin anew at the end of all numbers
+UPDATE interlock.idempotency SET token = 9223372036854775807, deadline = now() WHERE scope = 'job';
+SELECT interlock.idempotency_claim('job', 'k');
+SET interlock.direct_updates = off;
+SELECT interlock.idempotency_claim('job', 'k');
+RESET interlock.direct_updates;
+
+DELETE FROM interlock.idempotency WHERE scope = 'job';
+
 -- run_once
 CREATE TABLE charge (amount int);
 CREATE FUNCTION charge(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$ BEGIN
