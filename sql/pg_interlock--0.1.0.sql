@@ -740,14 +740,19 @@ CREATE TABLE interlock.idempotency_scope (
     ttl interval NOT NULL,
     stale_after interval NOT NULL,
     replay_failures boolean NOT NULL,
-    max_response_bytes integer NOT NULL);
+    max_response_bytes integer NOT NULL,
+    CONSTRAINT idempotency_scope_model CHECK (model OPERATOR(pg_catalog.=) ANY ('{api,job}')),
+    CONSTRAINT idempotency_scope_ttl CHECK (ttl OPERATOR(pg_catalog.>) '0' AND ttl OPERATOR(pg_catalog.<=) '3653 days'),
+    CONSTRAINT idempotency_scope_stale_after
+        CHECK (stale_after OPERATOR(pg_catalog.>) '0' AND stale_after OPERATOR(pg_catalog.<=) '3653 days'),
+    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0));
 COMMENT ON TABLE interlock.idempotency_scope IS 'How the keys of a scope live and end; written by define_idempotency_scope.';
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
 
 CREATE FUNCTION interlock.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_scope_trigger() IS
-'Tells all sessions that idempotency_scope changes: they keep what it says. Without it each claim reads the table.';
+'Announces changes of idempotency_scope to all sessions, which cache what it says. Without it each claim reads the table.';
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
     FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;

@@ -9,12 +9,6 @@ namespace {
 
 bool direct_updates = true;
 
-bool is_plain_table(Relation rel) {
-    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-           !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
-           rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
-}
-
 bool sees_all_rows(Relation rel) {
     return !rel->rd_rel->relrowsecurity ||
            check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
@@ -43,6 +37,12 @@ bool is_plain_transaction() { return may_be_direct() && !IsolationUsesXactSnapsh
 bool may_be_direct() {
     return direct_updates && !XactReadOnly && !IsInParallelMode() &&
            ExecutorCheckPerms_hook == nullptr;
+}
+
+bool is_plain_table(Relation rel) {
+    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+           !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
+           rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
 }
 
 bool may_act_directly(const KeyedRow& row, AclMode needed) {

@@ -29,6 +29,9 @@ bool may_be_direct();
 // And under READ COMMITTED.
 bool is_plain_transaction();
 
+// An ordinary heap table of its own without rules, whose rows are what its pages hold.
+bool is_plain_table(Relation rel);
+
 // Whether the calls that the executor would make for a statement on the row are known: an ordinary
 // heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
 // caller who has `needed` on the whole table, may use the schema and the key's operators, and whom

@@ -10,7 +10,7 @@
 namespace interlock {
 
 struct ColumnDefault;
-struct KeptScopes;
+struct KeptRows;
 struct LaterTrigger;
 struct History;
 struct HistoryTable;
@@ -70,7 +70,7 @@ struct RelationFacts {
     mutable Oid floor;               // as it was found last (version_floor.h)
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
     mutable AsMade as_made;          // of one of our own tables (direct_own_table.cpp)
-    mutable KeptScopes* scopes;      // what idempotency_scope says (idempotency_scope_read.cpp)
+    mutable KeptRows* kept_rows;     // of idempotency's small tables (idempotency_kept.h)
 };
 
 void initialize_relation_cache();

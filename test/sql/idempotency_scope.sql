@@ -107,11 +107,28 @@ ROLLBACK TO a;
 SELECT stale_after FROM try();
 ROLLBACK;
 SELECT * FROM try();
+-- OPS-3: with one that fires in ordinary sessions, as after a restore with --disable-triggers, they are kept for a while
 ALTER TABLE interlock.idempotency_scope ENABLE TRIGGER zzz_interlock_scope;
-SELECT * FROM try();
-SET session_replication_role = replica;
+CREATE TABLE reads (n int, "read" boolean);
+DO $$ BEGIN
+    FOR n IN 1 .. 100 LOOP
+        INSERT INTO reads SELECT n, t."read" FROM try() t;
+        COMMIT;
+    END LOOP;
+END $$;
+SELECT bool_or("read") AS some, bool_and("read") AS "all" FROM reads;
+DROP TABLE reads;
 SELECT define(5);
+SELECT stale_after FROM try();
+SET session_replication_role = replica;
+SELECT define(6);
+SELECT * FROM try();
 RESET session_replication_role;
+SELECT define(7);
+SELECT stale_after FROM try();
+ALTER TABLE interlock.idempotency_scope ENABLE REPLICA TRIGGER zzz_interlock_scope;
+SELECT * FROM try();
+SELECT define(5);
 SELECT * FROM try();
 DROP TRIGGER zzz_interlock_scope ON interlock.idempotency_scope;
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
@@ -142,7 +159,26 @@ INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_in
 SELECT count(*), bool_and(stale_after = make_interval(mins => n)) FROM generate_series(1, 1100, 7) n, try('n' || n);
 DELETE FROM interlock.idempotency_scope WHERE scope ~ 'n';
 
--- Who may not read it may not read what is kept, and sees of it what he may see
+-- OPS-3: what define_idempotency_scope refuses a plain statement is refused, too
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'queue', '1 day', '1 h', false, 1);
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '-1 day', '1 h', false, 1);
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '3654 days', '1 h', false, 1);
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '1 day', '0', false, 1);
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '1 day', '178000000 years', false, 1);
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '1 day', '1 h', false, -1);
+-- and what gets in without the constraints does no harm
+BEGIN;
+ALTER TABLE interlock.idempotency_scope DROP CONSTRAINT idempotency_scope_ttl, DROP CONSTRAINT idempotency_scope_stale_after,
+    DROP CONSTRAINT idempotency_scope_max_response_bytes;
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '-1 day', '-178000000 years', false, -1), ('worse', 'api', '178000000 years', '178000000 years', false, 1);
+SELECT stale_after FROM try('bad');
+SELECT justify_interval(stale_after) FROM try('worse');
+SET LOCAL interlock.direct_updates = off;
+SELECT stale_after FROM try('bad');
+SELECT justify_interval(stale_after) FROM try('worse');
+ROLLBACK;
+
+-- A scope is the same for everybody: no right on the table is needed, and its policies do not count
 CREATE ROLE scope_role;
 GRANT SELECT, INSERT, UPDATE, DELETE ON interlock.idempotency TO scope_role;
 SELECT * FROM try();
@@ -153,6 +189,9 @@ REVOKE SELECT ON interlock.idempotency_scope FROM PUBLIC;
 SELECT * FROM try();
 SET ROLE scope_role;
 SELECT * FROM try();
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT * FROM try();
+COMMIT;
 RESET ROLE;
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT * FROM try();
@@ -160,6 +199,9 @@ ALTER TABLE interlock.idempotency_scope ENABLE ROW LEVEL SECURITY;
 SELECT * FROM try();
 SET ROLE scope_role;
 SELECT * FROM try();
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT * FROM try();
+COMMIT;
 RESET ROLE;
 ALTER TABLE interlock.idempotency_scope DISABLE ROW LEVEL SECURITY;
 SELECT * FROM try();
