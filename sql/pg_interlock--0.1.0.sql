@@ -686,7 +686,8 @@ CREATE VIEW interlock.key_locks AS SELECT * FROM interlock.list_key_locks();
 GRANT SELECT ON interlock.key_locks TO PUBLIC;
 COMMENT ON VIEW interlock.key_locks IS
 'Who holds and who waits for the key locks and application locks of this database. key is null where the name is not known:
-without preload, and for prepared transactions, whose pid is null.';
+without preload, and for prepared transactions, whose pid is null; of idempotency also in sessions of other roles, but for
+members of pg_read_all_stats.';
 
 -- Application locks
 

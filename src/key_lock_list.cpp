@@ -24,6 +24,7 @@ void for_each_mode(LOCKMASK modes, Body&& body) {
 }
 
 void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
+bool may_see_name(KeySpace space, int pid);
 
 } // namespace
 
@@ -54,6 +55,8 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
     const char* name = name_of(tag);
     if (name == nullptr && instance.pid != 0 && knows_names())
         return; // released since we looked
+    if (!may_see_name(space, instance.pid))
+        name = nullptr;
     uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
     Datum values[7] = {};
     bool nulls[7] = {name == nullptr,   false, false,
@@ -68,6 +71,15 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
     values[5] = TimestampTzGetDatum(instance.waitStart);
     values[6] = Int64GetDatum(static_cast<int64>(hash));
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
+bool may_see_name(KeySpace space, int pid) {
+    if (space != KeySpace::kIdempotency || pid == MyProcPid)
+        return true;
+    const PGPROC* process = BackendPidGetProc(pid);
+    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+           (process != nullptr && has_privs_of_role(GetUserId(), process->roleId));
 }
 
 bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
