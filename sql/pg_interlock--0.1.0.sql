@@ -753,15 +753,31 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
 
 CREATE FUNCTION interlock.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_scope_trigger() IS
-'Announces changes of idempotency_scope to all sessions, which cache what it says. Without it each claim reads the table.';
+'Announces changes of idempotency_scope and idempotency_grant to all sessions, which cache what they say. Without it each
+claim reads the table.';
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
     FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_scope IS 'See idempotency_scope_trigger.';
 
+CREATE TABLE interlock.idempotency_grant (
+    scope text COLLATE pg_catalog."C" NOT NULL,
+    role_name text COLLATE pg_catalog."C" NOT NULL,
+    granted_by text NOT NULL,
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    PRIMARY KEY (scope, role_name));
+COMMENT ON TABLE interlock.idempotency_grant IS
+'Which roles may use the keys of which scopes, by name, so that it survives dump and restore; scope "*" is all scopes, role
+"public" everybody. grant_idempotency_scope and revoke_idempotency_scope write it. A role that is renamed or dropped loses
+nothing here: revoke_idempotency_scope does that.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_grant', '');
+CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_grant
+    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+ALTER TABLE interlock.idempotency_grant ENABLE ALWAYS TRIGGER zzz_interlock_scope;
+COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_grant IS 'See idempotency_scope_trigger.';
+
 CREATE SEQUENCE interlock.idempotency_token;
 COMMENT ON SEQUENCE interlock.idempotency_token IS 'The tokens of claims: each is greater than all before.';
-GRANT USAGE ON SEQUENCE interlock.idempotency_token TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
 
 CREATE TABLE interlock.idempotency (
@@ -787,7 +803,8 @@ CREATE TABLE interlock.idempotency (
 CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
 COMMENT ON TABLE interlock.idempotency IS
 'The keys: PENDING until the deadline, then COMPLETED or FAILED until they expire. response_omitted: it was larger than the
-scope allows. Users of the functions need SELECT, INSERT and UPDATE here; row security holds.';
+scope allows. Users of the functions need a grant of the scope (grant_idempotency_scope) and no right here; the functions work
+with the owner''s rights, past row security.';
 COMMENT ON INDEX interlock.idempotency_expires_idx IS 'What the sweeper deletes.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
 
@@ -802,6 +819,20 @@ model: api (the response is replayed) or job (checkpoints, which a takeover gets
 A larger response is not kept; its key is never run again all the same. A scope that is not defined has these defaults.
 Needs INSERT and UPDATE on interlock.idempotency_scope. Errors: 22004, 22023.';
 
+CREATE FUNCTION interlock.grant_idempotency_scope(scope text, role name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.grant_idempotency_scope(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.grant_idempotency_scope(text, name) IS
+'Lets members of a role (''public'': everybody) use the keys of a scope (''*'': all scopes), which they share. Only superusers may
+call it until EXECUTE is granted. Errors: 42704 no such role, 22004, 22023.';
+
+CREATE FUNCTION interlock.revoke_idempotency_scope(scope text, role name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.revoke_idempotency_scope(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.revoke_idempotency_scope(text, name) IS
+'Revokes what grant_idempotency_scope granted, from the commit on, also for calls that are waiting then. Only superusers may
+call it until EXECUTE is granted. Errors: 42704 it was not granted, 22004, 22023.';
+
 CREATE FUNCTION interlock.idempotency_claim(
     scope text, key text, request jsonb = NULL, wait interval = '0',
     OUT outcome text, OUT token bigint, OUT attempt integer, OUT response jsonb, OUT result_id text,
@@ -810,8 +841,8 @@ CREATE FUNCTION interlock.idempotency_claim(
 COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval) IS
 'Claims a key, or says what is in the way: acquired (with the token), replay (it is completed, with its response), failed,
 in_progress (somebody has it; waits for the end as long as wait says), mismatch (the key was used with another request; equal
-JSON is equal). Takes over what had no sign of life for stale_after. Needs SELECT, INSERT and UPDATE on interlock.idempotency.
-Errors: 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
+JSON is equal). Takes over what had no sign of life for stale_after. This and the functions below need a grant of the scope.
+Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
 
 CREATE FUNCTION interlock.idempotency_complete(
     scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL) RETURNS void

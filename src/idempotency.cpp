@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "error.h"
+#include "idempotency_grant.h"
 #include "idempotency_table.h"
 #include "idempotency_wait.h"
 #include "key_lock_mode.h"
@@ -226,8 +227,7 @@ Claim try_claim(Call* call, const Deadline& wait) {
 }
 
 // Until the deadline of the claim in the way. A moment when somebody has locked the row since it
-// was waited for; or when row security hides it from who wants to write it, which is no reason to
-// spin.
+// was waited for, or a trigger keeps it from being written, which is no reason to spin.
 int64 longest_sleep(const Call& call, const Deadline& wait) {
     constexpr int64 kMoment = 20;
     int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
@@ -260,6 +260,18 @@ bool is_own_claim(const Call& call) {
     return lock != nullptr && held_modes(lock) != 0;
 }
 
+Claim claim_granted(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
+    Call call = {key, read_scope(key.scope), request, {lock_name(key), kExclusive}, 0, false};
+    bool may_wait = !wait.has_passed() && !is_own_claim(call);
+    const Deadline at_once = Deadline::after_milliseconds(0);
+    Claim claim = try_claim(&call, at_once);
+    if (claim.outcome == ClaimOutcome::kInProgress && may_wait)
+        claim = claim_waiting(&call, wait);
+    if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
+        (void)wait_for_row(call, at_once);
+    return claim;
+}
+
 } // namespace
 
 namespace interlock {
@@ -284,18 +296,13 @@ IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n) {
 }
 
 Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
-    Call call = {key, read_scope(key.scope), request, {lock_name(key), kExclusive}, 0, false};
-    bool may_wait = !wait.has_passed() && !is_own_claim(call);
-    const Deadline at_once = Deadline::after_milliseconds(0);
-    Claim claim = try_claim(&call, at_once);
-    if (claim.outcome == ClaimOutcome::kInProgress && may_wait)
-        claim = claim_waiting(&call, wait);
-    if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
-        (void)wait_for_row(call, at_once);
+    Claim claim = {};
+    using_scope(key.scope, [&] { claim = claim_granted(key, request, wait); });
     return claim;
 }
 
 void raise_claim_lost(const IdempotencyKey& key, int64 token) {
+    require_scope(key.scope); // there may have been a wait
     IdempotencyRow row = read_idempotency_row(key, {});
     char given[32];
     char current[32];

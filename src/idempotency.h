@@ -11,7 +11,12 @@
 // learns at once that it is in progress instead of waiting on the index, or waits as long as it
 // wants to. Under REPEATABLE READ and above, a key that changed after the snapshot is 40001.
 //
-// The functions work with the caller's privileges on interlock.idempotency; row security holds.
+// Callers need a grant of the scope (idempotency_grant.h) and no right on interlock.idempotency,
+// which the functions reach with the rights of its owner (idempotency_access.h).
+//
+// A takeover's token is greater than the row's, also when the sequence was set back (a restored
+// dump, setval). A worker that outlives its row, deleted after it has expired, is fenced off only
+// as long as the sequence goes on.
 #pragma once
 
 #include "deadline.h"
@@ -52,6 +57,7 @@ Datum scope_argument(const Arguments& arguments, int n);
 IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n);
 
 // Claims the key, or says who is in the way. `request` is the hash of the request, null for none.
+// This and complete_key raise 42501 unless the current user may use the scope.
 Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait);
 
 // Completes it; IL008 unless the token is the current one. The same once more is fine.

@@ -37,10 +37,9 @@ bool is_claim_of(const RowValues& row, int64 token) {
 template <typename Body>
 DirectOutcome writing_key(const IdempotencyKey& key, Body&& body) {
     Key name = {{key.scope, key.key}};
-    return with_own_table(kIdempotencyKeys, RowExclusiveLock,
-                          [&](Relation rel, const RelationFacts* facts) {
-                              return body(KeyedRow{rel, facts, &name});
-                          });
+    return with_keys_directly(RowExclusiveLock, [&](Relation rel, const RelationFacts* facts) {
+        return body(KeyedRow{rel, facts, &name});
+    });
 }
 
 Datum next_token() {

@@ -2,8 +2,8 @@
 // do what the statement does that runs where it is declined.
 #pragma once
 
-#include "direct_own_table.h"
 #include "direct_read.h"
+#include "idempotency_access.h"
 #include "idempotency_table.h"
 
 namespace interlock {
@@ -33,14 +33,22 @@ bool is_text(NullableDatum value, const char* expected);
 // A copy of a value by reference.
 NullableDatum copied(NullableDatum value, MemoryContext context);
 
-extern const OwnTable kIdempotencyKeys;
+// Runs body(rel, facts) on the table with the rights of its owner, as with_own_table.
+template <typename Body>
+DirectOutcome with_keys_directly(LOCKMODE mode, Body&& body) {
+    return with_own_table(kIdempotencyKeys, mode, [&](Relation rel, const RelationFacts* facts) {
+        DirectOutcome outcome = DirectOutcome::kDeclined;
+        as_owner_of_keys(rel, facts, [&] { outcome = body(rel, facts); });
+        return outcome;
+    });
+}
 
 // visit(RowValues) must copy what it keeps.
 template <typename Visit>
 DirectOutcome read_key_directly(const IdempotencyKey& name, RowLock lock, Visit&& visit) {
     Key key = {{name.scope, name.key}};
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
-    return with_own_table(kIdempotencyKeys, mode, [&](Relation rel, const RelationFacts* facts) {
+    return with_keys_directly(mode, [&](Relation rel, const RelationFacts* facts) {
         return read_directly({rel, facts, &key}, lock,
                              [&](TupleTableSlot* row) { visit(values_in(row)); });
     });

@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "direct_update.h"
 #include "idempotency_direct.h"
+#include "idempotency_grant.h"
 #include "idempotency_wait.h"
 
 using namespace interlock;
@@ -21,6 +22,7 @@ struct Ending {
 void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
 void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state);
 TimestampTz extend_claim(const IdempotencyKey& key, int64 token);
+void assert_claim(const IdempotencyKey& key, int64 token);
 
 int64 token_argument(const Arguments& arguments, int n) {
     return DatumGetInt64(arguments.required(n, "token"));
@@ -52,8 +54,9 @@ Datum idempotency_fail(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     bool retryable = arguments.boolean(4, "retryable");
-    end_claim(key, token_argument(arguments, 2),
-              {false, retryable, optional(arguments, 3), {0, true}});
+    int64 token = token_argument(arguments, 2);
+    Ending ending = {false, retryable, optional(arguments, 3), {0, true}};
+    using_scope(key.scope, [&] { end_claim(key, token, ending); });
     PG_RETURN_VOID();
 }
 
@@ -61,8 +64,10 @@ Datum idempotency_fail(PG_FUNCTION_ARGS) {
 Datum idempotency_checkpoint(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
-    write_checkpoint(key, token_argument(arguments, 2), arguments.required(3, "name"),
-                     optional(arguments, 4));
+    int64 token = token_argument(arguments, 2);
+    Datum name = arguments.required(3, "name");
+    NullableDatum state = optional(arguments, 4);
+    using_scope(key.scope, [&] { write_checkpoint(key, token, name, state); });
     PG_RETURN_VOID();
 }
 
@@ -70,7 +75,10 @@ Datum idempotency_checkpoint(PG_FUNCTION_ARGS) {
 Datum idempotency_extend(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
-    PG_RETURN_TIMESTAMPTZ(extend_claim(key, token_argument(arguments, 2)));
+    int64 token = token_argument(arguments, 2);
+    TimestampTz deadline = 0;
+    using_scope(key.scope, [&] { deadline = extend_claim(key, token); });
+    PG_RETURN_TIMESTAMPTZ(deadline);
 }
 
 // idempotency_assert(scope, key, token)
@@ -78,11 +86,7 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     int64 token = token_argument(arguments, 2);
-    // The lock keeps everybody from taking the key over until this transaction has ended.
-    IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
-    if (!row.found || row.token != token || row.completed || row.failed)
-        raise_claim_lost(key, token);
-    note_end_of_claim(key);
+    using_scope(key.scope, [&] { assert_claim(key, token); });
     PG_RETURN_VOID();
 }
 }
@@ -138,8 +142,11 @@ bool update_by_plan(PlanKind kind, const IdempotencyKey& key, int64 token, const
 bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token, const Expiry& expiry,
                   const Changes& changes) {
     DirectOutcome direct = update_claim_directly(key, token, expiry, changes);
-    return direct == DirectOutcome::kDeclined ? update_by_plan(kind, key, token, expiry, changes)
-                                              : direct == DirectOutcome::kDone;
+    bool updated = direct == DirectOutcome::kDone;
+    if (direct == DirectOutcome::kDeclined)
+        with_keys(RowExclusiveLock,
+                  [&] { updated = update_by_plan(kind, key, token, expiry, changes); });
+    return updated;
 }
 
 Expiry expiry_of(const IdempotencyScope& scope, TimestampTz end) {
@@ -224,13 +231,22 @@ TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
     return deadline;
 }
 
+// The lock keeps everybody from taking the key over until this transaction has ended.
+void assert_claim(const IdempotencyKey& key, int64 token) {
+    IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
+    if (!row.found || row.token != token || row.completed || row.failed)
+        raise_claim_lost(key, token);
+    note_end_of_claim(key);
+}
+
 } // namespace
 
 namespace interlock {
 
 void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
                   NullableDatum result_id) {
-    end_claim(key, token, {true, false, response, result_id});
+    Ending ending = {true, false, response, result_id};
+    using_scope(key.scope, [&] { end_claim(key, token, ending); });
 }
 
 } // namespace interlock

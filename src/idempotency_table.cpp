@@ -177,15 +177,20 @@ IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
             columns[i] = stored[kRead[i]];
         row = row_of(columns, CurrentMemoryContext);
     });
-    return direct == DirectOutcome::kDeclined ? read_by_plan(key, lock) : row;
+    if (direct == DirectOutcome::kDeclined) {
+        LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
+        with_keys(mode, [&] { row = read_by_plan(key, lock); });
+    }
+    return row;
 }
 
 bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
                   Claim* claim) {
     ClaimTimes times = times_from_now(scope);
     DirectOutcome direct = insert_claim_directly(key, request, times, claim);
-    bool inserted = direct == DirectOutcome::kDeclined ? insert_by_plan(key, request, times, claim)
-                                                       : direct == DirectOutcome::kDone;
+    bool inserted = direct == DirectOutcome::kDone;
+    if (direct == DirectOutcome::kDeclined)
+        with_keys(RowExclusiveLock, [&] { inserted = insert_by_plan(key, request, times, claim); });
     if (inserted)
         note_expiry(times.expires_at);
     return inserted;
@@ -196,12 +201,13 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, Nullabl
     Takeover takeover = {times_from_now(scope), expired ? 1 : row.attempt + 1, request, expired,
                          expired || !scope.is_job};
     DirectOutcome direct = take_over_directly(key, takeover, claim);
-    bool taken = direct == DirectOutcome::kDeclined ? take_over_by_plan(key, takeover, claim)
-                                                    : direct == DirectOutcome::kDone;
+    bool taken = direct == DirectOutcome::kDone;
+    if (direct == DirectOutcome::kDeclined)
+        with_keys(RowExclusiveLock, [&] { taken = take_over_by_plan(key, takeover, claim); });
     if (!taken)
-        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                        errmsg("a row security policy of interlock.idempotency keeps the key "
-                               "from being claimed")));
+        ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+                        errmsg("a trigger or rule of interlock.idempotency keeps the key from "
+                               "being claimed")));
     claim->attempt = takeover.attempt;
     note_expiry(takeover.times.expires_at);
 }

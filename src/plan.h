@@ -32,6 +32,7 @@ enum class PlanKind : uint32 {
     kSweepNext,
     kIdempotencyScope,
     kIdempotencyScopeWrite,
+    kIdempotencyGrants,
     kIdempotencyRead,
     kIdempotencyInsert,
     kIdempotencyTake,

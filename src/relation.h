@@ -71,6 +71,7 @@ struct RelationFacts {
     mutable ColumnDefault* defaults; // by column, null before the first use (direct_default.cpp)
     mutable AsMade as_made;          // of one of our own tables (direct_own_table.cpp)
     mutable KeptRows* kept_rows;     // of idempotency's small tables (idempotency_kept.h)
+    mutable AsMade runs_ours;        // of interlock.idempotency (idempotency_access.h)
 };
 
 void initialize_relation_cache();

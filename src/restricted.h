@@ -30,13 +30,18 @@ void as_restricted(Oid user, int flags, Body&& body) {
 // the rights of the table's owner, who may be a superuser.
 void refuse_strangers(Relation rel, int16 event);
 
-// Runs body(), which deletes from the open table, as its owner, past its policies and restricted;
-// raises 42501 when that would run the code of others. Closes the table.
+// Runs body(), which does `event` to the open table, as its owner, past its policies and
+// restricted; raises 42501 when that would run the code of others. Closes the table.
 template <typename Body>
-void deleting_as_owner(Relation rel, Body&& body) {
-    refuse_strangers(rel, TRIGGER_TYPE_DELETE);
+void writing_as_owner(Relation rel, int16 event, Body&& body) {
+    refuse_strangers(rel, event);
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
     table_close(rel, NoLock);
+}
+
+template <typename Body>
+void deleting_as_owner(Relation rel, Body&& body) {
+    writing_as_owner(rel, TRIGGER_TYPE_DELETE, body);
 }
 
 template <typename Body>

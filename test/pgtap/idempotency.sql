@@ -1,6 +1,6 @@
 -- What callers of idempotency rely on.
 BEGIN;
-SELECT plan(18);
+SELECT plan(28);
 
 CREATE FUNCTION effect(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT request';
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE scope = ''s'' AND key = k';
@@ -23,6 +23,28 @@ SELECT results_eq($$EXECUTE claim('s', 'p', '{}', '0')$$, ARRAY['acquired'], 'pa
 SELECT throws_ok($$SELECT interlock.idempotency_claim(NULL, 'k')$$, '22004');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('s', '')$$, '22023');
 SELECT isnt(interlock.idempotency_key('a', 'b:c'), interlock.idempotency_key('a:b', 'c'), 'different parts, different keys');
+
+-- SEC-10: a scope belongs to the roles that it is granted to
+CREATE ROLE tap_app;
+CREATE ROLE tap_other;
+PREPARE give AS SELECT interlock.grant_idempotency_scope($1, $2);
+PREPARE take AS SELECT interlock.revoke_idempotency_scope($1, $2);
+SELECT lives_ok($$EXECUTE give('s', 'tap_app')$$, 'parameters without a type');
+GRANT ALL ON ALL TABLES IN SCHEMA pg_temp TO tap_app, tap_other;
+GRANT ALL ON ALL SEQUENCES IN SCHEMA pg_temp TO tap_app, tap_other;
+SET LOCAL ROLE tap_app;
+SELECT results_eq($$SELECT outcome, response FROM interlock.idempotency_claim('s', 'k')$$, $$VALUES ('replay', '1'::jsonb)$$, 'SEC-10: granted');
+SELECT throws_ok($$UPDATE interlock.idempotency SET response = '2'$$, '42501', NULL, 'SEC-10: no right on the table');
+SET LOCAL ROLE tap_other;
+SELECT throws_ok($$SELECT interlock.idempotency_claim('s', 'k')$$, '42501', 'idempotency scope "s" is not granted to role "tap_other"', 'SEC-10: not granted');
+SELECT throws_ok($$EXECUTE give('s', 'tap_other')$$, '42501', NULL, 'SEC-10: granted by superusers');
+RESET ROLE;
+SELECT lives_ok($$EXECUTE take('s', 'tap_app')$$, 'revoked');
+SELECT throws_ok($$EXECUTE take('s', 'tap_app')$$, '42704');
+SELECT throws_ok($$EXECUTE give('s', 'tap_nobody')$$, '42704');
+-- IDM-1: a takeover's token is greater, though the sequence was set back
+SELECT lives_ok($$SELECT interlock.idempotency_claim('s', 't'); UPDATE interlock.idempotency SET token = 1000000, deadline = now() WHERE key = 't'$$, 'claimed');
+SELECT results_eq($$SELECT token > 1000000 FROM interlock.idempotency_claim('s', 't')$$, ARRAY[true], 'IDM-1: a greater token');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -92,7 +92,7 @@ CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS $$SELECT token FROM
 CREATE FUNCTION try_claim(setup text, role text DEFAULT NULL, OUT how text, OUT same boolean, OUT answer text) LANGUAGE sql AS $$
 SELECT * FROM try(setup, 'SELECT claim(''k'', ''{"n": 1}'')', role)
 $$;
-GRANT SELECT, INSERT, UPDATE ON interlock.idempotency TO insert_role;
+SELECT interlock.grant_idempotency_scope('d', 'insert_role');
 
 -- Plain claims
 SELECT * FROM try_claim('');
@@ -184,36 +184,34 @@ SELECT * FROM try_claim('CREATE TRIGGER once AFTER INSERT ON interlock.idempoten
 SELECT * FROM try_claim('CREATE TRIGGER once AFTER INSERT ON interlock.idempotency REFERENCING NEW TABLE AS new FOR EACH STATEMENT EXECUTE FUNCTION nothing()');
 SELECT * FROM try_claim('CREATE TRIGGER never BEFORE INSERT ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE interlock.idempotency DISABLE TRIGGER never');
 -- Who may, and what is not plain
-SELECT * FROM try_claim('REVOKE INSERT ON interlock.idempotency FROM insert_role', 'insert_role');
-SELECT * FROM try_claim('REVOKE SELECT ON interlock.idempotency FROM insert_role', 'insert_role');
-SELECT * FROM try('REVOKE UPDATE ON interlock.idempotency FROM insert_role', $$SELECT complete('k')$$, 'insert_role');
-SELECT * FROM try_claim('REVOKE INSERT ON interlock.idempotency FROM insert_role; GRANT INSERT (scope, key, request_hash, claimed_at, deadline, expires_at) ON interlock.idempotency TO insert_role', 'insert_role');
-SELECT * FROM try_claim('REVOKE INSERT ON interlock.idempotency FROM insert_role; GRANT INSERT (scope, key, request_hash, claimed_at, deadline) ON interlock.idempotency TO insert_role', 'insert_role');
-SELECT * FROM try('REVOKE UPDATE ON interlock.idempotency FROM insert_role; GRANT UPDATE (status, retryable, response, response_omitted, result_id, finished_at, expires_at) ON interlock.idempotency TO insert_role', $$SELECT complete('k')$$, 'insert_role');
-SELECT * FROM try_claim('REVOKE USAGE ON SEQUENCE interlock.idempotency_token FROM PUBLIC', 'insert_role');
+SELECT * FROM try_claim('-- untraced', 'insert_role');
+SELECT * FROM try('-- untraced', $$SELECT complete('k')$$, 'insert_role');
+SELECT * FROM try('', $$SELECT complete('k')$$, 'insert_role');
+SELECT * FROM try_claim('SELECT interlock.revoke_idempotency_scope(''d'', ''insert_role'')', 'insert_role');
+SELECT * FROM try('-- untraced', $$SELECT interlock.run_once('d', 'k', 'echo(jsonb)', '{"a": 1}')$$, 'insert_role');
+SELECT * FROM try_claim('REVOKE ALL ON interlock.idempotency, interlock.idempotency_scope, interlock.idempotency_grant FROM PUBLIC', 'insert_role');
 SELECT * FROM try_claim('REVOKE EXECUTE ON FUNCTION nextval(regclass) FROM PUBLIC', 'insert_role');
-SELECT * FROM try('SELECT claim(''k''); UPDATE interlock.idempotency SET deadline = now() WHERE scope = ''d''; REVOKE EXECUTE ON FUNCTION nextval(regclass) FROM PUBLIC', $$SELECT claim('k')$$, 'insert_role');
-SELECT * FROM try('SELECT claim(''k''); UPDATE interlock.idempotency SET deadline = now() WHERE scope = ''d''; REVOKE USAGE ON SEQUENCE interlock.idempotency_token FROM PUBLIC', $$SELECT claim('k')$$, 'insert_role');
-SELECT * FROM try_claim('REVOKE SELECT ON interlock.idempotency_scope FROM PUBLIC', 'insert_role');
+SELECT * FROM try('SELECT claim(''k''); UPDATE interlock.idempotency SET deadline = now() WHERE scope = ''d''', $$SELECT claim('k')$$, 'insert_role');
+-- the owner's rights are all there are
+SELECT * FROM try_claim('ALTER TABLE interlock.idempotency OWNER TO tenant_role; GRANT USAGE ON SEQUENCE interlock.idempotency_token TO tenant_role', 'insert_role');
+SELECT * FROM try_claim('ALTER TABLE interlock.idempotency OWNER TO tenant_role', 'insert_role');
+SELECT * FROM try_claim('ALTER TABLE interlock.idempotency OWNER TO tenant_role; GRANT USAGE ON SEQUENCE interlock.idempotency_token TO tenant_role; REVOKE INSERT ON interlock.idempotency FROM tenant_role', 'insert_role');
+SELECT * FROM try_claim('-- untraced
+    ALTER TABLE interlock.idempotency OWNER TO tenant_role; REVOKE EXECUTE ON FUNCTION nextval(regclass) FROM PUBLIC', 'insert_role');
+-- SEC-10: no code of another role with them
+SELECT * FROM try_claim('CREATE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NEW; END''; ALTER FUNCTION theirs() OWNER TO tenant_role; CREATE TRIGGER theirs BEFORE INSERT ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION theirs()', 'insert_role');
+SELECT * FROM try_claim('CREATE FUNCTION theirs() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NEW; END''; ALTER FUNCTION theirs() OWNER TO tenant_role; CREATE TRIGGER theirs AFTER UPDATE ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION theirs()');
+-- nor do policies count
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY', 'insert_role');
-SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (key = ''k'')', 'insert_role');
-SELECT * FROM try('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (key = ''k'')', $$SELECT complete('k')$$, 'insert_role');
-SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (true) WITH CHECK (attempt > 1)', 'insert_role');
+SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (key <> ''k'')', 'insert_role');
+SELECT * FROM try('-- untraced
+    ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY, OWNER TO tenant_role; GRANT USAGE ON SEQUENCE interlock.idempotency_token TO tenant_role; CREATE POLICY p ON interlock.idempotency USING (key <> ''k'')', $$SELECT complete('k')$$, 'insert_role');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY');
 SELECT * FROM try_claim('CREATE RULE r AS ON INSERT TO interlock.idempotency DO ALSO INSERT INTO fired VALUES (DEFAULT, ''rule'')');
 SELECT * FROM try('SELECT claim(''k''); CREATE RULE r AS ON DELETE TO interlock.idempotency DO INSTEAD NOTHING', $$SELECT interlock.idempotency_complete('d', 'k', token('k'))$$);
 SELECT * FROM try_claim('CREATE TABLE heir () INHERITS (interlock.idempotency)');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency DROP CONSTRAINT idempotency_pkey; ALTER TABLE interlock.idempotency ADD PRIMARY KEY (key, scope)');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency DROP CONSTRAINT idempotency_pkey');
--- Tenants who share the table
-GRANT SELECT, INSERT, UPDATE ON interlock.idempotency TO tenant_role;
-SELECT * FROM try('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (scope = current_user)',
-    $$SELECT (interlock.idempotency_claim('tenant_role', 'k')).outcome$$, 'tenant_role');
-SELECT * FROM try('ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency USING (scope = current_user)',
-    $$SELECT (interlock.idempotency_claim('insert_role', 'k')).outcome$$, 'tenant_role');
-SELECT * FROM try('SELECT claim(''k''); UPDATE interlock.idempotency SET deadline = now() WHERE scope = ''d''; ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON interlock.idempotency FOR SELECT USING (true)',
-    $$SELECT (interlock.idempotency_claim('d', 'k')).outcome$$, 'tenant_role');
-
 -- Transactions that are not read committed, or may not write
 CREATE TRIGGER traced BEFORE INSERT OR UPDATE ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION log_fired();
 BEGIN ISOLATION LEVEL REPEATABLE READ;
@@ -251,7 +249,7 @@ ALTER TABLE interlock.idempotency DROP CONSTRAINT other;
 DROP FUNCTION fits;
 
 DELETE FROM interlock.idempotency WHERE scope = 'd';
-REVOKE ALL ON interlock.idempotency FROM insert_role, tenant_role;
+DELETE FROM interlock.idempotency_grant;
 DROP FUNCTION try_claim, try, effect, claim, complete, echo, token, writes, masked, log_fired, timeless, nothing;
 DROP TABLE fired;
 DROP SEQUENCE how;

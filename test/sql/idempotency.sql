@@ -259,25 +259,6 @@ SELECT interlock.idempotency_claim('away', 'k');
 ROLLBACK;
 \set VERBOSITY terse
 
--- privileges are those on the table; row security holds
-CREATE ROLE interlock_guest;
-SET ROLE interlock_guest;
-SELECT interlock.idempotency_claim('guest', 'k');
-SELECT interlock.define_idempotency_scope('guest');
-SELECT interlock.idempotency_sweep();
-RESET ROLE;
-GRANT SELECT, INSERT, UPDATE ON interlock.idempotency TO interlock_guest;
-ALTER TABLE interlock.idempotency ENABLE ROW LEVEL SECURITY;
-CREATE POLICY guests ON interlock.idempotency TO interlock_guest USING (scope = 'guest');
-SET ROLE interlock_guest;
-SELECT outcome FROM interlock.idempotency_claim('guest', 'k');
-SELECT outcome FROM interlock.idempotency_claim('pay', 'order 1');
-SELECT outcome FROM interlock.idempotency_claim('pay', 'new order');
-RESET ROLE;
-ALTER TABLE interlock.idempotency DISABLE ROW LEVEL SECURITY;
-DROP POLICY guests ON interlock.idempotency;
-DROP OWNED BY interlock_guest;
-DROP ROLE interlock_guest;
 TRUNCATE interlock.idempotency, interlock.idempotency_scope;
 SET client_min_messages = warning;
 DROP SCHEMA idempotency CASCADE;

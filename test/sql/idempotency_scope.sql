@@ -180,7 +180,8 @@ ROLLBACK;
 
 -- A scope is the same for everybody: no right on the table is needed, and its policies do not count
 CREATE ROLE scope_role;
-GRANT SELECT, INSERT, UPDATE, DELETE ON interlock.idempotency TO scope_role;
+SELECT interlock.grant_idempotency_scope('s', 'scope_role');
+GRANT SELECT, DELETE ON interlock.idempotency TO scope_role;
 SELECT * FROM try();
 SET ROLE scope_role;
 SELECT * FROM try();
@@ -213,6 +214,7 @@ SELECT * FROM try();
 RESET interlock.direct_updates;
 
 DELETE FROM interlock.idempotency_scope;
+DELETE FROM interlock.idempotency_grant;
 REVOKE ALL ON interlock.idempotency FROM scope_role;
 DROP ROLE scope_role;
 DROP FUNCTION try, define;

@@ -6,6 +6,7 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
@@ -19,6 +20,8 @@ $node->safe_psql('postgres', q(
     CREATE EXTENSION pg_interlock;
     SELECT interlock.define_idempotency_scope('job', 'job', stale_after => '1 hour');
     SELECT interlock.define_idempotency_scope('brief', 'job', stale_after => '1 s');
+    CREATE ROLE app;
+    SELECT interlock.grant_idempotency_scope('job', 'app');
     CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE key = k';
 ));
 
@@ -190,6 +193,51 @@ is($node->safe_psql('copy', "SELECT outcome, response FROM interlock.idempotency
 is($node->safe_psql('copy', "SELECT count(*) FROM interlock.idempotency_scope"), 3, 'restored: scopes');
 $token = $node->safe_psql('postgres', "SELECT max(token) FROM interlock.idempotency");
 cmp_ok($node->safe_psql('copy', "SELECT token FROM interlock.idempotency_claim('job', 'restored')"), '>', $token, 'restored: tokens grow');
+
+# SEC-10: with those that they are granted to
+my ($ret, $out, $err) = $node->psql('copy', "SET ROLE app; SELECT outcome FROM interlock.idempotency_claim('job', 'crash')");
+is($out, 'replay', 'restored: grants');
+($ret, $out, $err) = $node->psql('copy', "SET ROLE app; SELECT interlock.idempotency_claim('brief', 'stale')");
+like($err, qr/scope "brief" is not granted to role "app"/, 'restored: no more than that');
+
+# OPS-3: a dump of the data alone leaves triggers that do not fire in every session. What the tables say is still read once, and
+# what is changed without them is seen a little later
+$node->safe_psql('postgres', 'CREATE DATABASE data');
+$node->safe_psql('data', 'CREATE EXTENSION pg_interlock');
+my $data = $node->basedir . '/data.sql';
+$node->command_ok([ 'pg_dump', '--data-only', '--disable-triggers', '-f', $data, '-d', $node->connstr('postgres') ], 'dump of the data');
+$node->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-f', $data, '-d', $node->connstr('data') ], 'restore of the data');
+is($node->safe_psql('data', "SELECT DISTINCT tgenabled FROM pg_trigger WHERE tgname = 'zzz_interlock_scope'"), 'O', 'data: other triggers');
+is($node->safe_psql('data', q(
+    CREATE TABLE reads (n int, relation regclass);
+    GRANT ALL ON reads TO app;
+    SET ROLE app;
+    DO $$ BEGIN
+        FOR n IN 1 .. 100 LOOP
+            PERFORM interlock.idempotency_claim('job', 'crash');
+            INSERT INTO reads SELECT n, relation FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'AccessShareLock'
+                AND relation IN ('interlock.idempotency_scope'::regclass, 'interlock.idempotency_grant'::regclass);
+            COMMIT;
+        END LOOP;
+    END $$;
+    SELECT count(DISTINCT n) BETWEEN 1 AND 99 FROM reads)), 't', 'data: scopes and grants are not read by each claim');
+my $app = $node->background_psql('data', on_error_stop => 0);
+$app->query_safe('SET ROLE app');
+sub app_claims { my $answer = $app->query("SELECT outcome FROM interlock.idempotency_claim('$_[0]', 'crash')"); $app->{stderr} = ''; return $answer; }
+is(app_claims('job'), 'replay', 'data: granted');
+is(app_claims('brief'), '', 'data: not granted');
+$node->safe_psql('data', "SELECT interlock.grant_idempotency_scope('brief', 'app')");
+is(app_claims('brief'), 'acquired', 'data: a grant counts at once');
+$node->safe_psql('data', "SET session_replication_role = replica; DELETE FROM interlock.idempotency_grant WHERE scope = 'job'");
+my $claimed;
+for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+{
+    $claimed = app_claims('job');
+    last if $claimed eq '';
+    usleep(100_000);
+}
+is($claimed, '', 'data: what is revoked without the trigger is noticed');
+$app->quit;
 
 # The sweeper deletes what has expired, and nothing else
 $node->safe_psql('postgres', q(
