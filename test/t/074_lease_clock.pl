@@ -106,12 +106,6 @@ sub reboot
 
 append_to_file($offset_file, "\0" x 16);
 reboot();
-if (!grep { -x "$_/cc" } split(/:/, $ENV{PATH}))
-{
-  SKIP: { skip 'no C compiler here', 1; }
-    done_testing();
-    exit;
-}
 
 system('cc', '-shared', '-fPIC', '-o', $library, "$directory/clock.c", '-ldl') == 0 or die;
 
