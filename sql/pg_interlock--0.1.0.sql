@@ -201,14 +201,53 @@ COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, j
 CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
     LANGUAGE sql STABLE
 BEGIN ATOMIC
-    WITH versioned AS (
-        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid,
+    WITH own AS (
+        SELECT p.oid, p.proname
+          FROM pg_catalog.pg_proc p
+          JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure
+           AND p.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+    checks AS (
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, own.proname AS kind,
                pg_catalog.convert_from(
                    pg_catalog.substring(t.tgargs, 1, pg_catalog.position(t.tgargs, '\x00'::pg_catalog.bytea) - 1),
-                   pg_catalog.getdatabaseencoding()) AS version_column
+                   pg_catalog.getdatabaseencoding()) AS subject
           FROM pg_catalog.pg_trigger t
-         WHERE t.tgfoid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure
-           AND t.tgnargs OPERATOR(pg_catalog.>) 0)
+          JOIN own ON own.oid OPERATOR(pg_catalog.=) t.tgfoid
+         WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
+           AND (own.proname OPERATOR(pg_catalog.<>) 'ownership_trigger'
+                OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
+    versioned AS (
+        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
+          FROM checks c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
+    defaults AS ( -- of counters
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS expression,
+               EXISTS (SELECT FROM pg_catalog.pg_depend u
+                         JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) u.refobjid
+                        WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                          AND u.objid OPERATOR(pg_catalog.=) d.oid
+                          AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                          AND p.proname OPERATOR(pg_catalog.=) 'first_version'
+                          AND p.pronamespace OPERATOR(pg_catalog.=) (
+                                  SELECT o.pronamespace FROM pg_catalog.pg_proc o
+                                   WHERE o.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure)) AS reads_floor,
+               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
+                  FROM pg_catalog.pg_depend o
+                  JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                   AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                   AND o.refobjid OPERATOR(pg_catalog.=) v.tgrelid AND o.refobjsubid OPERATOR(pg_catalog.=) a.attnum
+                   AND o.deptype OPERATOR(pg_catalog.=) 'a'
+                 ORDER BY s.oid LIMIT 1) AS floor
+          FROM versioned v
+          JOIN pg_catalog.pg_attribute a
+            ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+           AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
+                   'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+          LEFT JOIN pg_catalog.pg_attrdef d
+            ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
            'ALTER TABLE ... ENABLE TRIGGER ' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(v.tgname)
       FROM versioned v
@@ -238,17 +277,47 @@ BEGIN ATOMIC
                           'pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype,
                           'pg_catalog.timestamp'::pg_catalog.regtype, 'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[]))
     UNION ALL
-    SELECT v.tgrelid::pg_catalog.regclass,
-           pg_catalog.format('trigger "%s" fires after the version trigger', later.tgname),
-           'rename it so that it sorts before ' OPERATOR(pg_catalog.||) v.tgname OPERATOR(pg_catalog.||)
-           ': what it changes is not seen when ignored columns are judged'
-      FROM versioned v
-      JOIN pg_catalog.pg_trigger later
-        ON later.tgrelid OPERATOR(pg_catalog.=) v.tgrelid
-       AND later.tgname OPERATOR(pg_catalog.>) v.tgname
-       AND later.tgfoid OPERATOR(pg_catalog.<>) pg_catalog.to_regprocedure('interlock.ownership_trigger()')::pg_catalog.oid
-       AND NOT later.tgisinternal
-       AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 19 OPERATOR(pg_catalog.=) 19 -- row, before, update
+    SELECT l.rel::pg_catalog.regclass, pg_catalog.format('trigger "%s" fires after trigger "%s": writes are refused', l.tgname, l.first),
+           pg_catalog.format('ALTER TRIGGER %I ON %s RENAME TO %I', l.tgname, l.root::pg_catalog.regclass,
+               CASE WHEN 'a_' OPERATOR(pg_catalog.<) l.first THEN 'a_' ELSE '0_' END OPERATOR(pg_catalog.||) l.tgname)
+      FROM (SELECT later.tgrelid AS rel, later.tgname, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C") AS first,
+                   COALESCE((SELECT r.tgrelid
+                               FROM pg_catalog.pg_partition_ancestors(later.tgrelid) a
+                               JOIN pg_catalog.pg_trigger r ON r.tgrelid OPERATOR(pg_catalog.=) a.relid::pg_catalog.oid
+                              WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
+                                AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
+              FROM pg_catalog.pg_trigger later
+              JOIN checks c
+                ON c.tgrelid OPERATOR(pg_catalog.=) later.tgrelid
+               AND c.tgname OPERATOR(pg_catalog.<) later.tgname
+               AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20
+                   OPERATOR(pg_catalog.<>) 0 -- insert, update
+               AND (c.tgenabled OPERATOR(pg_catalog.=) later.tgenabled OR c.tgenabled OPERATOR(pg_catalog.=) 'A'
+                    OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
+             WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
+               AND later.tgenabled OPERATOR(pg_catalog.<>) 'D' AND c.tgenabled OPERATOR(pg_catalog.<>) 'D'
+               AND NOT EXISTS (SELECT FROM own WHERE own.oid OPERATOR(pg_catalog.=) later.tgfoid)
+               AND NOT EXISTS (SELECT FROM checks above
+                                 JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
+                                WHERE p.oid OPERATOR(pg_catalog.=) later.tgparentid) -- found there
+             GROUP BY later.oid, later.tgrelid, later.tgname, later.tgparentid) l
+    UNION ALL
+    SELECT d.tgrelid::pg_catalog.regclass,
+           pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
+                                  WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
+                                  ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
+               d.version_column),
+           CASE WHEN d.floor IS NULL OR d.reads_floor THEN 'enable_versioning again, with the same ignore_columns'
+                ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
+                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END
+      FROM defaults d
+     WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
+                WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
+                ELSE d.expression OPERATOR(pg_catalog.~) '^\(?''?-?[0-9]+''?\)?(::[a-z]+)?$|^NULL' END
+       AND (d.tgparentid OPERATOR(pg_catalog.=) 0
+            OR NOT d.reads_floor AND EXISTS (
+                   SELECT FROM defaults above
+                    WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
            'version the rows on the publisher, or ENABLE ALWAYS TRIGGER'
@@ -256,16 +325,27 @@ BEGIN ATOMIC
       JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
      WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
     UNION ALL
-    SELECT i.inhrelid::pg_catalog.regclass, 'the table inherits from a versioned one and is not versioned itself',
-           'enable_versioning for it as well'
-      FROM versioned v
-      JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) v.tgrelid
-     WHERE NOT EXISTS (SELECT FROM versioned child WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid);
+    SELECT i.inhrelid::pg_catalog.regclass,
+           CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
+                       WHEN 'transition_trigger' THEN
+                           pg_catalog.format('the table inherits from one with transitions of column "%s" and has none itself', c.subject)
+                       WHEN 'marker_trigger' THEN 'the table inherits from one with markers and has none itself'
+                       ELSE 'the table inherits from one with owned columns and has none itself' END,
+           CASE c.kind WHEN 'version_trigger' THEN 'enable_versioning for it as well'
+                       WHEN 'transition_trigger' THEN 'define_transitions for it as well'
+                       WHEN 'marker_trigger' THEN 'enable_marker for it as well'
+                       ELSE 'own_columns for it as well' END
+      FROM checks c
+      JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
+     WHERE NOT EXISTS (SELECT FROM checks child
+                        WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
+                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject));
 END;
 COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
-version column gone, a later BEFORE trigger, a subscription that writes past the trigger, an inheriting table.
-No rows: all is well.';
+version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
+inheriting table, also of one with transitions, markers or owned columns; and BEFORE triggers that fire after ours, so that
+writes are refused. No rows: all is well.';
 
 -- Status transitions
 

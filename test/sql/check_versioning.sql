@@ -1,0 +1,98 @@
+-- What check_versioning finds beside triggers that are off
+SET client_min_messages = warning;
+-- SEC-12, ORM-2: the default that remembers deleted versions, after a schema tool was there
+CREATE TABLE "Post" (id int PRIMARY KEY, "Lock" int NOT NULL DEFAULT 0);
+CREATE TABLE note (id int PRIMARY KEY);
+CREATE TABLE own_default (id int PRIMARY KEY, version bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+CREATE TABLE timed (id int PRIMARY KEY, updated_at timestamptz);
+SELECT interlock.enable_versioning('"Post"', 'Lock'), interlock.enable_versioning('note', 'version', '{id}'), interlock.enable_versioning('own_default'),
+    interlock.enable_versioning('timed', 'updated_at');
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "Post" ALTER "Lock" DROP DEFAULT;
+ALTER TABLE note ALTER version DROP DEFAULT;
+SELECT * FROM interlock.check_versioning() ORDER BY 1;
+ALTER TABLE "Post" ALTER "Lock" SET DEFAULT 0;
+ALTER TABLE note ALTER version SET DEFAULT 1;
+ALTER TABLE own_default ALTER version SET DEFAULT 0;
+SELECT * FROM interlock.check_versioning() ORDER BY 1;
+-- replaced by an expression, where there is a sequence
+ALTER TABLE note ALTER version SET DEFAULT (random() * 10)::bigint;
+ALTER TABLE "Post" ALTER "Lock" SET DEFAULT -1;
+ALTER TABLE own_default ALTER version SET DEFAULT NULL;
+SELECT rel, finding FROM interlock.check_versioning() ORDER BY 1;
+-- the advice helps, and what was remembered is not forgotten
+INSERT INTO note VALUES (1, 7);
+DELETE FROM note;
+SELECT advice FROM interlock.check_versioning() WHERE rel <> 'own_default'::regclass ORDER BY rel \gexec
+SELECT interlock.enable_versioning('own_default');
+SELECT * FROM interlock.check_versioning();
+INSERT INTO note VALUES (1) RETURNING version;
+-- a default without its sequence
+ALTER TABLE note ALTER version DROP DEFAULT;
+DROP SEQUENCE note_version_floor;
+ALTER TABLE note ALTER version SET DEFAULT interlock.first_version('public.note_version_floor');
+SELECT * FROM interlock.check_versioning();
+SELECT interlock.enable_versioning('note', 'version', '{id}');
+SELECT * FROM interlock.check_versioning();
+DROP TABLE "Post", note, own_default, timed;
+-- partitions: the parent alone, and one that was attached with a default of its own
+CREATE TABLE part (id int, version bigint NOT NULL DEFAULT 1) PARTITION BY RANGE (id);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10);
+SELECT interlock.enable_versioning('part');
+CREATE TABLE part_2 (id int, version bigint NOT NULL DEFAULT 1);
+ALTER TABLE part ATTACH PARTITION part_2 DEFAULT;
+SELECT rel, finding FROM interlock.check_versioning();
+ALTER TABLE part ALTER version SET DEFAULT 1;
+SELECT rel, finding FROM interlock.check_versioning();
+DROP TABLE part;
+
+-- SEC-12: tables that inherit
+CREATE TABLE parent (id int, status text, step text);
+SELECT interlock.define_transitions('parent', 'status', '{"a": ["b"]}'), interlock.define_transitions('parent', 'step', '{"a": ["b"]}'),
+    interlock.enable_versioning('parent'), interlock.enable_marker('parent'), interlock.own_columns('parent', 'w', '{id}');
+CREATE TABLE child () INHERITS (parent);
+SELECT rel, finding, advice FROM interlock.check_versioning() ORDER BY 2;
+SELECT interlock.define_transitions('child', 'step', '{"a": ["b"]}'), interlock.enable_versioning('child'), interlock.enable_marker('child');
+SELECT rel, finding FROM interlock.check_versioning() ORDER BY 2;
+DROP TABLE parent CASCADE;
+
+-- SEC-6: triggers that fire after ours, with the line that renames them
+CREATE TABLE "Late one" (id int PRIMARY KEY, status text);
+SELECT interlock.define_transitions('"Late one"', 'status', '{"a": ["b"]}'), interlock.enable_versioning('"Late one"');
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER "zzzz Touch" BEFORE UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzz_insert BEFORE INSERT ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzz_after AFTER UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzz_off BEFORE UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzz_replica BEFORE UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE "Late one" DISABLE TRIGGER zzzz_off, ENABLE REPLICA TRIGGER zzzz_replica;
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "Late one" ENABLE ALWAYS TRIGGER zzz_interlock_version;
+SELECT * FROM interlock.check_versioning() ORDER BY 2;
+ALTER TABLE "Late one" ENABLE TRIGGER zzz_interlock_version;
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+SELECT tgname FROM pg_trigger WHERE tgrelid = '"Late one"'::regclass AND tgname ~ 'Touch';
+ALTER TABLE "Late one" ADD COLUMN seen int;
+SELECT interlock.enable_marker('"Late one"');
+DROP TRIGGER zzzz_insert ON "Late one";
+SELECT interlock.enable_marker('"Late one"');
+CREATE TRIGGER zzzz_insert BEFORE INSERT ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
+SELECT * FROM interlock.check_versioning();
+DROP TABLE "Late one";
+-- of a partitioned table, and of one partition
+CREATE TABLE late (id int, version bigint) PARTITION BY RANGE (id);
+CREATE TABLE late_1 PARTITION OF late FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id);
+CREATE TABLE late_1a PARTITION OF late_1 DEFAULT;
+CREATE TRIGGER zzzz BEFORE UPDATE ON late FOR EACH ROW EXECUTE FUNCTION nothing();
+ALTER TABLE late DISABLE TRIGGER zzzz;
+SELECT interlock.enable_versioning('late_1');
+ALTER TABLE late ENABLE TRIGGER zzzz;
+SELECT * FROM interlock.check_versioning() WHERE finding ~ 'zzzz';
+DROP TRIGGER zzzz ON late;
+CREATE TRIGGER zzzz BEFORE UPDATE ON late_1 FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzy BEFORE UPDATE ON late_1a FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE TRIGGER zzzz_own BEFORE UPDATE ON late_1a FOR EACH ROW EXECUTE FUNCTION nothing();
+SELECT * FROM interlock.check_versioning() WHERE finding ~ 'zzzz' ORDER BY 1;
+DROP TABLE late;
+DROP FUNCTION nothing;
