@@ -641,7 +641,8 @@ CREATE FUNCTION interlock.acquire_permit(
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interval, interval, text) IS
-'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease.';
+'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease; 22023
+for another capacity than that of permits that are held.';
 
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,

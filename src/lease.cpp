@@ -50,6 +50,7 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     if (request.capacity < 1)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("capacity must be at least 1")));
+    request.capacity = Min(request.capacity, kMaxCapacity);
     request.ttl = ttl_argument(arguments, 2);
     Deadline deadline = wait_argument(arguments, 3);
     request.holder = holder_argument(arguments, 4, &request.holder_length);

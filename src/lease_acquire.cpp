@@ -24,6 +24,13 @@ uint32 wait_event() {
     return event;
 }
 
+[[noreturn]] void raise_other_capacity(const LeaseKey& key, int capacity) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("permits of \"%s\" are held for another capacity",
+                           pnstrdup(key.bytes, key.length)),
+                    errhint("Give capacity %d, or wait until all of them have ended.", capacity)));
+}
+
 // Until the latch is set, the deadline, or the moment at which the waiter has to look again.
 void sleep_until(int64 wake_at, const Deadline& deadline) {
     constexpr int64 kLongestSleep = 3600 * 1000;
@@ -64,6 +71,7 @@ Ref make_lease_for(const LeaseRequest& request) {
     facts.ttl = request.ttl;
     facts.role = request.role;
     facts.mode = request.mode;
+    facts.capacity = static_cast<uint32>(request.capacity);
     Ref lease = make_lease(facts, request.holder, request.holder_length);
     if (lease == 0)
         return 0;
@@ -114,6 +122,11 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
             judgement = serve_queue(waiter->claim.node, waiter);
         if (waiter->token != 0)
             return granted_answer(waiter->claim);
+        int capacity = other_capacity(waiter->claim);
+        if (capacity != 0) {
+            LWLockRelease(lock);
+            raise_other_capacity(request.key, capacity);
+        }
         int64 wake_at = waiter->wake_at;
         if (!needs_work(judgement) && (deadline.has_passed() || waits_for_itself(judgement)))
             return refused_answer(judgement, waiter->claim);
@@ -238,6 +251,10 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     LeaseAnswer answer;
     if (judgement.verdict == Verdict::kGranted) {
         answer = granted_answer(waiter->claim);
+    } else if (int capacity = other_capacity(waiter->claim)) {
+        drop_claim(waiter->claim);
+        LWLockRelease(lock);
+        raise_other_capacity(request.key, capacity);
     } else if (!needs_work(judgement) && deadline.has_passed()) {
         answer = refused_answer(judgement, waiter->claim);
         drop_claim(waiter->claim);

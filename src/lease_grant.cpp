@@ -70,7 +70,7 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
         if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
             first = lease;
     }
-    return taken >= claim.capacity ? first : 0;
+    return claim.capacity != 0 && taken >= claim.capacity ? first : 0;
 }
 
 Ref in_the_way(const LeaseClaim& claim, int64 now) {
@@ -140,10 +140,25 @@ bool drop_ended(Ref ref) {
     return true;
 }
 
+int other_capacity(const LeaseClaim& claim) {
+    if (lease_at(claim.lease)->mode != LeaseMode::kPermit || claim.capacity == 0)
+        return 0;
+    int64 now = monotonic_now();
+    for (Ref ref = node_at(claim.node)->leases; ref != 0; ref = lease_at(ref)->next) {
+        const Lease& lease = *lease_at(ref);
+        int capacity = static_cast<int>(lease.capacity);
+        if (lease.mode == LeaseMode::kPermit && capacity != 0 && is_live(lease, now))
+            return capacity == claim.capacity ? 0 : capacity; // all of them have the same
+    }
+    return 0;
+}
+
 Judgement judge(const LeaseClaim& claim, int64 now) {
     LeaseDatabase* database = claim.database;
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
         return {Verdict::kRecovering, 0, database->serves_from};
+    if (other_capacity(claim) != 0)
+        return {Verdict::kOtherCapacity, 0, now};
     Ref found = in_the_way(claim, now);
     if (found != 0)
         return judge_in_the_way(found, now);

@@ -16,7 +16,14 @@ struct LeaseClaim {
 
 // Not yet: something has to be made durable first, or the record of a lease that is over has to be
 // cleared (clear_records).
-enum class Verdict { kGranted, kInTheWay, kRecovering, kNotDurable, kStaleRecord };
+enum class Verdict {
+    kGranted,
+    kInTheWay,
+    kRecovering,
+    kNotDurable,
+    kStaleRecord,
+    kOtherCapacity, // cannot be granted: an error
+};
 
 struct Judgement {
     Verdict verdict;
@@ -34,6 +41,10 @@ inline bool needs_work(const Judgement& judgement) {
 // are in the way are lost and dropped. With the partition's lock held exclusively; the claim uses
 // its node.
 Judgement judge(const LeaseClaim& claim, int64 now);
+
+// The capacity that permits of the claim's key are held for, if it is another than the claim's;
+// else 0. The first of them has fixed it, until none is held any more.
+int other_capacity(const LeaseClaim& claim);
 
 // R7: a reclaimed token has the key if it is higher than those in its way, whose leases are
 // dropped.

@@ -124,7 +124,8 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
         Judgement judgement = {Verdict::kInTheWay, 0, later(earliest)};
         if (!is_behind(waiter->claim, look)) {
             judgement = judge(waiter->claim, now);
-            if (judgement.verdict != Verdict::kGranted)
+            if (judgement.verdict != Verdict::kGranted &&
+                judgement.verdict != Verdict::kOtherCapacity)
                 earliest = Min(earliest, judgement.until);
             if (needs_work(judgement))
                 work = judgement;
@@ -137,6 +138,10 @@ Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
             leave_queue(waiter);
             waiter->token = lease_at(waiter->claim.lease)->token;
             SetLatch(waiter->latch);
+            continue;
+        }
+        if (judgement.verdict == Verdict::kOtherCapacity) { // to raise its error
+            wake_by(waiter, now, now, waiter == asking);
             continue;
         }
         pass_over(waiter->claim, look);

@@ -64,7 +64,6 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
         return Renewal::kLost;
     request.key = key;
     request.mode = mode_of_token(token);
-    request.capacity = PG_INT32_MAX;
     request.ttl = ttl;
     request.bond = LeaseBond::kTtl;
     request.holder = default_holder(&request.holder_length);

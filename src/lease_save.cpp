@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
 constexpr const char* kNewFile = "pg_stat/pg_interlock.leases.new";
-constexpr uint32 kMagic = 0x494c5632;
+constexpr uint32 kMagic = 0x494c5633;
 
 struct SavedHeader {
     uint32 magic;

@@ -47,9 +47,11 @@ struct LeaseFacts {
     int64 ttl;
     int64 span; // from when it was granted or last renewed to `expires`
     TimestampTz since;
-    Oid role; // that acquired it
-    LeaseMode mode;
+    Oid role;             // that acquired it
+    uint32 capacity : 30; // of a permit; 0: not known, as after it was reclaimed
+    LeaseMode mode : 2;
 };
+constexpr int kMaxCapacity = (1 << 30) - 1; // more than there can be leases
 
 struct Lease : LeaseFacts {
     Ref node;

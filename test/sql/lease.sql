@@ -122,17 +122,38 @@ SELECT release_all();
 
 -- permits: at most so many, whatever else is there
 SELECT n, outcome, token IS NOT NULL AS has_token FROM generate_series(1, 4) n, LATERAL interlock.acquire_permit('pool', 3, '1 min', holder => 'worker ' || n);
-SELECT outcome, holder FROM interlock.acquire_permit('pool', 4, '50 s', '0', 'worker 5');
+SELECT count(interlock.release_lease(key, token)) FROM interlock.leases WHERE holder = 'worker 2';
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 3, '50 s', '0', 'worker 5');
 SELECT * FROM lease;
 -- of a full pool, the one that ends first is named
-SELECT outcome, holder FROM interlock.acquire_permit('pool', 4, holder => 'worker 6');
-SELECT outcome FROM interlock.acquire_permit('pool', 1);
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 3, holder => 'worker 6');
 SELECT outcome FROM interlock.acquire_lease('pool');
 SELECT outcome, holder FROM interlock.acquire_lease('pool', mode => 'shared', holder => 'reader');
-SELECT outcome, holder FROM interlock.acquire_permit('pool', 5, holder => 'a shared lease does not count');
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 3, holder => 'worker 7');
 SELECT token AS worker FROM interlock.leases WHERE holder = 'worker 1' \gset
 SELECT interlock.assert_lease('pool', :worker), interlock.renew_lease('pool', :worker) > clock_timestamp() AS renewed, interlock.release_lease('pool', :worker);
-SELECT outcome, holder FROM interlock.acquire_permit('pool', 5, holder => 'worker 7');
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 3, holder => 'a shared lease does not count');
+-- SEC-2: the first holder has fixed the capacity, for as long as a permit is held
+\set VERBOSITY default
+SELECT outcome FROM interlock.acquire_permit('pool', 4);
+\set VERBOSITY sqlstate
+SELECT outcome FROM interlock.acquire_permit('pool', 1000000000, wait => '1 min');
+SELECT outcome FROM interlock.acquire_permit('pool', 1, '2 h');
+\set VERBOSITY terse
+SELECT count(*) FROM lease WHERE mode = 'permit';
+SELECT count(interlock.release_lease(key, token)) FROM interlock.leases WHERE mode = 'permit';
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 1, '1 ms', holder => 'expires');
+SELECT pg_sleep(0.02);
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 2000000000, '2 h', holder => 'one of very many');
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 2147483647, holder => 'another');
+SELECT interlock.break_lease('pool', 'all of them');
+DELETE FROM interlock.lease_audit;
+SELECT outcome, holder FROM interlock.acquire_permit('pool', 2, '1 min', holder => 'asserts');
+BEGIN;
+SELECT interlock.assert_lease(key, token), interlock.release_lease(key, token) FROM interlock.leases WHERE key = 'pool';
+SELECT outcome FROM interlock.acquire_permit('pool', 1);
+SELECT outcome FROM interlock.acquire_permit('pool', 2);
+COMMIT;
 SELECT release_all();
 SELECT outcome FROM interlock.acquire_lease('pool', holder => 'exclusive');
 SELECT outcome, holder FROM interlock.acquire_permit('pool', 3);

@@ -113,6 +113,7 @@ is(renew('bound', $token{bound}) . renew('gone', $token{gone}), 'ff', 'restart: 
 cmp_ok(acquire('new', "'50 s'"), '>', $largest, 'restart: no grace, and tokens go on');
 is(outcome('a') . outcome('a/b/c') . outcome('s') . outcome('long'), 'held' x 4, 'restart: leases are in the way of others');
 is(ask("SELECT outcome FROM interlock.acquire_permit('p', 2)"), 'held', 'restart: permits are');
+is(state_of("SELECT outcome FROM interlock.acquire_permit('p', 3)"), '22023', 'restart: for their capacity (SEC-2)');
 isnt(acquire('s', "'50 s', mode => 'shared'"), '', 'restart: shared is shared');
 ok(is_held('a/b', $token{a}), 'restart: the holder asserts');
 is(renew('a/b', $token{a}) . release('a/b', $token{a}) . outcome('a/b'), 'ttacquired', 'restart: renews, and releases');
@@ -134,6 +135,7 @@ $token{a} = acquire('a/b', "'9 s'");
 $token{$_} = acquire($_, "'9 s'") for 'idle', 'keep', 'pair', 'upper/lower';
 $token{"shared $_"} = acquire('shared', "'9 s', mode => 'shared'") for 1, 2;
 $token{"permit $_"} = ask("SELECT token FROM interlock.acquire_permit('permit', 2, '9 s')") for 1, 2;
+$token{'long permit'} = ask("SELECT token FROM interlock.acquire_permit('long permit', 2, '10 min')");
 is(release('pair', $token{pair}) . release('upper/lower', $token{'upper/lower'}), 'tt', 'released');
 $token{'pair 2'} = acquire('pair', "'9 s'");
 $token{upper} = acquire('upper', "'9 s'");
@@ -172,6 +174,7 @@ is(ask(q(SELECT string_agg(mode, ' ' ORDER BY mode) FROM interlock.leases WHERE 
     'exclusive permit permit shared shared', 'R5: with their modes');
 is(renew('keep', $token{keep}), 't', 'one to keep');
 like(leases(), qr/^\Q$long\E$/m, 'R9: a long one is still there');
+is(state_of("SELECT outcome FROM interlock.acquire_permit('long permit', 3)"), '22023', 'R9: a permit is, for its capacity (SEC-2)');
 is(renew('long renewed', $token{'long renewed'}), 't', 'R9: and can be renewed');
 is(ask("SELECT count(*) FROM interlock.leases WHERE key = 'long released'"), 0, 'R9: one that was released is not');
 
@@ -191,6 +194,8 @@ cmp_ok($token{new}, '>', $largest, 'R3: tokens go on');
 is(renew('idle', $token{idle}), 'f', 'R5: nobody reclaims after the grace');
 is(renew('keep', $token{keep}), 't', 'R5: but what was reclaimed goes on');
 ok(is_held('long', $token{long}), 'R9: the long one is held');
+is(state_of("SELECT outcome FROM interlock.acquire_permit('long permit', 3)"), '22023', 'R9: the permit, too');
+is(release('long permit', $token{'long permit'}) . ask("SELECT outcome FROM interlock.acquire_permit('long permit', 3, '1 s')"), 'tacquired', 'R9: until it is released');
 is(renew('long', $token{long}) . release('long', $token{long}), 'tt', 'R9: renewed and released');
 
 # --- A crash, and another during its grace -----------------------------------------------------------

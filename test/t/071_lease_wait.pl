@@ -193,6 +193,23 @@ is(ask('SELECT count(*) FROM pg_prepared_xacts'), 0, 'nothing is prepared');
 
 # --- Waiting ---------------------------------------------------------------------------------------
 
+# SEC-2: of waiters for permits, the first to be granted one fixes the capacity
+{
+    my $token = acquire('capacity', "'1 min'");
+    my @waiters = map {
+        my $session = session();
+        $session->{psql}->query_until(qr/asked/,
+            "\\set VERBOSITY verbose\n\\echo asked\nSELECT outcome, token FROM interlock.acquire_permit('capacity', $_, '1 min', '10 min');\n");
+        is_waiting($session, "capacity $_");
+        $session
+    } 2, 3, 2;
+    release('capacity', $token);
+    my @answers = map { [ answer($_) ] } @waiters;
+    is(join(' ', map { $_->[0] } @answers), 'acquired 22023 acquired', 'capacity: another one is an error, and in nobody\'s way');
+    release('capacity', $answers[$_][1]) for 0, 2;
+    finish(@waiters);
+}
+
 # First come, first served
 my $token = acquire('line', "'1 min', holder => 'zero'");
 my @line = map { waiter('line', "'1 min', holder => 'waiter $_'", "waiter $_") } 1 .. 3;
