@@ -681,6 +681,14 @@ did. While open transactions pin the lease it raises 55006 and names their proce
 pg_terminate_backend does and with the rights that it needs. Audited in lease_audit, and in the server log, which stays when the transaction is
 rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 42501, 55000, 55006.';
 
+CREATE FUNCTION interlock.break_leases(pattern text, reason text, role name = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.break_leases(text, text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
+'Breaks all leases of this database whose keys match the LIKE pattern, of the role (null: of all), and returns how many. Each is audited as by
+break_lease. Those that open transactions have asserted are passed over, with a warning that counts them. Nobody but superusers may until it is granted. Errors: 22004, 22023, 22025
+the pattern, 25006, 42704 no such role, 55000.';
+
 CREATE FUNCTION interlock.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
     OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz)

@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(136);
+SELECT plan(140);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -20,8 +20,9 @@ FROM (VALUES
     ('interlock.renew_lease(text,bigint,interval)', 'key text, token bigint, ttl interval DEFAULT NULL::interval -> timestamp with time zone'),
     ('interlock.release_lease(text,bigint)', 'key text, token bigint -> boolean'),
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
-    ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text')) f(p, signature);
-SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease}'::text[]) name
+    ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text'),
+    ('interlock.break_leases(text,text,name)', 'pattern text, reason text, role name DEFAULT NULL::name -> bigint')) f(p, signature);
+SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
     LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
 SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
@@ -50,6 +51,7 @@ SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_
 FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text'), ('acquire_permit', 'text,integer,interval,interval,text'), ('acquire_leases', 'text[],interval,interval,text'),
     ('renew_lease', 'text,bigint,interval'), ('release_lease', 'text,bigint'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
+SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
 SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters}'::name[]) t;
 SELECT table_privs_are('interlock', t, 'lease_plain', '{}', t || ' is for nobody') FROM unnest('{lease_audit,lease_store}'::name[]) t;
 
