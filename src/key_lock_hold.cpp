@@ -83,7 +83,7 @@ void drop_hold_and_lock(LockHold* hold) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (lock->pinned == nullptr) {
+    if (lock->pin.entry == nullptr) {
         pfree(lock);
         return;
     }
@@ -145,7 +145,7 @@ void after_release(ResourceReleasePhase phase, bool, bool is_top_level, void*) {
     while (ending_locks != nullptr) {
         NamedLock* lock = ending_locks;
         ending_locks = lock->next;
-        unpin_name(lock->pinned);
+        unpin_name(lock->pin);
         pfree(lock);
     }
     if (is_top_level)
@@ -173,11 +173,11 @@ void end_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, 
 
 void unpin_all(int, Datum) {
     for (; ending_locks != nullptr; ending_locks = ending_locks->next)
-        unpin_name(ending_locks->pinned);
+        unpin_name(ending_locks->pin);
     for_each_lock([](NamedLock* lock) {
-        if (lock->pinned != nullptr)
-            unpin_name(lock->pinned);
-        lock->pinned = nullptr;
+        if (lock->pin.entry != nullptr)
+            unpin_name(lock->pin);
+        lock->pin.entry = nullptr;
     });
 }
 
@@ -202,7 +202,7 @@ NamedLock* add_lock(const LockName& name) {
     memcpy(bytes, name.bytes, name.length);
     bytes[name.length] = '\0';
     NamedLock** chain = chain_of(name);
-    *lock = {name, {}, nullptr, nullptr, {}, *chain, {}};
+    *lock = {name, {}, {}, nullptr, {}, *chain, {}};
     lock->name.bytes = bytes;
     *chain = lock;
     dlist_push_tail(&all_locks, &lock->node);
@@ -210,10 +210,10 @@ NamedLock* add_lock(const LockName& name) {
 }
 
 void pin_lock(NamedLock* lock, const LockName& name) {
-    NameEntry* entry = nullptr;
-    Pinned pinned = pin_name(name, &lock->tag, &entry);
+    NamePin pin = {};
+    Pinned pinned = pin_name(name, &lock->tag, &pin);
     if (pinned == Pinned::kYes) {
-        lock->pinned = entry;
+        lock->pin = pin;
         return;
     }
     close_lock(lock);
@@ -278,8 +278,8 @@ void close_lock(NamedLock* lock) {
     if (lock->holds != nullptr)
         return;
     unlink_lock(lock);
-    if (lock->pinned != nullptr)
-        unpin_name(lock->pinned);
+    if (lock->pin.entry != nullptr)
+        unpin_name(lock->pin);
     pfree(lock);
 }
 

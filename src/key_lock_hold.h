@@ -28,7 +28,7 @@ struct LockHold {
 struct NamedLock {
     LockName name;
     LOCKTAG tag;
-    NameEntry* pinned; // null without a registry
+    NamePin pin;
     LockHold* holds;
     LockHold own;    // the first of them, in use while it has a lock
     NamedLock* next; // in its chain

@@ -230,6 +230,7 @@ struct Area {
 };
 
 constexpr Area kAreas[] = {
+    {"pg_interlock lease usage", lease_usage_size, attach_lease_usage},
     {"pg_interlock lease memory", lease_memory_size, attach_lease_memory},
     {"pg_interlock lease table", lease_table_size, attach_lease_table},
     {"pg_interlock lease queue", lease_queue_size, attach_lease_queue},
@@ -254,6 +255,7 @@ void attach_memory() {
 
 void register_leases() {
     define_lease_settings();
+    define_lease_usage_settings();
     if (!process_shared_preload_libraries_in_progress)
         return;
     DefineCustomIntVariable("interlock.max_leases", "How many leases there can be at once.",

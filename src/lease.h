@@ -82,15 +82,23 @@ void make_room(LeaseDatabase* database);
 // Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
 void do_work(const LeaseClaim& claim, const Judgement& judgement);
 
-// A claim that uses its key and has a lease of its own, with the partition's lock held. False:
-// there is no room.
-bool make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
+// A claim that uses its key and has a lease of its own, with the partition's lock held.
+LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
+                     LeaseClaim* claim);
 void drop_claim(const LeaseClaim& claim);
 
-// The same, and locks the partition. Expired leases give their room. Raises 53400 when there is
-// none.
+// What to do when there was no room for a lease of the role, with no lock held, before the next
+// attempt: superusers become privileged, then expired leases give their room. Raises 53400 when all
+// of it was done.
+struct RoomSearch {
+    LeaseAccess access = LeaseAccess::kOrdinary;
+    bool has_dropped = false;
+};
+void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* search);
+
+// The same as make_claim, and locks the partition. Raises 53400 when there is no room.
 void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
-[[noreturn]] void raise_no_room();
+[[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
 // Grants the waiter's claim if nothing is in its way and nobody in front.
 Judgement judge_in_turn(LeaseWaiter* waiter);

@@ -66,35 +66,40 @@ void abandon(int, Datum argument) {
     LWLockRelease(lock);
 }
 
-Ref make_lease_for(const LeaseRequest& request) {
+LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* made) {
     LeaseFacts facts = {};
     facts.ttl = request.ttl;
     facts.role = request.role;
     facts.mode = request.mode;
     facts.capacity = static_cast<uint32>(request.capacity);
-    Ref lease = make_lease(facts, request.holder, request.holder_length);
-    if (lease == 0)
-        return 0;
+    LeaseCharge charge;
+    uint32 units = units_of_lease(request.key, request.holder_length);
+    if (!charge_lease(facts.role, units, access, &charge))
+        return LeaseRoom::kRoleIsFull;
+    Ref lease = make_lease(facts, request.holder, request.holder_length, charge, access);
+    if (lease == 0) {
+        discharge_lease(charge);
+        return LeaseRoom::kFull;
+    }
     lease_at(lease)->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
     lease_at(lease)->long_term = is_long_term(request);
-    return lease;
+    *made = lease;
+    return LeaseRoom::kYes;
 }
 
 // A lease that was granted while this process was paused may be over before it was seen: then the
-// claim is made again, at the end of the queue. False: there is no room.
-bool claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
+// claim is made again, at the end of the queue.
+LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
     LeaseClaim* claim = &waiter->claim;
     Ref lease = find_lease(claim->node, waiter->token);
     if (lease != 0 && is_live(*lease_at(lease), monotonic_now()))
-        return true;
-    Ref again = make_lease_for(request);
-    if (again == 0)
-        return false;
+        return LeaseRoom::kYes;
     if (lease != 0 && !lease_at(lease)->ended)
-        end_lease(claim->database, lease, LeaseEnd::kGivenBack);
-    claim->lease = again;
-    join_queue(waiter);
-    return true;
+        end_lease(claim->database, lease, LeaseEnd::kGivenBack); // its room is for the next
+    LeaseRoom room = make_lease_for(request, claim->access, &claim->lease);
+    if (room == LeaseRoom::kYes)
+        join_queue(waiter);
+    return room;
 }
 
 // Whether what is in the way is bound to this session, or is over and kept by this transaction's
@@ -113,9 +118,12 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
                           const Deadline& deadline) {
     LWLock* lock = partition_lock(waiter->claim.partition);
     for (;;) {
-        if (waiter->token != 0 && !claim_again_if_over(waiter, request)) {
+        LeaseRoom room = LeaseRoom::kYes;
+        if (waiter->token != 0)
+            room = claim_again_if_over(waiter, request);
+        if (room != LeaseRoom::kYes) {
             LWLockRelease(lock);
-            raise_no_room();
+            raise_no_room(room, request.role);
         }
         Judgement judgement = {Verdict::kGranted, 0, 0};
         if (waiter->token == 0)
@@ -160,14 +168,16 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
 
 } // namespace
 
-bool make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim) {
-    *claim = {database, request.key.partition, use_node(request.key), 0, request.capacity};
+LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
+                     LeaseClaim* claim) {
+    *claim = {database, request.key.partition, use_node(request.key, access),
+              0,        request.capacity,      access};
     if (claim->node == 0)
-        return false;
-    claim->lease = make_lease_for(request);
-    if (claim->lease == 0)
+        return LeaseRoom::kFull;
+    LeaseRoom room = make_lease_for(request, access, &claim->lease);
+    if (room != LeaseRoom::kYes)
         release_node(claim->node);
-    return claim->lease != 0;
+    return room;
 }
 
 void drop_claim(const LeaseClaim& claim) {
@@ -177,21 +187,43 @@ void drop_claim(const LeaseClaim& claim) {
 
 void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim) {
     LWLock* lock = partition_lock(request.key.partition);
-    for (bool again = true;; again = false) {
+    RoomSearch search;
+    for (;;) {
         LWLockAcquire(lock, LW_EXCLUSIVE);
-        if (make_claim(database, request, claim))
+        LeaseRoom room = make_claim(database, request, search.access, claim);
+        if (room == LeaseRoom::kYes)
             return;
         LWLockRelease(lock);
-        if (!again)
-            raise_no_room();
-        make_room(database);
+        find_room(database, room, request.role, &search);
     }
 }
 
-void raise_no_room() {
+void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* search) {
+    if (search->access == LeaseAccess::kOrdinary && superuser_arg(role)) {
+        search->access = LeaseAccess::kPrivileged;
+        return;
+    }
+    bool is_role = room == LeaseRoom::kRoleIsFull;
+    if (search->has_dropped && is_role)
+        note_look_for_room(role);
+    if (search->has_dropped || (is_role && has_looked_for_room(role)))
+        raise_no_room(room, role);
+    make_room(database);
+    search->has_dropped = true;
+}
+
+void raise_no_room(LeaseRoom room, Oid role) {
+    if (room == LeaseRoom::kRoleIsFull)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("role \"%s\" has no room for more leases", role_name(role)),
+                        errdetail("One role may have %u leases at once; those with a long key, or "
+                                  "with several levels, count more.",
+                                  lease_share()),
+                        errhint("Release leases, or increase interlock.max_leases_per_role.")));
     ereport(ERROR,
             (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("there are too many leases"),
-             errhint("You may need to increase interlock.max_leases.")));
+             errhint("You may need to increase interlock.max_leases. View interlock.usage shows "
+                     "which roles have them.")));
 }
 
 void do_work(const LeaseClaim& claim, const Judgement& judgement) {

@@ -12,6 +12,7 @@ struct LeaseClaim {
     Ref node;
     Ref lease;
     int capacity; // of a permit
+    LeaseAccess access;
 };
 
 // Not yet: something has to be made durable first, or the record of a lease that is over has to be

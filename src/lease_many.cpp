@@ -18,6 +18,8 @@ struct Many {
     int given;
     int refused; // the request that stopped the call, and why
     Judgement judgement;
+    LeaseRoom room;
+    RoomSearch search;
 };
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
@@ -145,7 +147,8 @@ enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
 // With the lock of its partition held.
 Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     LeaseWaiter* waiter = this_waiter();
-    if (!make_claim(many->database, many->requests[i], &waiter->claim))
+    many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
+    if (many->room != LeaseRoom::kYes)
         return Attempt::kNoRoom;
     Judgement judgement = judge_in_turn(waiter);
     if (judgement.verdict == Verdict::kGranted) {
@@ -180,7 +183,6 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
 
 LeaseAnswer try_all(Many* many) {
     LeaseAnswer answer;
-    bool has_dropped = false;
     for (;;) {
         answer.outcome = LeaseOutcome::kAcquired;
         Attempt attempt = try_together(many, &answer);
@@ -190,10 +192,7 @@ LeaseAnswer try_all(Many* many) {
             do_work(this_waiter()->claim, many->judgement);
             continue;
         }
-        if (has_dropped)
-            raise_no_room();
-        make_room(many->database);
-        has_dropped = true;
+        find_room(many->database, many->room, many->requests[0].role, &many->search);
     }
 }
 

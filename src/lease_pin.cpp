@@ -55,6 +55,31 @@ void need_room() {
     pin_room = room;
 }
 
+struct PinAttempt {
+    bool held;
+    LeaseRoom room; // for a list of several who pin the lease
+    Oid role;       // whose room that is
+};
+
+PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
+    bool was_pinned = has_pinned_token(token);
+    PinAttempt attempt = {false, LeaseRoom::kYes, InvalidOid};
+    with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref ref) {
+        Lease* lease = lease_at(ref);
+        attempt.held =
+            ref != 0 && !lease->ended && (was_pinned || is_live(*lease, monotonic_now()));
+        if (!attempt.held || was_pinned)
+            return;
+        if (pin_count == 0)
+            this_waiter()->pinning_since = GetCurrentTransactionStartTimestamp();
+        attempt.role = lease->role;
+        attempt.room = add_pinner(lease, access);
+        if (attempt.room == LeaseRoom::kYes)
+            pins[pin_count++] = {ref, key.partition, token};
+    });
+    return attempt;
+}
+
 void end_bound_leases(int, Datum) {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     HASH_SEQ_STATUS scan;
@@ -73,23 +98,12 @@ bool pin_lease(const LeaseKey& key, int64 token) {
         RegisterXactCallback(unpin_all, nullptr);
     registered = true;
     need_room();
-    bool was_pinned = has_pinned_token(token);
-    bool held = false;
-    bool has_room = true;
-    with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref lease) {
-        held = lease != 0 && !lease_at(lease)->ended &&
-               (was_pinned || is_live(*lease_at(lease), monotonic_now()));
-        if (!held || was_pinned)
-            return;
-        if (pin_count == 0)
-            this_waiter()->pinning_since = GetCurrentTransactionStartTimestamp();
-        has_room = add_pinner(lease_at(lease));
-        if (has_room)
-            pins[pin_count++] = {lease, key.partition, token};
-    });
-    if (!has_room)
-        raise_no_room();
-    return held;
+    PinAttempt attempt = try_to_pin(key, token, LeaseAccess::kOrdinary);
+    if (attempt.room != LeaseRoom::kYes && superuser_arg(attempt.role))
+        attempt = try_to_pin(key, token, LeaseAccess::kPrivileged);
+    if (attempt.room != LeaseRoom::kYes)
+        raise_no_room(attempt.room, attempt.role);
+    return attempt.held;
 }
 
 bool has_pinned_token(int64 token) {

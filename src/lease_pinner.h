@@ -9,8 +9,9 @@
 
 namespace interlock {
 
-// With the lock of the lease's partition held exclusively. False: there is no room for the list.
-bool add_pinner(Lease* lease);
+// With the lock of the lease's partition held exclusively. The list counts for the role of the
+// lease.
+LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
 void remove_pinner(Lease* lease); // of this process, which has pinned it
 
 struct Pinner {

@@ -14,7 +14,6 @@ int lease_durable_after = 60;
 namespace {
 
 constexpr int64 kTokenBlock = kTokenStep << 20;
-constexpr int kMaxLeaseDatabases = 512;
 
 enum Recovery { kSafe, kImmediate };
 int lease_recovery = kSafe;

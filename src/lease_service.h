@@ -88,6 +88,8 @@ struct RecordOf {
 };
 void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int count);
 
+constexpr int kMaxLeaseDatabases = 512;
+
 // The entry of any database, for what was saved at a stop; null: there is no room.
 LeaseDatabase* find_or_make_database(Oid oid);
 inline LeaseDatabase* database_of(const Lease& lease) {

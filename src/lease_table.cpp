@@ -101,8 +101,10 @@ void unhang_node(Ref ref) {
         *first_sibling(*node) = node->next_sibling;
 }
 
-Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent) {
-    Ref ref = allocate_piece(offsetof(LeaseNode, key) + length);
+constexpr size_t size_of_node(size_t length) { return offsetof(LeaseNode, key) + length; }
+
+Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent, LeaseAccess access) {
+    Ref ref = allocate_piece(size_of_node(length), access);
     if (ref == 0)
         return 0;
     LeaseNode* node = node_at(ref);
@@ -194,14 +196,14 @@ uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
 
 Ref find_node(const LeaseKey& key) { return find_prefix(key, key.length, hash_of_key(key)); }
 
-Ref use_node(const LeaseKey& key) {
+Ref use_node(const LeaseKey& key, LeaseAccess access) {
     Ref parent = 0;
     for (size_t end = 0; end < key.length;) {
         end = end_of_level(key.bytes, key.length, end + 1);
         uint64 hash = hash_of_prefix(key, end);
         Ref node = find_prefix(key, end, hash);
         if (node == 0)
-            node = make_node(key, end, hash, parent);
+            node = make_node(key, end, hash, parent, access);
         if (node == 0) {
             drop_unused(parent);
             return 0;
@@ -223,20 +225,34 @@ Ref root_of(Ref node) {
     return node;
 }
 
-Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length) {
-    Ref ref = allocate_piece(sizeof(Lease) + holder_length);
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length) {
+    uint32 units = units_of_piece(sizeof(Lease) + holder_length);
+    for (size_t end = 0; end < key.length;) {
+        end = end == 0 ? key.root : end_of_level(key.bytes, key.length, end + 1);
+        units += units_of_piece(size_of_node(end));
+    }
+    return units;
+}
+
+Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length,
+               const LeaseCharge& charge, LeaseAccess access) {
+    Ref ref = allocate_piece(sizeof(Lease) + holder_length, access);
     if (ref == 0)
         return 0;
     auto* lease = lease_at(ref);
     *lease = {};
     static_cast<LeaseFacts&>(*lease) = facts;
     lease->place = kNoPlace;
+    lease->charge = charge;
     lease->holder_length = static_cast<uint8>(holder_length);
     memcpy(lease->holder(), holder, holder_length);
     return ref;
 }
 
-void free_lease(Ref lease) { free_piece(lease); }
+void free_lease(Ref lease) {
+    discharge_lease(lease_at(lease)->charge);
+    free_piece(lease);
+}
 
 void put_lease(Ref node, Ref lease) {
     lease_at(lease)->node = node;
@@ -265,14 +281,19 @@ Ref find_lease(Ref node, int64 token) {
 
 Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
                      size_t holder_length, StorePlace place) {
-    Ref node = use_node(key);
+    Ref node = use_node(key, LeaseAccess::kPrivileged);
     if (node == 0)
         return 0;
     Ref lease = find_lease(node, facts.token);
     if (lease == 0) {
-        lease = make_lease(facts, holder, holder_length);
+        LeaseCharge charge;
+        (void)charge_lease(facts.role, units_of_lease(key, holder_length), LeaseAccess::kPrivileged,
+                           &charge);
+        lease = make_lease(facts, holder, holder_length, charge, LeaseAccess::kPrivileged);
         if (lease != 0)
             put_lease(node, lease);
+        else
+            discharge_lease(charge);
     }
     if (lease != 0)
         lease_at(lease)->place = place;

@@ -9,7 +9,7 @@
 // partition's lock exclusively, or shared where a function only looks.
 #pragma once
 
-#include "lease_memory.h"
+#include "lease_usage.h"
 
 namespace interlock {
 
@@ -63,6 +63,7 @@ struct Lease : LeaseFacts {
     bool ended;     // given back or lost: in the way only while it is pinned
     uint8 holder_length;
     uint32 pinned_by; // the process that pins it, or a list of several (lease_pinner.h)
+    LeaseCharge charge;
 
     char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
     const char* holder() const { return reinterpret_cast<const char*>(this + 1); }
@@ -126,16 +127,22 @@ uint32 next_look(int partition);
 Ref find_node(const LeaseKey& key);
 
 // Finds or makes the key and its ancestors; 0: there is no room. It stays until release_node.
-Ref use_node(const LeaseKey& key);
+Ref use_node(const LeaseKey& key, LeaseAccess access);
 void release_node(Ref node);
 
 Ref root_of(Ref node);
 
-// A new lease that belongs to no key yet; 0: there is no room.
-Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length);
+// The units of memory that a lease needs at most: its own, and those of every level of its key.
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length);
+
+// A new lease that belongs to no key yet; 0: there is no room. The charge is given back when it is
+// freed.
+Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length,
+               const LeaseCharge& charge, LeaseAccess access);
 void free_lease(Ref lease);
 
-// A lease of before a start, at its key: found by its token, or made anew. 0: there is no room.
+// A lease of before a start, at its key: found by its token, or made anew, whatever its role uses
+// already. 0: there is no room.
 Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
                      size_t holder_length, StorePlace place);
 

@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(140);
+SELECT plan(144);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -27,6 +27,7 @@ SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_le
 SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
 SELECT columns_are('interlock', 'lease_audit', '{id,broken_at,broken_by,key,holder,token,would_expire_at,reason,terminated}'::name[]);
+SELECT columns_are('interlock', 'usage', '{what,database,role,used,of}'::name[]);
 SELECT col_type_is('interlock', 'leases', c, t, 'leases.' || c) FROM (VALUES ('key'::name, 'text'), ('mode', 'text'), ('holder', 'text'), ('token', 'bigint'), ('since', 'timestamp with time zone'),
     ('expires_at', 'timestamp with time zone'), ('ttl', 'interval'), ('pid', 'integer'), ('pins', 'integer'), ('durable', 'boolean'),
     ('pinned_by', 'integer[]'), ('pinned_since', 'timestamp with time zone')) c(c, t);
@@ -43,7 +44,7 @@ SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment
 -- Settings
 SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || context, promise, name) FROM (VALUES
     ('interlock.max_lease_ttl = 86400 s, superuser'), ('interlock.lease_durable_after = 60 s, sighup'), ('interlock.lease_recovery = safe, sighup'),
-    ('interlock.max_leases = 65536, postmaster')) s(promise) LEFT JOIN pg_settings ON name = split_part(promise, ' ', 1);
+    ('interlock.max_leases = 65536, postmaster'), ('interlock.max_leases_per_role = -1, sighup'), ('interlock.max_key_names_per_role = -1, sighup')) s(promise) LEFT JOIN pg_settings ON name = split_part(promise, ' ', 1);
 
 -- Privileges
 CREATE ROLE lease_plain;
@@ -52,7 +53,7 @@ FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text'), ('acqui
     ('renew_lease', 'text,bigint,interval'), ('release_lease', 'text,bigint'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
-SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters}'::name[]) t;
+SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters,usage}'::name[]) t;
 SELECT table_privs_are('interlock', t, 'lease_plain', '{}', t || ' is for nobody') FROM unnest('{lease_audit,lease_store}'::name[]) t;
 
 -- acquire_lease
