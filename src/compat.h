@@ -69,6 +69,17 @@ inline bool has_synchronous_standbys() {
 #endif
 }
 
+// Whether the current transaction has truncated a table that was there before it. 16 renamed the
+// member.
+inline bool was_truncated(Relation rel) {
+#if PG_VERSION_NUM >= 160000
+    SubTransactionId storage = rel->rd_firstRelfilelocatorSubid;
+#else
+    SubTransactionId storage = rel->rd_firstRelfilenodeSubid;
+#endif
+    return rel->rd_createSubid == InvalidSubTransactionId && storage != InvalidSubTransactionId;
+}
+
 // 17 numbers processes by a variable of its own.
 inline int number_of_process() {
 #if PG_VERSION_NUM >= 170000

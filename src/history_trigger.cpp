@@ -49,6 +49,8 @@ PG_FUNCTION_INFO_V1(history_truncate_trigger);
 
 Datum history_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "history_trigger", TRIGGER_EVENT_AFTER);
+    if (fires_in_restore(trigger))
+        return 0; // its entries are restored as well
     const RelationFacts* facts = facts_of(trigger->tg_relation);
     if (facts->history == nullptr) {
         if (trigger->tg_trigger->tgisclone)

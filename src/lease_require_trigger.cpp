@@ -20,6 +20,8 @@ PG_FUNCTION_INFO_V1(lease_trigger);
 
 Datum lease_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "lease_trigger", TRIGGER_EVENT_AFTER);
+    if (fires_in_restore(trigger))
+        return 0;
     Relation rel = trigger->tg_relation;
     const LeaseRequirement* requirement = requirement_of(rel, trigger->tg_trigger);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {

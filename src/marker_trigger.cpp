@@ -37,6 +37,8 @@ PG_FUNCTION_INFO_V1(marker_trigger);
 
 Datum marker_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "marker_trigger");
+    if (fires_in_restore(trigger))
+        return PointerGetDatum(trigger->tg_trigtuple);
     Relation rel = trigger->tg_relation;
     RowChange change = change_of(trigger, facts_of(rel));
     change.verb = firing_verb(usable_marker(rel, change.facts));

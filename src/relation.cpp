@@ -550,4 +550,11 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
     return trigger;
 }
 
+bool fires_in_restore(const TriggerData* trigger) {
+    Relation rel = trigger->tg_relation;
+    return trigger->tg_trigger->tgisclone && TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
+           was_truncated(rel) && !rel->rd_rel->relhasindex &&
+           owns_relation(root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger), GetUserId());
+}
+
 } // namespace interlock

@@ -157,4 +157,11 @@ void name_argument(const Trigger* trigger, int n, NameData* name);
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
                          TriggerEvent timing = TRIGGER_EVENT_BEFORE);
 
+// Whether the trigger fires for a row that pg_restore loads. With -j it creates the triggers of a
+// partitioned table when the data of its partitions may be still to come: such a row was checked
+// and recorded where it was dumped. It is one of a partition without any index, which the same
+// transaction has truncated, and which the current user owns: whoever owns a table may disable its
+// triggers.
+bool fires_in_restore(const TriggerData* trigger);
+
 } // namespace interlock

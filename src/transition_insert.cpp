@@ -115,7 +115,7 @@ PG_FUNCTION_INFO_V1(initial_state_trigger);
 
 Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "initial_state_trigger", TRIGGER_EVENT_AFTER);
-    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) || fires_in_restore(trigger))
         return PointerGetDatum(nullptr);
     Relation rel = trigger->tg_relation;
     const RelationFacts* facts = facts_of(rel);
