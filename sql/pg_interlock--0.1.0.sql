@@ -1269,3 +1269,13 @@ CREATE FUNCTION interlock.restore_history(rel regclass = NULL) RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.restore_history(regclass) IS
 'Ends the innermost suppress_history for the same table, or for all; returns how many are still open. Errors: 55000 none is open.';
+
+-- Logical failover
+
+CREATE FUNCTION interlock.resync_sequences(OUT sequence regclass, OUT before bigint, OUT after bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.resync_sequences() IS
+'Sets sequences above what their tables hold, since logical replication carries rows and no sequences: ids of history entries, floors of
+versions, and for superusers tokens of idempotency keys and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
+transaction of its own, after the last change was applied and before the first write. For tables that the caller owns; returns the sequences
+that were moved, and sets none back. Waits for transactions that have taken values. One that fails is a warning.';
