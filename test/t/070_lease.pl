@@ -299,6 +299,7 @@ $primary->stop('immediate');
 $standby->promote;
 is(outcome('new'), 'recovering', 'R11: after the promotion nothing new is granted');
 is(renew('a', $token{a}) . renew('lost', $token{lost}), 'tf', 'R5: a holder reclaims, whoever lost it does not');
+is(renew('a', $token{a} ^ 4), 'f', 'R5: with its own token alone, for the secret has come along (SEC-2)');
 ok(is_held('a', $token{a}), 'R5: and asserts');
 is(leases() =~ /^\Q$long\E$/m, 1, 'R9: a long one is there');
 $token{new} = acquire('new', "'4 s', wait => '1 min'");
