@@ -68,7 +68,12 @@ void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
 
 // One of several: it does not keep the others from being trimmed.
 void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
-    ErrorData* error = attempt([&] { trim_one(relid, max_rows, output); });
+    ErrorData* error = attempt([&] {
+        if (!lock_without_waiting(relid, AccessShareLock))
+            ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+                            errmsg("another transaction has locked it")));
+        trim_one(relid, max_rows, output);
+    });
     if (error != nullptr)
         ereport(WARNING,
                 (errcode(error->sqlerrcode), errmsg("history of table \"%s\" was not trimmed: %s",
