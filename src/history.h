@@ -92,8 +92,8 @@ List* trimmed_tables();
 // Lets the next pass begin with the first entry, for another retention.
 void restart_trimming(Oid history);
 
-// One batch of the table's history, after the one before; {} at first. Nothing is done when somebody
-// has locked either table.
+// One batch of the table's history, after the one before; {} at first. Nothing is done when
+// somebody has locked either table.
 struct TrimResult {
     int64 trimmed;
     bool more;

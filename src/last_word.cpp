@@ -96,19 +96,27 @@ namespace {
                  "row by a DELETE and an INSERT.")));
 }
 
+void refuse_insert_triggers(Relation rel, Relation partition) {
+    const TriggerDesc* triggers = CopyTriggerDesc(partition->trigdesc);
+    for (int i = 0; i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if ((events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 && trigger_fires(trigger->tgenabled) &&
+            !is_ours(trigger))
+            raise_unchecked_move(rel, partition, trigger->tgname);
+    }
+}
+
 } // namespace
 
 void refuse_unchecked_move(const RowChange& change) {
-    if (!moves_row(change))
+    Oid relid = new_partition(change);
+    if (!OidIsValid(relid))
         return;
-    in_new_partition(change, [&](Relation partition, const TriggerDesc* triggers) {
-        for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
-            const Trigger* trigger = &triggers->triggers[i];
-            if ((events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 &&
-                trigger_fires(trigger->tgenabled) && !is_ours(trigger))
-                raise_unchecked_move(change.rel, partition, trigger->tgname);
-        }
-    });
+    // The lock that the server's INSERT takes: no trigger can be created until then.
+    Relation partition = table_open(relid, RowExclusiveLock);
+    if (partition->trigdesc != nullptr && partition->trigdesc->trig_insert_before_row)
+        refuse_insert_triggers(change.rel, partition);
+    table_close(partition, NoLock);
 }
 
 } // namespace interlock

@@ -7,6 +7,7 @@
 #include "marker.h"
 #include "own_table.h"
 #include "ownership.h"
+#include "partition_move.h"
 #include "recency.h"
 #include "relation_code.h"
 #include "row.h"
@@ -230,6 +231,7 @@ void add_partition_key(RelationFacts* facts, Oid parent) {
 void load_partition_columns(RelationFacts* facts, Relation rel) {
     if (!rel->rd_rel->relispartition || facts->first_check == nullptr)
         return;
+    facts->partition_root = root_of(rel);
     ListCell* cell;
     foreach (cell, get_partition_ancestors(RelationGetRelid(rel)))
         add_partition_key(facts, lfirst_oid(cell));

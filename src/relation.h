@@ -57,6 +57,7 @@ struct RelationFacts {
     History* history;             // null when not enabled
     HistoryTable* history_table;  // of a plain history
     Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
+    Oid partition_root;           // the partitioned table at the top of those
     const char* first_check;      // the first of our BEFORE ROW triggers; null: none
     LaterTrigger* later;          // BEFORE triggers of others after it (last_word.h)
     int later_count;

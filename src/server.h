@@ -84,6 +84,8 @@ extern "C" {
 #include <optimizer/optimizer.h>
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>
+#include <partitioning/partbounds.h>
+#include <partitioning/partdesc.h>
 #include <pgstat.h>
 #include <pgtime.h>
 #include <port/pg_crc32c.h>

@@ -53,7 +53,8 @@ void check_update(const RowChange& change, const StateMachine* machine) {
         if (!may_move(machine, from, to))
             refuse_state(change.rel, facts, machine, row_in(change.old_row), false, from, to);
     }
-    if (facts->partition_columns != nullptr && !may_start(machine, to) && moves_row(change))
+    if (facts->partition_columns != nullptr && !may_start(machine, to) &&
+        OidIsValid(new_partition(change)))
         note_move(change.rel, facts, machine, row_in(change.new_row), to);
 }
 

@@ -183,7 +183,7 @@ Timestamp next_time(const Versioning* versioning, int64 old_token) {
 // was before.
 bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
     return change.facts->partition_columns != nullptr && token > latest_token(versioning) &&
-           moves_row(change);
+           OidIsValid(new_partition(change));
 }
 
 // Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse

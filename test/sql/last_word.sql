@@ -146,6 +146,46 @@ DROP TRIGGER aaa ON vv2;
 SELECT outcome($$UPDATE vv SET note = 'y'$$);
 DROP TABLE vv;
 
+-- every way of partitioning: the partition that the row goes to is the one that counts
+CREATE FUNCTION moves(declared text, VARIADIC bounds text[]) RETURNS TABLE (to_partition text, sets text, says text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TABLE vm (id int, kind text, version bigint) PARTITION BY %s', declared);
+    FOR n IN 1 .. array_length(bounds, 1) LOOP
+        EXECUTE format('CREATE TABLE vm%s PARTITION OF vm %s', n, bounds[n]);
+    END LOOP;
+    INSERT INTO vm VALUES (1, 'a', 5);
+    PERFORM interlock.enable_versioning('vm');
+    FOR n IN 1 .. array_length(bounds, 1) LOOP
+        to_partition := 'vm' || n;
+        EXECUTE format('CREATE TRIGGER aaa BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION meddle()', to_partition);
+        FOREACH sets IN ARRAY ARRAY['id = 2', 'id = 3', 'id = 40', 'id = NULL', 'kind = ''b''', 'kind = NULL', 'id = 40, kind = ''b'''] LOOP
+            BEGIN
+                EXECUTE 'UPDATE vm SET ' || sets;
+                SELECT tableoid::regclass || ' ' || version INTO says FROM vm;
+                RAISE EXCEPTION SQLSTATE 'UNDO1';
+            EXCEPTION WHEN SQLSTATE 'UNDO1' THEN NULL;
+                WHEN object_not_in_prerequisite_state THEN says := 'refused';
+                WHEN check_violation THEN says := 'no partition';
+            END;
+            RETURN NEXT;
+        END LOOP;
+        EXECUTE format('DROP TRIGGER aaa ON %s', to_partition);
+    END LOOP;
+    DROP TABLE vm;
+END $$;
+SELECT declared, to_partition, string_agg(sets || ': ' || says, ', ' ORDER BY sets COLLATE "C")
+FROM (VALUES (1, 'LIST (kind)', ARRAY['FOR VALUES IN (''a'')', 'FOR VALUES IN (''b'')']), (2, 'LIST (kind)', ARRAY['FOR VALUES IN (''a'')', 'FOR VALUES IN (''b'', NULL)']),
+        (3, 'LIST (kind)', ARRAY['FOR VALUES IN (''a'')', 'DEFAULT']),
+        (4, 'RANGE (id)', ARRAY['FOR VALUES FROM (0) TO (3)', 'FOR VALUES FROM (3) TO (30)', 'DEFAULT']),
+        (5, 'RANGE (id, kind)', ARRAY['FOR VALUES FROM (0, ''a'') TO (3, ''b'')', 'FOR VALUES FROM (3, ''b'') TO (50, MAXVALUE)']),
+        (6, 'HASH (id)', ARRAY['FOR VALUES WITH (MODULUS 2, REMAINDER 0)', 'FOR VALUES WITH (MODULUS 2, REMAINDER 1)']),
+        (7, 'HASH (id, kind)', ARRAY['FOR VALUES WITH (MODULUS 2, REMAINDER 0)', 'FOR VALUES WITH (MODULUS 4, REMAINDER 1)', 'FOR VALUES WITH (MODULUS 4, REMAINDER 3)']),
+        (8, 'LIST ((id % 2))', ARRAY['FOR VALUES IN (0)', 'FOR VALUES IN (1)']),
+        (9, 'RANGE (kind, (id + 1))', ARRAY['FOR VALUES FROM (''a'', 0) TO (''a'', 9)', 'DEFAULT'])) d(n, declared, bounds),
+    moves(declared, VARIADIC bounds)
+GROUP BY n, declared, to_partition ORDER BY n, to_partition;
+DROP FUNCTION moves;
+
 -- states, with and without initial ones, and markers
 CREATE TABLE sp (id int, status text) PARTITION BY RANGE (id);
 CREATE TABLE sp1 PARTITION OF sp FOR VALUES FROM (0) TO (10);
