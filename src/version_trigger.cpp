@@ -32,7 +32,8 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
-        check_new_version(rel, facts, trigger->tg_trigslot);
+        if (!fires_in_restore(trigger))
+            check_new_version(rel, facts, trigger->tg_trigslot);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
