@@ -239,8 +239,11 @@ bool list_table(Oid relid, ReturnSetInfo* output) {
         return true; // dropped meanwhile
     Listed table = {rel, marker_of(rel), key_column_names(rel), output};
     bool listed = true;
-    if (table.marker != nullptr && table.marker->usable && !RELATION_IS_OTHER_TEMP(rel) &&
-        may_list(table))
+    bool is_marked = table.marker != nullptr && !RELATION_IS_OTHER_TEMP(rel);
+    if (is_marked && table.marker->well_formed && !table.marker->usable)
+        warn_of(relid, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "A marker column is gone or has another type.");
+    else if (is_marked && table.marker->usable && may_list(table))
         listed = list_rows(table);
     relation_close(rel, NoLock);
     return listed;

@@ -281,8 +281,25 @@ SweepResult sweep_one(const Run& run, Oid table, TimestampTz stop_at) {
     return sweep_table(table, budget);
 }
 
+// By its OID when it is gone.
+char* name_of_table(Oid table) {
+    MemoryContext context = CurrentMemoryContext;
+    char* name = nullptr;
+    char ignored[kErrorBytes];
+    (void)in_transaction(ignored, [&] {
+        Oid schema = get_rel_namespace(table);
+        if (OidIsValid(schema))
+            name = in_context(context, [&] {
+                return quote_qualified_identifier(get_namespace_name(schema), get_rel_name(table));
+            });
+    });
+    return name != nullptr ? name : psprintf("%u", table);
+}
+
+// To be called outside a transaction.
 void note_error(Run* run, Oid table, const char* message) {
-    copy_message(run->last_error, kErrorBytes, psprintf("table %u: %s", table, message));
+    copy_message(run->last_error, kErrorBytes,
+                 psprintf("table %s: %s", name_of_table(table), message));
 }
 
 void note_result(Run* run, Oid table, const SweepResult& result) {

@@ -72,13 +72,13 @@ sub raise_in
         CREATE OR REPLACE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
             IF NEW.lock_status = 0 THEN RAISE EXCEPTION '%', '$prefix' || repeat(chr(228), 300); END IF; RETURN NEW; END \$\$));
     lock_all($database, 'page');
-    wait_for($database, "(SELECT last_error ~ ('^table [0-9]+: $prefix' || chr(228)) FROM interlock.sweeper
+    wait_for($database, "(SELECT last_error ~ ('^table [a-z.]+[0-9]*: $prefix' || chr(228)) FROM interlock.sweeper
         WHERE database = current_database())", "a row of $database fails");
 }
 sub reads
 {
     my ($reader, $database, $character) = @_;
-    is($node->safe_psql($reader, "SELECT last_error ~ ('^table [0-9]+: x+' || $character || '+\$') AND length(last_error) > 100
+    is($node->safe_psql($reader, "SELECT last_error ~ ('^table [a-z.]+[0-9]*: x+' || $character || '+\$') AND length(last_error) > 100
         FROM interlock.sweeper WHERE database = '$database'"), 't', "$reader reads a message of $database");
 }
 for my $encoding ('utf8', 'latin1')
