@@ -69,6 +69,7 @@ extern "C" {
 #include <commands/trigger.h>
 #include <common/controldata_utils.h>
 #include <common/hashfn.h>
+#include <common/int.h>
 #include <common/pg_prng.h>
 #include <executor/execPartition.h>
 #include <executor/executor.h>
