@@ -221,8 +221,8 @@ BEGIN ATOMIC
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
-    defaults AS ( -- of counters
-        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS expression,
+    defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, d.adbin::pg_catalog.text AS expression,
                EXISTS (SELECT FROM pg_catalog.pg_depend u
                          JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) u.refobjid
                         WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
@@ -313,7 +313,8 @@ BEGIN ATOMIC
       FROM defaults d
      WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
                 WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
-                ELSE d.expression OPERATOR(pg_catalog.~) '^\(?''?-?[0-9]+''?\)?(::[a-z]+)?$|^NULL' END
+                ELSE d.expression OPERATOR(pg_catalog.~) -- a constant, or the cast of one
+                         '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END
        AND (d.tgparentid OPERATOR(pg_catalog.=) 0
             OR NOT d.reads_floor AND EXISTS (
                    SELECT FROM defaults above
