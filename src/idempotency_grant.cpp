@@ -18,17 +18,6 @@ void check_role(const char* role) {
         get_role_oid(role, false);
 }
 
-uint64 change_grants(int16 event, const char* statement, int count, Oid* types, Datum* values) {
-    uint64 changed = 0;
-    writing_as_owner(table_open(own_table("idempotency_grant"), RowExclusiveLock), event, [&] {
-        with_spi([&] {
-            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
-            changed = SPI_processed;
-        });
-    });
-    return changed;
-}
-
 } // namespace
 
 extern "C" {
@@ -44,10 +33,10 @@ Datum grant_idempotency_scope(PG_FUNCTION_ARGS) {
     Oid types[3] = {TEXTOID, TEXTOID, TEXTOID};
     Datum values[3] = {scope, CStringGetTextDatum(role),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
-    change_grants(TRIGGER_TYPE_INSERT,
-                  "INSERT INTO interlock.idempotency_grant (scope, role_name, granted_by) "
-                  "VALUES ($1, $2, $3) ON CONFLICT (scope, role_name) DO NOTHING",
-                  3, types, values);
+    write_own_table("idempotency_grant", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.idempotency_grant (scope, role_name, granted_by) "
+                    "VALUES ($1, $2, $3) ON CONFLICT (scope, role_name) DO NOTHING",
+                    3, types, values);
     PG_RETURN_VOID();
 }
 
@@ -58,8 +47,8 @@ Datum revoke_idempotency_scope(PG_FUNCTION_ARGS) {
     const char* role = arguments.name(1, "role");
     Oid types[2] = {TEXTOID, TEXTOID};
     Datum values[2] = {scope, CStringGetTextDatum(role)};
-    uint64 revoked = change_grants(
-        TRIGGER_TYPE_DELETE,
+    uint64 revoked = write_own_table(
+        "idempotency_grant", TRIGGER_TYPE_DELETE,
         "DELETE FROM interlock.idempotency_grant WHERE scope OPERATOR(pg_catalog.=) $1 "
         "AND role_name OPERATOR(pg_catalog.=) $2",
         2, types, values);

@@ -149,10 +149,10 @@ void audit_break(const LeaseKey& key, const Found& found, const char* reason,
         CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
         TimestampTzGetDatum(shown_time(found.expires)),
         array_of(pinners)};
-    audit("lease_audit",
-          "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
-          "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-          7, types, values);
+    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
+                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                    7, types, values);
 }
 
 // --- Sessions that pin it ------------------------------------------------------------------------

@@ -135,10 +135,10 @@ void audit_break(const text* key, const char* holder, const Chosen& chosen, cons
                        CStringGetTextDatum(reason),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
                        TimestampTzGetDatum(shown_time(chosen.expires))};
-    audit("lease_audit",
-          "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
-          "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, '{}')",
-          6, types, values);
+    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
+                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, '{}')",
+                    6, types, values);
 }
 
 enum class End { kBroken, kPinned, kGone };

@@ -224,10 +224,11 @@ void audit_force(const MarkedRow& call, const MarkerState& state, const char* re
                        CStringGetTextDatum(reason),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
                        TimestampTzGetDatum(state.until)};
-    audit("row_lock_audit",
-          "INSERT INTO interlock.row_lock_audit (table_name, key, holder, reason, forced_by, "
-          "would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
-          6, types, values);
+    write_own_table(
+        "row_lock_audit", TRIGGER_TYPE_INSERT,
+        "INSERT INTO interlock.row_lock_audit (table_name, key, holder, reason, forced_by, "
+        "would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        6, types, values);
 }
 
 // (locked, holder, locked_at, expires_at)

@@ -1,5 +1,7 @@
 #include "own_table.h"
 
+#include "restricted.h"
+
 namespace interlock {
 
 namespace {
@@ -89,10 +91,16 @@ Oid owner_of_table(Oid relid) {
     return owner;
 }
 
-void audit(const char* table, const char* insert, int count, Oid* types, Datum* values) {
-    as_owner_of(own_table(table), [&] {
-        with_spi([&] { SPI_execute_with_args(insert, count, types, values, nullptr, false, 0); });
+uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
+                       Datum* values) {
+    uint64 written = 0;
+    writing_as_owner(table_open(own_table(table), RowExclusiveLock), event, [&] {
+        with_spi([&] {
+            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
+            written = SPI_processed;
+        });
     });
+    return written;
 }
 
 } // namespace interlock

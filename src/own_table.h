@@ -24,7 +24,10 @@ void as_owner_of(Oid table, Body&& body) {
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE, body);
 }
 
-// Runs an INSERT into the table as its owner.
-void audit(const char* table, const char* insert, int count, Oid* types, Datum* values);
+// Runs a statement that does `event` (TRIGGER_TYPE_INSERT and its like) to a table of the
+// extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function
+// of another role would get the owner's rights.
+uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
+                       Datum* values);
 
 } // namespace interlock

@@ -3,6 +3,7 @@
 #include "marker.h"
 #include "own_table.h"
 #include "plan.h"
+#include "restricted.h"
 #include "sweeper_state.h"
 #include "writer.h"
 
@@ -105,7 +106,7 @@ void write_insert(Statement* statement) {
 
 void insert_line(const WriteLine* line) {
     Oid table = own_table("write_log");
-    as_owner_of(table, [&] {
+    writing_as_owner(table_open(table, RowExclusiveLock), TRIGGER_TYPE_INSERT, [&] {
         with_spi([&] {
             SPIPlanPtr plan = plan_of({table, PlanKind::kWriteLog},
                                       [](Statement* statement) { write_insert(statement); });

@@ -63,18 +63,6 @@ void check_role(const char* role) {
         get_role_oid(role, false);
 }
 
-// Runs a statement on interlock.writer_grant as its owner; returns the number of rows.
-uint64 change_grants(const char* statement, int count, Oid* types, Datum* values) {
-    uint64 changed = 0;
-    as_owner_of(own_table("writer_grant"), [&] {
-        with_spi([&] {
-            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
-            changed = SPI_processed;
-        });
-    });
-    return changed;
-}
-
 } // namespace
 
 extern "C" {
@@ -89,7 +77,8 @@ Datum grant_writer(PG_FUNCTION_ARGS) {
     Datum values[4] = {CStringGetTextDatum(writer), CStringGetTextDatum(role),
                        BoolGetDatum(arguments.boolean(2, "may_force")),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
-    change_grants(
+    write_own_table(
+        "writer_grant", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
         "INSERT INTO interlock.writer_grant (writer, role_name, may_force, granted_by) "
         "VALUES ($1, $2, $3, $4) ON CONFLICT (writer, role_name) "
         "DO UPDATE SET may_force = excluded.may_force, granted_by = excluded.granted_by, "
@@ -105,10 +94,11 @@ Datum revoke_writer(PG_FUNCTION_ARGS) {
     const char* role = arguments.name(1, "role");
     Oid types[2] = {TEXTOID, TEXTOID};
     Datum values[2] = {CStringGetTextDatum(writer), CStringGetTextDatum(role)};
-    uint64 revoked = change_grants(
-        "DELETE FROM interlock.writer_grant WHERE writer OPERATOR(pg_catalog.=) $1 "
-        "AND role_name OPERATOR(pg_catalog.=) $2",
-        2, types, values);
+    uint64 revoked =
+        write_own_table("writer_grant", TRIGGER_TYPE_DELETE,
+                        "DELETE FROM interlock.writer_grant WHERE writer OPERATOR(pg_catalog.=) $1 "
+                        "AND role_name OPERATOR(pg_catalog.=) $2",
+                        2, types, values);
     if (revoked == 0)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("writer \"%s\" was not granted to \"%s\"", writer, role),

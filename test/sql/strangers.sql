@@ -169,7 +169,38 @@ DELETE FROM part;
 RESET ROLE;
 SELECT last_value FROM parent_id_seq;
 
-DROP TABLE parent, shared;
+-- SEC-5: a trigger function of another role gets no rights from the extension's own tables
+CREATE FUNCTION mallory.climb() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    ALTER ROLE interlock_mallory SUPERUSER; RETURN NEW; END $$;
+ALTER FUNCTION mallory.climb() OWNER TO interlock_mallory;
+GRANT TRIGGER ON interlock.writer_grant, interlock.row_lock_audit, interlock.lease_audit, interlock.write_log TO interlock_mallory;
+SET ROLE interlock_mallory;
+CREATE TRIGGER climb BEFORE INSERT ON interlock.writer_grant FOR EACH ROW EXECUTE FUNCTION mallory.climb();
+CREATE TRIGGER climb BEFORE INSERT ON interlock.row_lock_audit FOR EACH ROW EXECUTE FUNCTION mallory.climb();
+CREATE TRIGGER climb BEFORE INSERT ON interlock.lease_audit FOR EACH ROW EXECUTE FUNCTION mallory.climb();
+CREATE TRIGGER climb BEFORE INSERT ON interlock.write_log FOR EACH ROW EXECUTE FUNCTION mallory.climb();
+RESET ROLE;
+SELECT interlock.grant_writer('w', 'interlock_anna');
+SELECT interlock.force_unlock_row('shared', 1, 'why not');
+SELECT outcome FROM interlock.acquire_lease('strangers');
+SELECT interlock.break_lease('strangers', 'why not');
+SELECT interlock.break_leases('strangers', 'why not');
+SELECT interlock.enable_history('shared');
+BEGIN;
+SELECT interlock.suppress_history();
+UPDATE shared SET a = 1 WHERE id = 2;
+INSERT INTO shared VALUES (3);
+COMMIT;
+SELECT interlock.disable_history('shared');
+SELECT rolsuper FROM pg_roles WHERE rolname = 'interlock_mallory';
+DROP TRIGGER climb ON interlock.writer_grant;
+DROP TRIGGER climb ON interlock.row_lock_audit;
+DROP TRIGGER climb ON interlock.lease_audit;
+DROP TRIGGER climb ON interlock.write_log;
+SELECT interlock.break_lease('strangers', 'why not') IS NULL AS anonymous;
+REVOKE TRIGGER ON interlock.writer_grant, interlock.row_lock_audit, interlock.lease_audit, interlock.write_log FROM interlock_mallory;
+
+DROP TABLE parent, shared, shared_history;
 DROP OWNED BY interlock_mallory CASCADE;
 DROP FUNCTION sqlstate_of(text);
 DROP ROLE interlock_anna, interlock_mallory;
