@@ -42,8 +42,7 @@ bool announces(const Trigger* trigger) {
 // When rows that are read now are too old: DT_NOBEGIN at once.
 TimestampTz good_until(Relation rel) {
     TimestampTz until = DT_NOBEGIN;
-    // A copy: the catalogs are read, and an invalidation on the way would free the original.
-    const TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+    const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (!announces(trigger))

@@ -70,8 +70,7 @@ void refuse_later_triggers(Relation rel, const RelationFacts* facts, int16 event
 }
 
 void require_last_word_of(Relation rel, const char* name, int16 events) {
-    // A copy: to look up functions may rebuild what the relation knows of its triggers.
-    const TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+    const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (strcmp(trigger->tgname, name) <= 0 || is_ours(trigger))

@@ -150,7 +150,7 @@ bool is_requirement(const Trigger* trigger) {
 }
 
 const Trigger* find_requirement(Relation rel, const char* key) {
-    const TriggerDesc* triggers = rel->trigdesc;
+    const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (is_requirement(trigger) && strcmp(trigger->tgargs[0], key) == 0)
@@ -161,7 +161,7 @@ const Trigger* find_requirement(Relation rel, const char* key) {
 
 // Not the one for the default template: that changes with the names of the table and its key.
 const Trigger* only_requirement(Relation rel) {
-    const TriggerDesc* triggers = rel->trigdesc;
+    const TriggerDesc* triggers = triggers_of(rel);
     const Trigger* only = nullptr;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];

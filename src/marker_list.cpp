@@ -59,7 +59,7 @@ namespace {
 
 // The last one, as in the facts (relation.h).
 const Marker* marker_of(Relation rel) {
-    const TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+    const TriggerDesc* triggers = triggers_of(rel);
     const Marker* marker = nullptr;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
         if (trigger_calls(&triggers->triggers[i], "marker_trigger"))

@@ -488,6 +488,8 @@ bool trigger_fires(char enabled) {
     }
 }
 
+const TriggerDesc* triggers_of(Relation rel) { return CopyTriggerDesc(rel->trigdesc); }
+
 bool trigger_calls(const Trigger* trigger, const char* function_name) {
     char* name = get_func_name(trigger->tgfoid);
     return name != nullptr && strcmp(name, function_name) == 0 &&

@@ -131,7 +131,11 @@ char* rows_of(Relation rel);
 // (session_replication_role).
 bool trigger_fires(char enabled);
 
-// Whether the trigger calls interlock.<name>.
+// The relation's triggers, null if it has none: a copy, as an invalidation frees the relation's own
+// whenever a catalog is read, and that is what trigger_calls() does.
+const TriggerDesc* triggers_of(Relation rel);
+
+// Whether the trigger calls interlock.<name>. It reads catalogs.
 bool trigger_calls(const Trigger* trigger, const char* function_name);
 
 // The table the trigger was created for: this one, or one that this is a partition of.

@@ -1,6 +1,7 @@
 #include "restricted.h"
 
 #include "own_table.h"
+#include "relation.h"
 
 namespace interlock {
 
@@ -26,8 +27,9 @@ bool writes_elsewhere(const Trigger& trigger) {
 
 void refuse_strangers(Relation rel, int16 event) {
     Oid owner = rel->rd_rel->relowner;
-    for (int i = 0; rel->trigdesc != nullptr && i < rel->trigdesc->numtriggers; i++) {
-        const Trigger& trigger = rel->trigdesc->triggers[i];
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger& trigger = triggers->triggers[i];
         if ((trigger.tgtype & event) == 0 || (trigger.tgisinternal && !writes_elsewhere(trigger)))
             continue;
         Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)

@@ -242,7 +242,7 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
 }
 
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {
-    const TriggerDesc* triggers = rel->trigdesc;
+    const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
