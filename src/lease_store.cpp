@@ -226,9 +226,9 @@ XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token) {
     StorePage page = open_page(store, place.block);
     if (place.offset > count_records(page) ||
         read_record<LongLease>(page, place.offset).lease.token != token) {
-        XLogRecPtr last = PageGetLSN(BufferGetPage(page.buffer)); // who cleared it may not be done
-        leave_page(page);
-        return last;
+        // The session that cleared it may not be done: wait for that too, but with a record of our
+        // own, as no two may wait for the same place in the WAL.
+        return write_page(page);
     }
     LongLease nothing = {};
     nothing.magic = kLongLeaseMagic;

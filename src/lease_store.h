@@ -59,7 +59,7 @@ XLogRecPtr change_state(Relation store, Body&& body);
 // which is looked for from that page on. `place` is then where it is.
 XLogRecPtr write_long_lease(Relation store, const LongLease& lease, StorePlace* place);
 
-// Frees the record if it has that token; else the result is the last change of its page.
+// Frees the record if it has that token. The result is behind the last change of its page.
 XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token);
 
 // Runs body(LongLease*, StorePlace) for each record that is not free, and writes what it leaves
