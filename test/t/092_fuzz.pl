@@ -6,7 +6,7 @@
 #   FUZZ_CASES=n      how many statements
 #   FUZZ_SECONDS=n    instead: for so long
 #   FUZZ_DDL=1        two more sessions that do little but DDL on the same tables
-#   FUZZ_STANDBY=1    with a physical standby, which has to follow
+#   FUZZ_STANDBY=1    with a physical standby, which has to follow and compares every page; script/test --debug sets it
 #   FUZZ_SESSIONS=n   at a time
 
 use strict;
@@ -32,10 +32,12 @@ shared_preload_libraries = 'pg_interlock'
 log_error_verbosity = verbose
 log_min_messages = warning
 log_statement = none
+max_connections = 50
 max_prepared_transactions = 5
 deadlock_timeout = 100ms
 interlock.sweeper_rescan = 1
 ));
+$node->append_conf('postgresql.conf', "wal_consistency_checking = 'all'") if $ENV{FUZZ_STANDBY};
 $node->start;
 my $standby;
 if ($ENV{FUZZ_STANDBY})
@@ -322,6 +324,6 @@ if ($standby)
 {
     $node->wait_for_catchup($standby);
     is($standby->safe_psql('postgres', 'SELECT 1'), 1, 'the standby follows');
-    ok(slurp_file($standby->logfile) !~ /PANIC|TRAP|terminated by signal/, 'and did not stop');
+    ok(slurp_file($standby->logfile) !~ /PANIC|TRAP|terminated by signal|inconsistent page/, 'and found every page as it was');
 }
 done_testing();
