@@ -59,7 +59,7 @@ $node->safe_psql('postgres', q(
     SELECT interlock.enable_versioning('kept'), interlock.enable_marker('kept'), interlock.enable_history('kept', 5);
     SELECT interlock.own_columns('kept', 'w', '{a}');
     INSERT INTO kept SELECT generate_series(1, 3);
-    SELECT interlock.lock_row('kept', 1, 'anna');
+    SELECT interlock.lock_row('kept', 1, 'anna', '1 d');
     GRANT SELECT, UPDATE ON kept TO fuzz_other, fuzz_stranger;));
 
 # Every function with the types of its arguments
@@ -284,7 +284,7 @@ sub look
     my ($role) = @_;
     my ($status, $out, $error) = $node->psql('postgres', $looks . ($role eq 'postgres' ? ";\nSELECT count(*) FROM interlock.sweep();\nSELECT count(*) FROM interlock.trim_history()" : ''),
         extra_params => [ '-U', $role ], on_error_stop => 1);
-    $error =~ s/^.*(?:WARNING|NOTICE|DETAIL|CONTEXT|HINT|SQL statement|LOCATION).*\n//mg;
+    $error =~ s{^.*(?:WARNING|NOTICE|DETAIL|CONTEXT|HINT|SQL statement|LOCATION).*(?:\n|\z)}{}mg;
     return $status == 0 && $out =~ /^1\|anna$/m ? '' : "$role: status $status: $error\n$out";
 }
 
