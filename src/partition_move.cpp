@@ -77,7 +77,7 @@ bool route_by_bounds(const RowChange& change, Oid* leaf) {
         Relation table = table_open(next, AccessShareLock);
         PartitionKey key = RelationGetPartitionKey(table);
         PartitionDesc partitions = RelationGetPartitionDesc(table, false);
-        KeyValues row;
+        KeyValues row = {};
         found = read_key(change, table, key, &row);
         int index = found && partitions->nparts > 0
                         ? partition_index(key, partitions->boundinfo, &row)
