@@ -249,17 +249,18 @@ BEGIN ATOMIC
           LEFT JOIN pg_catalog.pg_attrdef d
             ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
-           'ALTER TABLE ... ENABLE TRIGGER ' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(v.tgname)
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'D'
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger fires on a replica only',
-           'ALTER TABLE ... ENABLE TRIGGER ' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(v.tgname)
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'R'
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'session_replication_role is replica: the trigger does not fire in this session',
-           'RESET session_replication_role, or ENABLE ALWAYS TRIGGER'
+           pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+               v.tgrelid::pg_catalog.regclass, v.tgname)
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'O'
        AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
@@ -321,7 +322,8 @@ BEGIN ATOMIC
                     WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
-           'version the rows on the publisher, or ENABLE ALWAYS TRIGGER'
+           pg_catalog.format('version the rows on the publisher, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+               v.tgrelid::pg_catalog.regclass, v.tgname)
       FROM versioned v
       JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
      WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'

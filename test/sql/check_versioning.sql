@@ -56,6 +56,18 @@ SELECT interlock.define_transitions('child', 'step', '{"a": ["b"]}'), interlock.
 SELECT rel, finding FROM interlock.check_versioning() ORDER BY 2;
 DROP TABLE parent CASCADE;
 
+-- triggers that are off, with the line that enables them
+CREATE TABLE "Off one" (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('"Off one"');
+ALTER TABLE "Off one" DISABLE TRIGGER zzz_interlock_version;
+SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+ALTER TABLE "Off one" ENABLE REPLICA TRIGGER zzz_interlock_version;
+SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+DROP TABLE "Off one";
+
 -- SEC-6: triggers that fire after ours, with the line that renames them
 CREATE TABLE "Late one" (id int PRIMARY KEY, status text);
 SELECT interlock.define_transitions('"Late one"', 'status', '{"a": ["b"]}'), interlock.enable_versioning('"Late one"');
