@@ -22,11 +22,15 @@ Relation open_sequence(Oid sequence) {
     return rel;
 }
 
-void require_readable(Oid sequence) {
+bool is_readable(Oid sequence) {
     bool is_missing = false;
-    if (pg_class_aclcheck_ext(sequence, GetUserId(), ACL_SELECT | ACL_USAGE, &is_missing) ==
-            ACLCHECK_OK ||
-        is_missing)
+    return pg_class_aclcheck_ext(sequence, GetUserId(), ACL_SELECT | ACL_USAGE, &is_missing) ==
+               ACLCHECK_OK ||
+           is_missing;
+}
+
+void require_readable(Oid sequence) {
+    if (is_readable(sequence))
         return;
     const char* name = get_rel_name(sequence);
     if (name != nullptr)
@@ -83,6 +87,21 @@ int64 value_for_reader(Oid sequence) {
     if (SharedInvalidMessageCounter != changes)
         require_readable(sequence);
     int64 value = read(rel);
+    relation_close(rel, NoLock);
+    return value;
+}
+
+// The lock is that of SELECT, which ALTER SEQUENCE lets pass: whoever owns the sequence could hold
+// up all who read it.
+int64 value_if_readable(Oid sequence) {
+    if (!ConditionalLockRelationOid(sequence, AccessShareLock))
+        return 0;
+    Relation rel = try_relation_open(sequence, NoLock);
+    if (rel == nullptr)
+        return 0;
+    bool reads = rel->rd_rel->relkind == RELKIND_SEQUENCE && !RELATION_IS_OTHER_TEMP(rel) &&
+                 is_readable(sequence);
+    int64 value = reads ? read(rel) : 0;
     relation_close(rel, NoLock);
     return value;
 }

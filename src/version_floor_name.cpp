@@ -148,18 +148,14 @@ List* sequences_of_defaults(const char* name) {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// Anybody can make a column with this default, and a sequence that belongs to it. So it may only
-// raise the start, and not so far that a row could not start any more.
+// Anybody can make a column with this default, and a sequence that belongs to it, also a temporary
+// one, or lock it. So it may only raise the start, and not so far that a row could not start any
+// more.
 int64 read_others(const List* sequences) {
     int64 floor = 0;
     ListCell* cell;
-    foreach (cell, sequences) {
-        Oid sequence = lfirst_oid(cell);
-        bool is_missing = false;
-        if (pg_class_aclcheck_ext(sequence, GetUserId(), ACL_SELECT | ACL_USAGE, &is_missing) ==
-            ACLCHECK_OK)
-            floor = Max(floor, value_for_reader(sequence));
-    }
+    foreach (cell, sequences)
+        floor = Max(floor, value_if_readable(lfirst_oid(cell)));
     return Min(floor, highest_floor(TokenKind::kInteger));
 }
 
