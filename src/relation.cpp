@@ -221,6 +221,11 @@ void add_partition_key(RelationFacts* facts, Oid parent) {
                        &offsets);
     ReleaseSysCache(tuple);
     for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;) {
+        if (bit + FirstLowInvalidHeapAttributeNumber == InvalidAttrNumber) { // the whole row
+            facts->partition_columns =
+                bms_add_range(facts->partition_columns, 1, facts->columns->natts);
+            return;
+        }
         char* name = get_attname(parent, bit + FirstLowInvalidHeapAttributeNumber, true);
         AttrNumber column = name != nullptr ? find_attribute(facts->columns, name) : 0;
         if (column != InvalidAttrNumber)

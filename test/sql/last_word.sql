@@ -181,7 +181,8 @@ FROM (VALUES (1, 'LIST (kind)', ARRAY['FOR VALUES IN (''a'')', 'FOR VALUES IN ('
         (6, 'HASH (id)', ARRAY['FOR VALUES WITH (MODULUS 2, REMAINDER 0)', 'FOR VALUES WITH (MODULUS 2, REMAINDER 1)']),
         (7, 'HASH (id, kind)', ARRAY['FOR VALUES WITH (MODULUS 2, REMAINDER 0)', 'FOR VALUES WITH (MODULUS 4, REMAINDER 1)', 'FOR VALUES WITH (MODULUS 4, REMAINDER 3)']),
         (8, 'LIST ((id % 2))', ARRAY['FOR VALUES IN (0)', 'FOR VALUES IN (1)']),
-        (9, 'RANGE (kind, (id + 1))', ARRAY['FOR VALUES FROM (''a'', 0) TO (''a'', 9)', 'DEFAULT'])) d(n, declared, bounds),
+        (9, 'RANGE (kind, (id + 1))', ARRAY['FOR VALUES FROM (''a'', 0) TO (''a'', 9)', 'DEFAULT']),
+        (10, 'LIST ((hash_record(vm.*) % 2 = 0))', ARRAY['FOR VALUES IN (true)', 'FOR VALUES IN (false)'])) d(n, declared, bounds),
     moves(declared, VARIADIC bounds)
 GROUP BY n, declared, to_partition ORDER BY n, to_partition;
 DROP FUNCTION moves;
