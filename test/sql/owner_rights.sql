@@ -1,0 +1,51 @@
+-- What runs as the owner of a table gives the caller no more than his own rights, and an administrator's rights nobody.
+\set VERBOSITY terse
+SET client_min_messages = notice;
+CREATE ROLE interlock_owner;
+CREATE ROLE interlock_clerk;
+CREATE SCHEMA owned AUTHORIZATION interlock_owner;
+GRANT USAGE ON SCHEMA owned TO interlock_clerk;
+
+-- SEC-8: a constraint of the history table shows the row to those who may read that table, to nobody else
+SET ROLE interlock_owner;
+CREATE TABLE owned.account (id int PRIMARY KEY, secret text, note text);
+SELECT interlock.enable_history('owned.account');
+INSERT INTO owned.account VALUES (1, 'hunter2', 'a');
+ALTER TABLE owned.account_history ADD CONSTRAINT writer_is_known CHECK (writer IS NOT NULL OR operation = 'insert');
+GRANT UPDATE (note) ON owned.account TO interlock_clerk;
+CREATE FUNCTION owned.detail_of(command text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE detail text; BEGIN
+    EXECUTE command; RETURN 'passed';
+EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL; RETURN sqlstate || ': ' || detail; END $$;
+SET ROLE interlock_clerk;
+SELECT owned.detail_of('UPDATE owned.account SET note = ''b''');
+SET ROLE interlock_owner;
+SELECT owned.detail_of('UPDATE owned.account SET note = ''b''') LIKE '23514: Failing row contains%hunter2%' AS shown;
+ALTER TABLE owned.account_history DROP CONSTRAINT writer_is_known;
+CREATE UNIQUE INDEX ON owned.account_history ((jsonb_extract_path_text("row", 'secret')));
+SET ROLE interlock_clerk;
+SELECT owned.detail_of('UPDATE owned.account SET note = ''b''');
+SET ROLE interlock_owner;
+SELECT owned.detail_of('UPDATE owned.account SET note = ''b''') LIKE '23505: Key %hunter2%' AS shown;
+-- also under policies
+ALTER TABLE owned.account_history ENABLE ROW LEVEL SECURITY;
+GRANT SELECT ON owned.account_history TO interlock_clerk;
+SET ROLE interlock_clerk;
+SELECT owned.detail_of('UPDATE owned.account SET note = ''b''');
+
+-- SEC-5: an index of the history table that computes with the owner's code leaves nothing behind in the session of the writer
+SET ROLE interlock_owner;
+CREATE TABLE owned.page (id int PRIMARY KEY, a int);
+SELECT interlock.enable_history('owned.page');
+GRANT SELECT, INSERT ON owned.page TO interlock_clerk;
+CREATE FUNCTION owned.set_path(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    PERFORM set_config('search_path', 'owned', false); RETURN $1; END $$;
+DROP INDEX owned.page_history_jsonb_hash_extended_id_idx;
+CREATE INDEX ON owned.page_history (owned.set_path(operation));
+RESET search_path;
+SET ROLE interlock_clerk;
+INSERT INTO owned.page VALUES (1);
+SHOW search_path;
+
+SET client_min_messages = warning;
+DROP SCHEMA owned CASCADE;
+DROP ROLE interlock_owner, interlock_clerk;
