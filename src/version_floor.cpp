@@ -121,12 +121,16 @@ void create_floor(Oid relid, const char* column) {
     const char* sequence =
         OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
-    if (before != nullptr && !OidIsValid(present)) // the floor of another table, until now
-        run_command(
-            psprintf("SELECT pg_catalog.setval(%s, f) FROM (SELECT "
-                     "interlock.first_version(%s) OPERATOR(pg_catalog.-) 1 AS f) f "
-                     "WHERE f OPERATOR(pg_catalog.>) 0",
-                     literal, quote_literal_cstr(before)));
+    // The floor of another table, until now. The name is the owner's: what he may not read is not
+    // read for him by an administrator.
+    if (before != nullptr && !OidIsValid(present))
+        as_owner_of(relid, [&] {
+            run_command(
+                psprintf("SELECT pg_catalog.setval(%u::pg_catalog.oid, f) FROM (SELECT "
+                         "interlock.first_version(%s) OPERATOR(pg_catalog.-) 1 AS f) f "
+                         "WHERE f OPERATOR(pg_catalog.>) 0",
+                         owned_sequence(relid, number), quote_literal_cstr(before)));
+        });
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
                          table_name(relid), quote_identifier(column), literal));
     depend_on(relid, number, owned_sequence(relid, number));

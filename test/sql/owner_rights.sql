@@ -46,6 +46,34 @@ SET ROLE interlock_clerk;
 INSERT INTO owned.page VALUES (1);
 SHOW search_path;
 
+-- SEC-5: an administrator who enables markers runs the code on the table as its owner
+SET ROLE interlock_owner;
+CREATE FUNCTION owned.caller() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    IF current_user <> 'interlock_owner' THEN RAISE NOTICE 'planned as another role'; END IF; RETURN true; END $$;
+CREATE FUNCTION owned.note_caller() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE NOTICE 'trigger as %', current_user; RETURN NEW; END $$;
+CREATE TABLE owned.doc (id int PRIMARY KEY, status int NOT NULL DEFAULT 0, lock_by text);
+INSERT INTO owned.doc VALUES (1, 1, 'anna');
+CREATE INDEX ON owned.doc (lock_by) WHERE owned.caller();
+CREATE TRIGGER aaa BEFORE UPDATE ON owned.doc FOR EACH ROW EXECUTE FUNCTION owned.note_caller();
+RESET ROLE;
+SELECT interlock.enable_marker('owned.doc', status_column => 'status');
+SET ROLE interlock_owner;
+SELECT lock_by, lock_until IS NOT NULL AS dated FROM owned.doc;
+RESET ROLE;
+SELECT interlock.disable_marker('owned.doc');
+
+-- SEC-5: nor does he read for the owner which floor another table has
+CREATE TABLE hidden (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('hidden');
+SELECT setval('hidden_version_floor', 4711);
+REVOKE SELECT ON SEQUENCE hidden_version_floor FROM PUBLIC;
+SET ROLE interlock_owner;
+CREATE TABLE owned.copy (id int PRIMARY KEY, version bigint NOT NULL DEFAULT interlock.first_version('public.hidden_version_floor'));
+RESET ROLE;
+SELECT interlock.enable_versioning('owned.copy');
+DROP TABLE hidden;
+
 SET client_min_messages = warning;
 DROP SCHEMA owned CASCADE;
 DROP ROLE interlock_owner, interlock_clerk;
