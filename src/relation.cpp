@@ -559,11 +559,20 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
     return trigger;
 }
 
+namespace {
+
+// Not so in a function that runs with the owner's rights for others, who may have truncated.
+bool session_owns(Oid relid) {
+    return owns_relation(relid, GetUserId()) && owns_relation(relid, GetOuterUserId());
+}
+
+} // namespace
+
 bool fires_in_restore(const TriggerData* trigger) {
     Relation rel = trigger->tg_relation;
     return trigger->tg_trigger->tgisclone && TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
            was_truncated(rel) && !rel->rd_rel->relhasindex &&
-           owns_relation(root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger), GetUserId());
+           session_owns(root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger));
 }
 
 } // namespace interlock

@@ -165,8 +165,8 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
 // Whether the trigger fires for a row that pg_restore loads. With -j it creates the triggers of a
 // partitioned table when the data of its partitions may be still to come: such a row was checked
 // and recorded where it was dumped. It is one of a partition without any index, which the same
-// transaction has truncated, and which the current user owns: whoever owns a table may disable its
-// triggers.
+// transaction has truncated, and which the current user owns, also outside of SECURITY DEFINER
+// functions: whoever owns a table may disable its triggers.
 bool fires_in_restore(const TriggerData* trigger);
 
 } // namespace interlock
