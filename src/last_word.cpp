@@ -37,7 +37,7 @@ char* earlier_name(const char* name, const char* ours) {
              errmsg("trigger \"%s\" of table \"%s\" could change the row after it was checked",
                     trigger.name, RelationGetRelationName(rel)),
              errdetail("It fires after trigger \"%s\".", ours),
-             errhint("Rename it so that it sorts before: ALTER TRIGGER %s ON %s RENAME TO %s.",
+             errhint("Rename it so that it sorts before: ALTER TRIGGER %s ON %s RENAME TO %s;",
                      quote_identifier(trigger.name), qualified_name(trigger.root),
                      quote_identifier(earlier_name(trigger.name, ours)))));
 }
