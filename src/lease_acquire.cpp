@@ -1,5 +1,6 @@
 // Granting a lease, and waiting for it.
 
+#include "client.h"
 #include "lease.h"
 
 namespace interlock {
@@ -31,7 +32,8 @@ uint32 wait_event() {
                     errhint("Give capacity %d, or wait until all of them have ended.", capacity)));
 }
 
-// Until the latch is set, the deadline, or the moment at which the waiter has to look again.
+// Until the latch is set, the deadline, or the moment at which the waiter has to look again. Ends
+// the session of a client that is gone.
 void sleep_until(int64 wake_at, const Deadline& deadline) {
     constexpr int64 kLongestSleep = 3600 * 1000;
     int64 sleep = Max((wake_at - monotonic_now()) / 1000 + 1, 1);
@@ -39,10 +41,7 @@ void sleep_until(int64 wake_at, const Deadline& deadline) {
         sleep = kLongestSleep;
     if (!deadline.is_never())
         sleep = Min(sleep, deadline.left_in_milliseconds());
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-                    static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
-    ResetLatch(MyLatch);
-    CHECK_FOR_INTERRUPTS();
+    wait_for_latch(static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
 }
 
 // After an error in the middle of a call: nothing of it stays.
@@ -159,6 +158,8 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
         LWLockRelease(lock);
         if (answer.outcome == LeaseOutcome::kAcquired && is_long_term(request))
             record_lease(waiter->claim.database, request.key, answer.token);
+        if (answer.outcome == LeaseOutcome::kAcquired)
+            check_client(); // it may have gone before the grant, or while that was recorded
     }
     PG_END_ENSURE_ERROR_CLEANUP(abandon, argument);
     if (answer.outcome != LeaseOutcome::kAcquired)

@@ -1,5 +1,6 @@
 // break_lease: taking a lease from its holder by hand.
 
+#include "client.h"
 #include "lease_argument.h"
 #include "lease_pinner.h"
 #include "own_table.h"
@@ -193,10 +194,7 @@ void terminate_all(const LeaseKey& key, int64 token) {
     constexpr long kPause = 10;
     for (Pinners pinners; (pinners = pinners_of(key, token)).count > 0;) {
         terminate(key, token, pinners);
-        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, kPause,
-                        PG_WAIT_EXTENSION);
-        ResetLatch(MyLatch);
-        CHECK_FOR_INTERRUPTS();
+        wait_for_latch(kPause, PG_WAIT_EXTENSION);
     }
 }
 

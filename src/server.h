@@ -146,6 +146,10 @@ extern "C" {
 #include <utils/varlena.h>
 #include <utils/wait_event.h>
 #include <utils/xid8.h>
+
+// Of libpq/libpq.h, which needs headers of GSSAPI and OpenSSL.
+extern PGDLLIMPORT WaitEventSet* FeBeWaitSet;
+bool pq_check_connection(void);
 }
 
 #include "compat.h"

@@ -274,10 +274,10 @@ for my $how ('wait', 'lock_timeout', 'statement_timeout', 'cancel', 'terminate')
     }
 }
 
-# A client that is gone does not wait on, if the server looks for that
+# A client that is gone does not wait on
 {
     $token = acquire('left', "'10 min'");
-    my $lost = waiter('left', "'10 min'", 'client gone', "SET client_connection_check_interval = '100 ms'");
+    my $lost = waiter('left', "'10 min'", 'client gone');
     my $after = waiter('left', "'10 min'", 'client gone: behind');
     $lost->{psql}{run}->signal('KILL');
     ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM interlock.lease_waiters WHERE pid = $lost->{pid}"),

@@ -77,6 +77,14 @@ like($waiter->query_safe('SELECT 1'), qr/^acquired\|\d+\n1$/, 'and granted to th
 is($client->query_safe("SELECT outcome, holder FROM interlock.acquire_lease('job')"), 'held|next', 'who has it');
 $_->query_safe('COMMIT') for $other, $another;
 
+# LEA-1: the pooler closes the connection of a client that goes while it waits
+my $gone = session();
+$gone->query_until(qr/asked/, "\\echo asked\nSELECT interlock.acquire_lease('job', '1 min', wait => '10 min');\n");
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters'), 'a client waits');
+$gone->{run}->signal('KILL');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.lease_waiters'), 'and does no more when it is killed');
+eval { $gone->quit };
+
 # What is bound to the session is bound to the pooler's, which goes on: docs/leases.md says not to do this
 my $bound = session();
 $bound->query_safe("SELECT FROM interlock.acquire_lease('bound', bind => 'session')");
