@@ -68,8 +68,17 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
 
 // --- Records of long leases (lease_record.cpp) ---------------------------------------------------
 
-// R9: makes the lease durable by a record of its own.
-void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token);
+// R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
+// expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
+// somebody waited for it.
+int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                   int64 earliest);
+
+// Only the record, of a lease that lasts until `until` at least. False: the lease is over.
+bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until);
+
+// How much longer than the ttl a record lasts: what writing it takes as a rule.
+constexpr int64 kRecordReserve = USECS_PER_SEC;
 
 // Clears the records of the partition's leases that are over, which ends them.
 void clear_records(LeaseDatabase* database, int partition);

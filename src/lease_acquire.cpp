@@ -146,6 +146,19 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
     }
 }
 
+// The same, without the lock on return. False: the lease has expired before it was durable, and
+// another has it or waits for it.
+bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Deadline& deadline,
+                    LeaseAnswer* answer) {
+    *answer = wait_in_queue(waiter, request, deadline);
+    LWLockRelease(partition_lock(waiter->claim.partition));
+    if (answer->outcome != LeaseOutcome::kAcquired || !is_long_term(request))
+        return true;
+    answer->expires =
+        record_lease(waiter->claim.database, request.key, answer->token, request.ttl, 0);
+    return answer->expires != 0;
+}
+
 // The long way: something has to be durable first, or somebody is in the way.
 pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
                                        const Deadline& deadline) {
@@ -154,10 +167,8 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
     Datum argument = PointerGetDatum(waiter);
     PG_ENSURE_ERROR_CLEANUP(abandon, argument);
     {
-        answer = wait_in_queue(waiter, request, deadline);
-        LWLockRelease(lock);
-        if (answer.outcome == LeaseOutcome::kAcquired && is_long_term(request))
-            record_lease(waiter->claim.database, request.key, answer.token);
+        while (!answer_in_turn(waiter, request, deadline, &answer))
+            LWLockAcquire(lock, LW_EXCLUSIVE);
         if (answer.outcome == LeaseOutcome::kAcquired)
             check_client(); // it may have gone before the grant, or while that was recorded
     }

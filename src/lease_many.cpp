@@ -1,6 +1,7 @@
 // acquire_leases: several keys, all of them or none.
 
 #include "arguments.h"
+#include "client.h"
 #include "lease.h"
 #include "lease_argument.h"
 #include "result_row.h"
@@ -209,20 +210,37 @@ LeaseAnswer wait_for_all(Many* many, const Deadline& deadline) {
     return answer;
 }
 
+// The end of the ttl for leases with records, which are durable before it begins.
+int64 record_all(const Many& many, int64 ttl) {
+    for (int64 reserve = kRecordReserve;;) {
+        int64 began = monotonic_now();
+        int64 until = began + ttl + reserve;
+        for (int i = 0; i < many.count; i++)
+            (void)write_record(many.database, many.requests[i].key, many.tokens[i], until);
+        check_client();
+        int64 expires = monotonic_now() + ttl;
+        if (expires <= until)
+            return expires;
+        reserve = 2 * (monotonic_now() - began);
+    }
+}
+
+// For others the horizon is durable before it.
+int64 cover_all(const Many& many, int64 ttl) {
+    for (;;) {
+        int64 expires = monotonic_now() + ttl;
+        if (covers(many.database, expires))
+            return expires;
+        make_durable(many.database, ttl);
+    }
+}
+
 // Gives the leases of the call their time, and returns when it ends.
 int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
-    bool is_long = ttl > longest_short_lease();
-    while (!is_long && !covers(many.database, monotonic_now() + ttl))
-        make_durable(many.database, ttl);
-    int64 expires = monotonic_now() + ttl;
-    while (!is_long && !covers(many.database, expires))
-        make_durable(many.database, ttl);
-    for (int i = 0; i < many.count; i++) {
+    int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
+    for (int i = 0; i < many.count; i++)
         time_lease(many.requests[i].key, many.tokens[i], expires);
-        if (is_long)
-            record_lease(many.database, many.requests[i].key, many.tokens[i]);
-    }
     return expires;
 }
 

@@ -7,12 +7,15 @@ namespace interlock {
 
 namespace {
 
-LongLease record_of(const Lease& lease, const LeaseKey& key) {
+// With an expiry that is never earlier than that of the lease, if that has one yet.
+LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     LongLease record = {};
     record.key_length = static_cast<uint16>(key.length);
     record.holder_length = lease.holder_length;
     record.lease = lease;
-    record.shown_expires = shown_time(lease.expires);
+    record.lease.expires = lease.expires == kNeverExpires ? until : Max(lease.expires, until);
+    record.lease.span = Max(lease.span, record.lease.expires - monotonic_now());
+    record.shown_expires = shown_time(record.lease.expires);
     memcpy(record.key, key.bytes, key.length);
     memcpy(record.holder, lease.holder(), lease.holder_length);
     return record;
@@ -65,16 +68,30 @@ bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, 
         if (has_record(*lease) && !is_same_place(lease->place, place))
             *former = lease->place;
         lease->place = place;
-        *is_current = lease->expires <= record.lease.expires;
+        *is_current = lease->expires == kNeverExpires || lease->expires <= record.lease.expires;
     });
     return is_there;
+}
+
+// The expiry that the holder is told, once a record until `until` is durable; 0: the lease is over,
+// as somebody waits for it, or the record does not last as long.
+int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
+    int64 now = monotonic_now();
+    Lease* lease = lease_at(ref);
+    *is_over = ref == 0 || lease->ended || (lease->expires <= now && has_queue(lease->node));
+    int64 expires = Max(earliest, now + ttl);
+    if (*is_over || expires > until)
+        return 0;
+    lease->expires = Max(lease->expires, expires);
+    lease->span = lease->expires - now;
+    return expires;
 }
 
 } // namespace
 
 // The record is written until it says what memory says: another renewal may be at work too. Only
 // then may one at another place go.
-void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until) {
     StorePlace former = kNoPlace;
     StorePlace place = kNoPlace;
     for (bool is_current = false; !is_current;) {
@@ -82,22 +99,42 @@ void record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token) {
         with_lease(key, token, [&](Ref lease) {
             if (lease == 0 || lease_at(lease)->ended)
                 return;
-            record = record_of(*lease_at(lease), key);
+            record = record_of(*lease_at(lease), key, until);
             place = lease_at(lease)->place;
         });
         if (record.lease.token == 0)
-            return;
+            return false;
         record.boot = this_boot();
         record_long_lease(database, record, &place);
         if (!take_place(key, record, place, &former, &is_current)) {
             RecordOf written = {place, token};
             forget_long_leases(database, &written, 1);
-            return;
+            return false;
         }
     }
     RecordOf other = {former, token};
     if (former.block != InvalidBlockNumber && !is_same_place(former, place))
         forget_long_leases(database, &other, 1);
+    return true;
+}
+
+// The record lasts a little longer than needed, so that time can begin when it is durable. If it
+// took longer than that, because a synchronous standby was away, it is written once more.
+int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                   int64 earliest) {
+    for (int64 reserve = kRecordReserve;;) {
+        int64 began = monotonic_now();
+        int64 until = Max(earliest, began + ttl + reserve);
+        if (!write_record(database, key, token, until))
+            return 0;
+        bool is_over = false;
+        int64 expires = 0;
+        with_lease(key, token,
+                   [&](Ref lease) { expires = begin_time(lease, ttl, earliest, until, &is_over); });
+        if (expires != 0 || is_over)
+            return expires;
+        reserve = 2 * (monotonic_now() - began);
+    }
 }
 
 void clear_records(LeaseDatabase* database, int partition) {

@@ -110,7 +110,7 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
             continue;
         }
         if (expires != kNeverExpires && (is_recorded || !covers(database, expires)))
-            record_lease(database, key, token);
+            return record_lease(database, key, token, wanted, expires);
         return expires;
     }
 }
