@@ -80,11 +80,15 @@ RESET ROLE;
 SELECT outcome FROM interlock.idempotency_claim('nobody''s', 'k');
 SELECT interlock.revoke_idempotency_scope('another', 'public');
 -- Members that do not inherit are none until SET ROLE
+REVOKE idem_app FROM idem_member;
 ALTER ROLE idem_member NOINHERIT;
+GRANT idem_app TO idem_member;
 SET ROLE idem_member;
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 1');
 RESET ROLE;
+REVOKE idem_app FROM idem_member;
 ALTER ROLE idem_member INHERIT;
+GRANT idem_app TO idem_member;
 -- Roles by name, as they are now
 SET ROLE idem_app;
 SELECT outcome FROM interlock.idempotency_claim('pay', 'order 1');

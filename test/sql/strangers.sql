@@ -46,7 +46,9 @@ INSERT INTO t VALUES (2);
 SELECT interlock.row_as_of('t', 1, now());
 DROP TRIGGER x ON t;
 CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('1', '', '0', 'id', 'integer');
+\set VERBOSITY sqlstate
 INSERT INTO t VALUES (2);
+\set VERBOSITY terse
 SELECT interlock.row_as_of('t', 1, now());
 SELECT * FROM interlock.row_history('t', 1);
 SELECT * FROM interlock.trim_history('t');
