@@ -8,6 +8,7 @@
 #include "arguments.h"
 #include "marker.h"
 #include "marker_scan.h"
+#include "own_table.h"
 #include "plan.h"
 #include "relation_lock.h"
 #include "restricted.h"
@@ -211,16 +212,38 @@ void list_by_statement(const Listed& table) {
 
 bool is_trusted(Oid owner) { return owner == GetUserId() || superuser_arg(owner); }
 
+// The statement opens the partitions and plans what is in their indexes, so it must be able to,
+// and their owners count as the table's. False when somebody has locked one.
+bool lock_partitions(const Listed& table, bool* are_trusted) {
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
+        Oid relid = lfirst_oid(cell);
+        if (!lock_without_waiting(relid, AccessShareLock))
+            return false;
+        Oid owner = owner_of_table(relid);
+        *are_trusted = *are_trusted && (!OidIsValid(owner) || is_trusted(owner));
+    }
+    return true;
+}
+
+// False when somebody has locked a part of it.
+bool list_with_policies(const Listed& table) {
+    bool are_trusted = is_trusted(table.rel->rd_rel->relowner);
+    if (are_trusted && table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+        !lock_partitions(table, &are_trusted))
+        return false;
+    if (are_trusted)
+        as_restricted(GetUserId(), 0, [&] { with_spi([&] { list_by_statement(table); }); });
+    return true;
+}
+
 // --- A table -------------------------------------------------------------------------------------
 
 // False when somebody has locked a part of it.
 bool list_rows(const Listed& table) {
     Relation rel = table.rel;
-    if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED) {
-        if (is_trusted(rel->rd_rel->relowner))
-            as_restricted(GetUserId(), 0, [&] { with_spi([&] { list_by_statement(table); }); });
-        return true;
-    }
+    if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
+        return list_with_policies(table);
     if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
         return list_partitions(table);
     if (rel->rd_rel->relkind == RELKIND_RELATION)

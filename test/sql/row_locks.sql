@@ -106,8 +106,28 @@ SET ROLE interlock_mallory;
 SELECT rel, key, holder FROM interlock.row_locks;
 RESET ROLE;
 SELECT rel, key, holder FROM interlock.row_locks ORDER BY rel::text, key->'id';
+-- nor is what is in the indexes of another role's partition planned for policies of its parent
+CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE part PARTITION OF whole FOR VALUES FROM (1) TO (10);
+SELECT interlock.enable_marker('whole');
+INSERT INTO whole (id, lock_status, lock_by) VALUES (1, 1, 'anna');
+CREATE POLICY anybody ON whole USING (true);
+ALTER TABLE whole ENABLE ROW LEVEL SECURITY;
+GRANT SELECT ON whole TO interlock_viewer;
+SET ROLE interlock_mallory;
+CREATE FUNCTION mallory.look(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    IF current_user <> 'interlock_mallory' THEN RAISE WARNING 'planned as %', current_user; END IF; RETURN true; END $$;
+RESET ROLE;
+SET ROLE interlock_viewer;
+SELECT key, holder FROM interlock.row_locks WHERE rel = 'whole'::regclass;
+RESET ROLE;
+ALTER TABLE part OWNER TO interlock_mallory;
+CREATE INDEX ON part (id) WHERE mallory.look(1);
+SET ROLE interlock_viewer;
+SELECT key, holder FROM interlock.row_locks WHERE rel = 'whole'::regclass;
+RESET ROLE;
 
-DROP TABLE page;
+DROP TABLE page, whole;
 DROP DOMAIN small;
 DROP SCHEMA mallory CASCADE;
 DROP ROLE interlock_viewer, interlock_mallory;
