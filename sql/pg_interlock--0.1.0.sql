@@ -1281,4 +1281,4 @@ COMMENT ON FUNCTION interlock.resync_sequences() IS
 'Sets sequences above what their tables hold, since logical replication carries rows and no sequences: ids of history entries, floors of
 versions, and for superusers tokens of idempotency keys and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
 transaction of its own, after the last change was applied and before the first write. For tables that the caller owns; returns the sequences
-that were moved, and sets none back. Waits for transactions that have taken values. One that fails is a warning.';
+that were moved, and sets none back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. One that fails is a warning.';

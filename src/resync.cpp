@@ -80,15 +80,21 @@ void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-// One that fails does not keep the others from being set.
+void warn(const ErrorData* error, const char* what, Oid relid) {
+    const char* name = get_rel_name(relid);
+    if (name != nullptr)
+        ereport(WARNING, (errcode(error->sqlerrcode),
+                          errmsg("%s \"%s\" was not set: %s", what, name, error->message)));
+}
+
+// One that fails does not keep the others from being set: also one whose owner holds a lock until
+// lock_timeout.
 void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
     if (!OidIsValid(resync.sequence) || !is_own_sequence(resync.sequence))
         return;
     ErrorData* error = attempt([&] { raise_sequence(resync, output); });
     if (error != nullptr)
-        ereport(WARNING, (errcode(error->sqlerrcode),
-                          errmsg("sequence \"%s\" was not set: %s", get_rel_name(resync.sequence),
-                                 error->message)));
+        warn(error, "sequence", resync.sequence);
 }
 
 char* query_of(const char* column, const char* rows) {
@@ -134,22 +140,37 @@ Resync for_floor(Relation rel, const RelationFacts* facts, bool has_history) {
     return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
 }
 
-void resync_table(Oid relid, ReturnSetInfo* output) {
+// What a table has.
+struct Resyncs {
+    Resync entries;
+    Resync floor;
+};
+
+Resyncs find_resyncs(Oid relid) {
+    Resyncs found = {};
     Relation rel = try_relation_open(relid, AccessShareLock);
     if (rel == nullptr)
-        return;
+        return found;
     const RelationFacts* facts = facts_of(rel);
-    Resync entries = {};
-    Resync floor = {};
     if (!RELATION_IS_OTHER_TEMP(rel) && facts->history != nullptr && !facts->history->is_clone)
-        entries = for_history(facts->history->table, rel->rd_rel->relowner);
+        found.entries = for_history(facts->history->table, rel->rd_rel->relowner);
     const Versioning* versioning = facts->versioning;
     if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
         versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
-        floor = for_floor(rel, facts, OidIsValid(entries.sequence));
+        found.floor = for_floor(rel, facts, OidIsValid(found.entries.sequence));
     close_table(rel);
-    try_to_raise(entries, output);
-    try_to_raise(floor, output);
+    return found;
+}
+
+void resync_table(Oid relid, ReturnSetInfo* output) {
+    Resyncs found = {};
+    ErrorData* error = attempt([&] { found = find_resyncs(relid); });
+    if (error != nullptr) {
+        warn(error, "a sequence of table", relid);
+        return;
+    }
+    try_to_raise(found.entries, output);
+    try_to_raise(found.floor, output);
 }
 
 // Of the tables that the caller owns.
