@@ -35,7 +35,8 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
 Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(claim.lease);
-    if (!can_reclaim(claim.database, key, token))
+    if (!is_former_token(claim.database, token) ||
+        is_lost_token(claim.database, key, lease->role, token))
         return Renewal::kLost;
     *expires = now + lease->ttl;
     if (lease->ttl <= longest_short_lease() && !covers(claim.database, *expires))
@@ -56,7 +57,7 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
 
 Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                 int64* expires) {
-    if (!can_reclaim(database, key, token))
+    if (!is_former_token(database, token))
         return Renewal::kLost;
     LeaseRequest request = {};
     request.role = role_of_token(database, key, token);

@@ -192,7 +192,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
     int64 left = same_boot ? saved.lease.expires - monotonic_now() : left_after_reboot(saved);
     LeaseKey key = lease_key(saved.database, bytes, saved.key_length);
     if (left <= 0) {
-        lose_token(database, key, saved.lease.token);
+        lose_token(database, key, saved.lease.role, saved.lease.token);
         return;
     }
     saved.lease.expires = monotonic_now() + left;

@@ -84,7 +84,20 @@ WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
     return &database->wrong[kMaxGuessers];
 }
 
-int floor_of(uint64 hash) { return static_cast<int>((hash >> 16) % kFloors); }
+// A token is lost when it is not above either of its floors. That of the key tells keys apart; that
+// of the role keeps what one role loses from being lost for the others.
+struct TokenFloors {
+    int64* of_key;
+    int64* of_role;
+};
+
+TokenFloors floors_of(LeaseDatabase* database, const LeaseKey& key, Oid role) {
+    constexpr uint32 kFloorsPerRole = 4;
+    uint64 hash = hash_of_key(key);
+    uint32 set = murmurhash32(role) % (kRoleFloors / kFloorsPerRole);
+    uint64 of_role = kKeyFloors + set * kFloorsPerRole + (hash >> 48) % kFloorsPerRole;
+    return {&database->floors[(hash >> 16) % kKeyFloors], &database->floors[of_role]};
+}
 
 void initialize_database(LeaseDatabase* database, Oid oid) {
     memset(database, 0, sizeof(LeaseDatabase));
@@ -254,25 +267,29 @@ bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine) {
     return genuine && !is_refused;
 }
 
-void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    int64* floor = &database->floors[floor_of(hash_of_key(key))];
+void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token) {
+    TokenFloors floors = floors_of(database, key, role);
     SpinLockAcquire(&database->lock);
-    if (*floor < token) {
-        *floor = token;
+    if (Min(*floors.of_key, *floors.of_role) < token) {
+        *floors.of_key = Max(*floors.of_key, token);
+        *floors.of_role = Max(*floors.of_role, token);
         database->lost++;
     }
     database->lost_in[key.partition] = database->lost;
     SpinLockRelease(&database->lock);
 }
 
-bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    if (pg_atomic_read_u32(&database->serves) != 0 || monotonic_now() >= database->serves_from ||
-        token < database->reclaim_from || token >= database->reclaim_to)
-        return false;
+bool is_former_token(LeaseDatabase* database, int64 token) {
+    return pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() < database->serves_from &&
+           token >= database->reclaim_from && token < database->reclaim_to;
+}
+
+bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token) {
+    TokenFloors floors = floors_of(database, key, role);
     SpinLockAcquire(&database->lock);
-    bool lost = token <= database->floors[floor_of(hash_of_key(key))];
+    bool is_lost = token <= Min(*floors.of_key, *floors.of_role);
     SpinLockRelease(&database->lock);
-    return !lost;
+    return is_lost;
 }
 
 void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place) {

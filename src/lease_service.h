@@ -70,11 +70,13 @@ int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, Lease
 // Makes durable what was lost, and reserves tokens and time for a lease of `ttl`; 0: only tokens.
 void make_durable(LeaseDatabase* database, int64 ttl);
 
-// The token of a key can no longer be reclaimed. With the partition's lock held.
-void lose_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
+// The token of a key and a role can no longer be reclaimed. With the partition's lock held.
+void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 
-// R5: whether a token that is not in memory can be one of before the crash that is not lost.
-bool can_reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token);
+// R5: whether a token that is not in memory can be one of before the crash, and whether the role
+// has lost it.
+bool is_former_token(LeaseDatabase* database, int64 token);
+bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 
 // R5: whether a role is to have a lease of before the crash by a token that is genuine, or not. A
 // role that has given too many wrong ones in the grace has none of them.

@@ -19,7 +19,10 @@ struct Boot {
 Boot this_boot();
 bool is_same_boot(const Boot& left, const Boot& right);
 
-constexpr int kFloors = 896;
+// By a hash of the key, and by one of the role and the key.
+constexpr int kKeyFloors = 640;
+constexpr int kRoleFloors = 256;
+constexpr int kFloors = kKeyFloors + kRoleFloors;
 
 struct LeaseState {
     uint32 magic;
