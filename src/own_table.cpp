@@ -54,6 +54,16 @@ Oid schema_of_extension() {
     return schema;
 }
 
+// Statements name the schema. Under another name they would find what somebody else made as it.
+void require_name(Oid schema) {
+    const char* name = get_namespace_name(schema);
+    if (name != nullptr && strcmp(name, kOwnSchema) != 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_SCHEMA),
+                 errmsg("the schema of extension \"pg_interlock\" was renamed to \"%s\"", name),
+                 errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), kOwnSchema)));
+}
+
 } // namespace
 
 Oid own_schema() {
@@ -73,7 +83,9 @@ Oid own_table(const char* name) {
             return known_tables[i].table;
     watch_catalogs();
     uint64 before = changes;
-    Oid table = get_relname_relid(name, own_schema());
+    Oid schema = own_schema();
+    require_name(schema);
+    Oid table = get_relname_relid(name, schema);
     if (!OidIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"interlock.%s\" does not exist", name)));

@@ -11,7 +11,8 @@ constexpr const char* kOwnSchema = "interlock";
 // there.
 Oid own_schema();
 
-// The table of that name in the extension's schema.
+// The table of that name in the extension's schema. Raises 42P01 when it is not there, and 3F000
+// when the schema has another name than the statements on the table.
 Oid own_table(const char* name);
 
 // InvalidOid when there is no such table any more.

@@ -70,6 +70,16 @@ is(sql(q(SELECT string_agg(operation, ' ' ORDER BY id) FROM app.part_history WHE
     'OPS-3: history of partitions is recorded when the schema was renamed');
 is(sql('SELECT version FROM app.part WHERE id = 2'), 2, 'OPS-3: versions move');
 refuses('SELECT * FROM moved.row_locks', qr/3F000: /, 'OPS-3: what needs the name says so');
+# Statements that run as the extension's owner do not find what another role made under the old name
+sql(q(
+    CREATE SCHEMA interlock AUTHORIZATION stranger;
+    CREATE TABLE interlock.writer_grant (writer text, role_name text, may_force bool);
+    INSERT INTO interlock.writer_grant VALUES ('robot', 'public', true);
+    GRANT USAGE ON SCHEMA interlock TO PUBLIC;
+));
+refuses("SET ROLE stranger; SELECT moved.set_writer('robot')", qr/3F000: /, 'SEC-11: a schema under the old name is not read');
+refuses("SELECT moved.grant_writer('robot', 'stranger')", qr/3F000: /, 'SEC-11: nor written');
+sql('DROP SCHEMA interlock CASCADE');
 sql('ALTER SCHEMA moved RENAME TO interlock');
 is(sql('SELECT holder FROM interlock.row_locks'), 'anna', 'OPS-3: and back');
 
