@@ -14,11 +14,12 @@ $node->start;
 my $text = slurp_file('README.md');
 my $examples = 0;
 # A block of SQL, and the output that may follow it: that of its last statement.
+# One pipe for both, else what psql says to stderr may come last.
 while ($text =~ /^```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?/msg)
 {
     my ($sql, $expected) = ($1, $2);
     my $printed = '';
-    IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr('postgres') ], '<', \$sql, '>', \$printed, '2>', \$printed);
+    IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr('postgres') ], '<', \$sql, '>', \$printed, '2>&1');
     if (defined $expected)
     {
         $examples++;
