@@ -54,16 +54,6 @@ Oid schema_of_extension() {
     return schema;
 }
 
-// Statements name the schema. Under another name they would find what somebody else made as it.
-void require_name(Oid schema) {
-    const char* name = get_namespace_name(schema);
-    if (name != nullptr && strcmp(name, kOwnSchema) != 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_UNDEFINED_SCHEMA),
-                 errmsg("the schema of extension \"pg_interlock\" was renamed to \"%s\"", name),
-                 errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), kOwnSchema)));
-}
-
 } // namespace
 
 Oid own_schema() {
@@ -77,15 +67,24 @@ Oid own_schema() {
     return schema;
 }
 
+void require_schema_name() {
+    Oid schema = own_schema();
+    const char* name = OidIsValid(schema) ? get_namespace_name(schema) : nullptr;
+    if (name != nullptr && strcmp(name, kOwnSchema) != 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_SCHEMA),
+                 errmsg("the schema of extension \"pg_interlock\" was renamed to \"%s\"", name),
+                 errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), kOwnSchema)));
+}
+
 Oid own_table(const char* name) {
     for (int i = 0; i < known_count; i++)
         if (known_tables[i].name == name || strcmp(known_tables[i].name, name) == 0)
             return known_tables[i].table;
     watch_catalogs();
     uint64 before = changes;
-    Oid schema = own_schema();
-    require_name(schema);
-    Oid table = get_relname_relid(name, schema);
+    require_schema_name();
+    Oid table = get_relname_relid(name, own_schema());
     if (!OidIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
                         errmsg("relation \"interlock.%s\" does not exist", name)));

@@ -11,6 +11,10 @@ constexpr const char* kOwnSchema = "interlock";
 // there.
 Oid own_schema();
 
+// Raises 3F000 when that is not kOwnSchema. Statements name it, and would find what another role
+// has made under that name.
+void require_schema_name();
+
 // The table of that name in the extension's schema. Raises 42P01 when it is not there, and 3F000
 // when the schema has another name than the statements on the table.
 Oid own_table(const char* name);
