@@ -16,17 +16,17 @@ PG_CONFIG ?= pg_config
 
 # Wildcards look beside this file, so that VPATH builds find their sources.
 HERE := $(patsubst %/,%,$(dir $(firstword $(MAKEFILE_LIST))))
-find = $(patsubst $(HERE)/%,%,$(wildcard $(HERE)/$(1)))
+find = $(patsubst $(HERE)/%,%,$(wildcard $(addprefix $(HERE)/,$(1))))
 
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)/pg_interlock.control)
-SOURCES := $(call find,src/*.cpp)
+SOURCES := $(call find,src/*.cpp src/*/*.cpp)
 OBJS = $(SOURCES:.cpp=.o)
 DATA = $(sort sql/$(EXTENSION)--$(EXTVERSION).sql $(call find,sql/$(EXTENSION)--*.sql))
 
 # Server headers are system headers: their warnings are not ours to fix.
 DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics
 PG_CXXFLAGS = $(DIALECT) -Wall -Wextra $(COPT)
-PG_CPPFLAGS = -isystem $(includedir_server) -DINTERLOCK_VERSION='"$(EXTVERSION)"'
+PG_CPPFLAGS = -I$(HERE)/src -isystem $(includedir_server) -DINTERLOCK_VERSION='"$(EXTVERSION)"'
 
 # Tests: inputs in test/, outputs of both suites in expected/. A file in sql/
 # must never share its name with a test: pg_regress would run it instead.
@@ -55,9 +55,10 @@ ifneq ($(autodepend),yes)
 COMPILE.cc += -MMD -MP -MF $(@:.o=.d)
 -include $(OBJS:.o=.d)
 endif
-$(OBJS): Makefile $(EXTENSION).control | $(CURDIR)/src
+FOLDERS := $(patsubst %/,$(CURDIR)/%,$(sort $(dir $(OBJS))))
+$(OBJS): Makefile $(EXTENSION).control | $(FOLDERS)
 $(OBJS:.o=.bc): %.bc: %.o
-$(CURDIR)/src:
+$(FOLDERS):
 	mkdir -p $@
 
 # The library must load without the C++ run time (see script/check-boundary).

@@ -5,8 +5,8 @@
 // administrator or another superuser owns is taken; it must be empty, since what others put there
 // could be called in place of what the extension creates.
 
-#include "own_table.h"
-#include "plan.h"
+#include "table/own_table.h"
+#include "table/plan.h"
 
 using namespace interlock;
 

@@ -1,16 +1,16 @@
 // The module: what the server finds and runs when it loads the library.
 
-#include "direct_probe.h"
-#include "idempotency_wait.h"
-#include "key_lock.h"
-#include "lease.h"
-#include "marker.h"
-#include "plan.h"
-#include "relation.h"
-#include "sweeper.h"
-#include "sweeper_state.h"
-#include "write_log.h"
-#include "writer.h"
+#include "execution/probe.h"
+#include "idempotency/wait.h"
+#include "key_lock/key_lock.h"
+#include "lease/lease.h"
+#include "marker/marker.h"
+#include "ownership/write_log.h"
+#include "ownership/writer.h"
+#include "sweeper/state.h"
+#include "sweeper/sweeper.h"
+#include "table/plan.h"
+#include "table/relation.h"
 
 extern "C" {
 

@@ -1,9 +1,9 @@
 // The view usage: what of the resources of fixed size in shared memory is in use, in all, by role,
 // and by role and database.
 
-#include "key_lock_name.h"
-#include "lease_queue.h"
-#include "sweeper_state.h"
+#include "key_lock/name.h"
+#include "lease/queue.h"
+#include "sweeper/state.h"
 
 using namespace interlock;
 

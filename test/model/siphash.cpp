@@ -1,7 +1,7 @@
 // SipHash-2-4 against the vectors of its authors: the key 00 01 .. 0f, and the messages of 0 to 63
 // bytes 00 01 02 ... https://github.com/veorq/SipHash has them, and the paper the one of 15 bytes.
 
-#include "../../src/siphash.h"
+#include "../../src/server/siphash.h"
 
 #include <cstdio>
 

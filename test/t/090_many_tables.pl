@@ -7,7 +7,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $kept = 8192;                # plans and tables, as in src/plan.cpp and src/relation.cpp
+my $kept = 8192;                # plans and tables, as in src/table/plan.cpp and src/table/relation.cpp
 my $tables = $kept + 300;
 my $hot = int($tables / 10);    # updates of the hot table in a pass
 my $others = 100;               # plans that are not ours

@@ -1,0 +1,19 @@
+// What an INSERT without a statement gives to the columns that it does not name.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+// Whether each of them gets null, a constant, the next number of its identity, or what a function
+// of the server returns for constants. Domains and other expressions need the planner.
+bool has_plain_defaults(Relation rel, const RelationFacts* facts, const Bitmapset* named);
+
+// Puts them into the row, in the order of the columns, once they were found plain. Raises 42501
+// when the caller may not call the function.
+void fill_defaults(const RelationFacts* facts, const Bitmapset* named, TupleTableSlot* row);
+
+// Calls a function of the server with constants, as the executor does.
+NullableDatum call_with_constants(const FuncExpr* call);
+
+} // namespace interlock

@@ -1,0 +1,84 @@
+#include "execution/execution.h"
+
+#include "server/scope.h"
+
+namespace interlock {
+
+namespace {
+
+RangeTblEntry* range_table_entry(Relation rel) {
+    auto* entry = makeNode(RangeTblEntry);
+    entry->rtekind = RTE_RELATION;
+    entry->relid = RelationGetRelid(rel);
+    entry->relkind = rel->rd_rel->relkind;
+    entry->rellockmode = RowExclusiveLock;
+    return entry;
+}
+
+Expr* copy_of(const Expr* expression) { return static_cast<Expr*>(copyObjectImpl(expression)); }
+
+Expr* planned(const TableCheck& check) {
+    return check.planned ? check.expression : expression_planner(copy_of(check.expression));
+}
+
+// What is known of a table that has changed meanwhile is left alone, and the executor prepares its
+// checks itself.
+void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* facts) {
+    if (!facts->valid || facts->checks == nullptr || check_states(target) != nullptr)
+        return;
+    MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+    int count = facts->columns->constr->num_check;
+    auto** states = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * count));
+    for (int i = 0; i < count; i++)
+        if (facts->checks[i].expression != nullptr)
+            states[i] = ExecInitExpr(planned(facts->checks[i]), nullptr);
+    check_states(target) = states;
+    MemoryContextSwitchTo(caller);
+}
+
+} // namespace
+
+Bitmapset* offset_columns(const Bitmapset* columns) {
+    Bitmapset* result = nullptr;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        result = bms_add_member(result, column - FirstLowInvalidHeapAttributeNumber);
+    return result;
+}
+
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated,
+                           bool fires_triggers) {
+    set_changed_columns(estate, range_table_entry(rel), inserted, updated);
+    auto* target = makeNode(ResultRelInfo);
+    target->ri_RangeTableIndex = 1;
+    target->ri_RelationDesc = rel;
+    if (fires_triggers)
+        InitResultRelInfo(target, rel, 1, nullptr, 0);
+    // AFTER triggers look for their table here.
+    estate->es_opened_result_relations = list_make1(target);
+    return target;
+}
+
+void begin_query(EState* estate) {
+    ResetPerTupleExprContext(estate); // of the row before
+    estate->es_snapshot = GetActiveSnapshot();
+    estate->es_output_cid = GetCurrentCommandId(true);
+    AfterTriggerBeginQuery();
+}
+
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+               const RelationFacts* facts) {
+    if (RelationGetDescr(target->ri_RelationDesc)->constr == nullptr)
+        return;
+    prepare_checks(target, estate, facts);
+    slot_getallattrs(row); // else it is taken apart bit by bit, as each column is asked for
+    ExecConstraints(target, row, estate);
+}
+
+void free_state(EState* estate) {
+    // Also closes the tables of triggers that a foreign key's cascade fired.
+    ExecCloseResultRelations(estate);
+    ExecResetTupleTable(estate->es_tupleTable, false);
+    FreeExecutorState(estate);
+}
+
+} // namespace interlock

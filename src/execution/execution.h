@@ -1,0 +1,29 @@
+// The executor's state around a row that is written without a statement: what the server's own
+// calls, its triggers and its errors look for there.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+// Columns as the server numbers them in a set.
+Bitmapset* offset_columns(const Bitmapset* columns);
+
+// The table that the state's statement writes, and which columns it names in INSERT or SET, as
+// offset_columns has them. Call once, in the state's memory context. The server copies the table's
+// triggers: where it is to fire none, they are left out.
+ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated,
+                           bool fires_triggers = true);
+
+// Before the calls for one row, with the snapshot active; AfterTriggerEndQuery(estate) goes after
+// them.
+void begin_query(EState* estate);
+
+// NOT NULL and CHECK, with the checks as the facts have them.
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+               const RelationFacts* facts);
+
+// Closes all that was opened in it.
+void free_state(EState* estate);
+
+} // namespace interlock

@@ -1,0 +1,161 @@
+#include "execution/insert.h"
+
+#include "execution/column_default.h"
+#include "execution/execution.h"
+#include "server/scope.h"
+
+namespace interlock {
+
+namespace {
+
+struct Insertion {
+    const RowInsert* insert;
+    MemoryContext caller;
+    EState* estate;
+    ResultRelInfo* target;
+    TupleTableSlot* row;
+};
+
+// --- What is declined ----------------------------------------------------------
+
+bool has_row_triggers_only(Relation rel) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    return triggers == nullptr ||
+           !(triggers->trig_insert_before_statement || triggers->trig_insert_after_statement ||
+             triggers->trig_insert_new_table);
+}
+
+// Whether the statement would store the value as it is. Domains have checks.
+bool is_stored_as_given(TupleDesc columns, const NamedValue& value) {
+    Form_pg_attribute attribute = TupleDescAttr(columns, value.attnum - 1);
+    return attribute->atttypid == value.type && attribute->atttypmod < 0 &&
+           !attribute->attisdropped && attribute->attgenerated == '\0' &&
+           attribute->attidentity != ATTRIBUTE_IDENTITY_ALWAYS;
+}
+
+bool are_stored_as_given(const RowInsert& insert) {
+    for (int i = 0; i < insert.count; i++)
+        if (!is_stored_as_given(RelationGetDescr(insert.rel), insert.values[i]))
+            return false;
+    return true;
+}
+
+// ON CONFLICT looks at every index that fits its columns, so there must be no other.
+bool knows_arbiters(const RowInsert& insert) {
+    return OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1;
+}
+
+bool may_insert_directly(const RowInsert& insert, const Bitmapset* named) {
+    return has_row_triggers_only(insert.rel) && are_stored_as_given(insert) &&
+           knows_arbiters(insert) &&
+           may_act_directly({insert.rel, insert.facts, nullptr}, ACL_INSERT | ACL_SELECT) &&
+           has_plain_defaults(insert.rel, insert.facts, named);
+}
+
+Bitmapset* named_columns(const RowInsert& insert) {
+    Bitmapset* columns = nullptr;
+    for (int i = 0; i < insert.count; i++)
+        columns = bms_add_member(columns, insert.values[i].attnum);
+    return columns;
+}
+
+// --- Writing it -----------------------------------------------------------------
+
+void make_row(Insertion* insertion, const Bitmapset* named) {
+    TupleTableSlot* row = insertion->row;
+    fill_defaults(insertion->insert->facts, named, row);
+    for (int i = 0; i < insertion->insert->count; i++) {
+        const NamedValue& value = insertion->insert->values[i];
+        row->tts_values[value.attnum - 1] = value.value;
+        row->tts_isnull[value.attnum - 1] = value.is_null;
+    }
+    ExecStoreVirtualTuple(row);
+    ExecMaterializeSlot(row);
+}
+
+// Enters the row for others to see that somebody is about to; it stays unless the index has the
+// key by then.
+bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_again) {
+    Relation rel = insertion->insert->rel;
+    EState* estate = insertion->estate;
+    bool conflict = false;
+    uint32 token = SpeculativeInsertionLockAcquire(GetCurrentTransactionId());
+    table_tuple_insert_speculative(rel, insertion->row, estate->es_output_cid, 0, nullptr, token);
+    *to_check_again =
+        insert_index_entries(insertion->target, estate, insertion->row, arbiters, &conflict);
+    table_tuple_complete_speculative(rel, insertion->row, token, !conflict);
+    SpeculativeInsertionLockRelease(GetCurrentTransactionId());
+    return !conflict;
+}
+
+// They may have entered the key, or given the row another one.
+bool runs_before_triggers(const Insertion* insertion) {
+    const TriggerDesc* triggers = insertion->target->ri_TrigDesc;
+    return triggers != nullptr && triggers->trig_insert_before_row;
+}
+
+// Returns false when the key is there. Waits for who is about to enter or delete it. The executor
+// looks before the first attempt too, which proves nothing to a caller who has just looked.
+bool enter(Insertion* insertion, List** to_check_again) {
+    List* arbiters = list_make1_oid(insertion->insert->facts->key_index);
+    for (bool looks = runs_before_triggers(insertion);; looks = true) {
+        CHECK_FOR_INTERRUPTS();
+        if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
+            return false;
+        if (enter_speculatively(insertion, arbiters, to_check_again))
+            return true;
+    }
+}
+
+bool write_row(Insertion* insertion) {
+    EState* estate = insertion->estate;
+    ResultRelInfo* target = insertion->target;
+    TupleTableSlot* row = insertion->row;
+    const TupleConstr* constraints = RelationGetDescr(insertion->insert->rel)->constr;
+    ExecOpenIndices(target, true);
+    if (runs_before_triggers(insertion) && !ExecBRInsertTriggers(estate, target, row))
+        return false;
+    row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
+    if (constraints != nullptr && constraints->has_generated_stored)
+        ExecComputeStoredGenerated(target, estate, row, CMD_INSERT);
+    check_row(target, estate, row, insertion->insert->facts);
+    List* to_check_again = NIL;
+    if (!enter(insertion, &to_check_again))
+        return false;
+    ExecARInsertTriggers(estate, target, row, to_check_again, nullptr);
+    return true;
+}
+
+bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning) {
+    EState* estate = insertion->estate;
+    Relation rel = insertion->insert->rel;
+    insertion->target = open_target(estate, rel, offset_columns(named), nullptr);
+    insertion->row = table_slot_create(rel, &estate->es_tupleTable);
+    begin_query(estate);
+    make_row(insertion, named);
+    bool written = write_row(insertion);
+    if (written)
+        in_context(insertion->caller,
+                   [&] { return returning.call(returning.closure, insertion->row); });
+    AfterTriggerEndQuery(estate);
+    return written;
+}
+
+} // namespace
+
+DirectOutcome insert_directly(const RowInsert& insert, RowCallback returning) {
+    Bitmapset* named = named_columns(insert);
+    if (!may_insert_directly(insert, named))
+        return DirectOutcome::kDeclined;
+    CommandCounterIncrement();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    Insertion insertion = {&insert, CurrentMemoryContext, CreateExecutorState(), nullptr, nullptr};
+    bool written = in_context(insertion.estate->es_query_cxt,
+                              [&] { return execute(&insertion, named, returning); });
+    free_state(insertion.estate);
+    PopActiveSnapshot();
+    CommandCounterIncrement();
+    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+}
+
+} // namespace interlock

@@ -1,0 +1,43 @@
+// The last word: what our BEFORE triggers have checked is what is stored.
+//
+// BEFORE triggers fire in the order of their names, so one that sorts after ours could change the
+// row that ours has checked. It is refused: when the concept is enabled, and by each write, as it
+// may have been created or renamed since. WHEN and UPDATE OF do not exempt it.
+//
+// A row that moves to another partition is checked in the one that it leaves. The triggers of its
+// INSERT into the other one, of whatever name, fire after that: a move to a partition that has any
+// is refused.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+struct RowChange;
+
+// A BEFORE ROW trigger of others that fires after the first one of ours.
+struct LaterTrigger {
+    const char* name;
+    Oid root; // the table it was created for: this one, or one that this is a partition of
+    char enabled;
+    int16 events; // TRIGGER_TYPE_INSERT, TRIGGER_TYPE_UPDATE
+};
+
+// Fills in RelationFacts::later and first_check. The triggers are a copy of the relation's.
+void load_later_triggers(RelationFacts* facts, const TriggerDesc* triggers);
+
+// Raises 55000 when one of them fires in this session for these events.
+void refuse_later_triggers(Relation rel, const RelationFacts* facts, int16 events);
+inline void require_last_word(Relation rel, const RelationFacts* facts, int16 events) {
+    if (facts->later_count > 0)
+        refuse_later_triggers(rel, facts, events);
+}
+
+// The same for a trigger of ours with that name, which is about to be created.
+void require_last_word_of(Relation rel, const char* name, int16 events);
+
+// Raises 55000 when the update moves the row to a partition where a BEFORE INSERT trigger of others
+// fires in this session. For our BEFORE UPDATE triggers, once they have checked the row.
+void refuse_unchecked_move(const RowChange& change);
+
+} // namespace interlock

@@ -1,0 +1,92 @@
+#include "execution/read.h"
+
+namespace interlock {
+
+namespace {
+
+// A lock needs the right to update some column; one who may update the whole table has it.
+AclMode needed_rights(RowLock lock) {
+    return lock.strength == RowStrength::kNone ? ACL_SELECT : ACL_SELECT | ACL_UPDATE;
+}
+
+LockTupleMode lock_mode(RowLock lock) {
+    switch (lock.strength) {
+    case RowStrength::kKeyShare:
+        return LockTupleKeyShare;
+    case RowStrength::kShare:
+        return LockTupleShare;
+    case RowStrength::kNoKeyUpdate:
+        return LockTupleNoKeyExclusive;
+    default:
+        return LockTupleExclusive;
+    }
+}
+
+LockWaitPolicy wait_policy(RowLock lock) {
+    switch (lock.wait) {
+    case RowWait::kNowait:
+        return LockWaitError;
+    case RowWait::kSkipLocked:
+        return LockWaitSkip;
+    default:
+        return LockWaitBlock;
+    }
+}
+
+// Locks the newest version of the row in the slot, and puts it there. False when it is gone, has
+// another key by now, is locked and not waited for, or when a later command has changed it.
+bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
+    ItemPointerData place = slot->tts_tid;
+    ExecClearTuple(slot);
+    TM_FailureData failure;
+    TM_Result result = table_tuple_lock(
+        row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
+        wait_policy(lock),
+        TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+    switch (result) {
+    case TM_Ok:
+        return !failure.traversed || has_key(row, row_in(slot));
+    case TM_WouldBlock:
+    case TM_SelfModified:
+    case TM_Deleted:
+        return false;
+    default:
+        elog(ERROR, "unexpected table_tuple_lock status: %u", result);
+    }
+    pg_unreachable();
+}
+
+} // namespace
+
+bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts,
+                        RowLock lock) {
+    if (!may_act_directly({rel, facts, nullptr}, needed_rights(lock)))
+        return false;
+    Relation index = open_key_index(facts, AccessShareLock);
+    if (index == nullptr)
+        return false;
+    CommandCounterIncrement();
+    *reads = {
+        rel, facts, lock, index, begin_probes(rel, facts, index), table_slot_create(rel, nullptr)};
+    return true;
+}
+
+bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit) {
+    KeyedRow row = {reads.rel, reads.facts, &key};
+    PushActiveSnapshot(GetTransactionSnapshot());
+    bool found =
+        probe_next(row, reads.scan, reads.slot) &&
+        (reads.lock.strength == RowStrength::kNone || lock_newest(row, reads.lock, reads.slot));
+    if (found)
+        visit.call(visit.closure, reads.slot);
+    PopActiveSnapshot();
+    return found;
+}
+
+void end_direct_reads(const DirectReads& reads) {
+    index_endscan(reads.scan);
+    ExecDropSingleTupleTableSlot(reads.slot);
+    index_close(reads.index, NoLock);
+}
+
+} // namespace interlock

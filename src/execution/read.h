@@ -1,0 +1,53 @@
+// Reading or locking one row by its key without a statement: what the server's executor would do
+// for
+//
+//     SELECT ... FROM ONLY table WHERE key = ... [FOR ...]
+//
+// where the case is plain (execution/probe.h).
+#pragma once
+
+#include "execution/probe.h"
+#include "table/row.h"
+
+namespace interlock {
+
+// What reads of rows of one table share.
+struct DirectReads {
+    Relation rel;
+    const RelationFacts* facts;
+    RowLock lock;
+    Relation index;
+    IndexScanDesc scan;
+    TupleTableSlot* slot;
+};
+
+// False when the case is not plain; nothing was done then.
+bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts, RowLock lock);
+
+// Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
+// newest version once locked, which is good until visit returns.
+bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit);
+
+void end_direct_reads(const DirectReads& reads);
+
+template <typename Visit>
+bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit) {
+    auto tell = [](void* closure, TupleTableSlot* version) {
+        (*static_cast<std::remove_reference_t<Visit>*>(closure))(version);
+        return true;
+    };
+    return read_next_directly(reads, key, RowCallback{tell, &visit});
+}
+
+// The same for one row alone.
+template <typename Visit>
+DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
+    DirectReads reads;
+    if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
+        return DirectOutcome::kDeclined;
+    bool found = read_next_directly(reads, *row.key, visit);
+    end_direct_reads(reads);
+    return found ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+}
+
+} // namespace interlock

@@ -1,0 +1,41 @@
+#include "execution/row_change.h"
+
+#include "marker/marker.h"
+#include "version/version.h"
+
+namespace interlock {
+
+bool judge(RowChange* change) {
+    const RelationFacts* facts = change->facts;
+    if (facts->marker != nullptr && trigger_fires(facts->marker->enabled) && !judge_marker(change))
+        return false;
+    judge_transitions(*change);
+    if (facts->versioning != nullptr && trigger_fires(facts->versioning->enabled))
+        judge_version(change);
+    return true;
+}
+
+void put(RowChange* change, AttrNumber attnum, NullableDatum value) {
+    RowValues row = values_in(change->new_row);
+    row.values[attnum - 1] = value.value;
+    row.nulls[attnum - 1] = value.isnull;
+    change->changed = true;
+}
+
+RowChange change_of(const TriggerData* trigger, const RelationFacts* facts) {
+    return {trigger->tg_relation,    facts,  trigger->tg_trigslot, trigger->tg_newslot,
+            trigger->tg_updatedcols, nullptr};
+}
+
+HeapTuple tuple_to_write(const RowChange& change, HeapTuple given) {
+    if (!change.changed)
+        return given;
+    RowValues row = values_in(change.new_row);
+    HeapTuple tuple = heap_form_tuple(RelationGetDescr(change.rel), row.values, row.nulls);
+    tuple->t_data->t_ctid = given->t_data->t_ctid;
+    tuple->t_self = given->t_self;
+    tuple->t_tableOid = given->t_tableOid;
+    return tuple;
+}
+
+} // namespace interlock

@@ -1,0 +1,411 @@
+#include "execution/update.h"
+
+#include "execution/execution.h"
+#include "execution/row_change.h"
+#include "marker/marker.h"
+#include "version/version.h"
+
+namespace interlock {
+
+// What the executor keeps for a statement, in the memory of its EState.
+struct Execution {
+    EState* estate;
+    Relation index;
+    const RowUpdate* update; // the present one; null between two
+    Bitmapset* columns;      // that SET names, and
+    Bitmapset* assigned;     // the same as the server numbers them
+    bool judged;             // RelationFacts::judged
+    ResultRelInfo* target;   // null before the first row that is to be written
+    EPQState recheck;        // for the triggers; nothing is left to check again when they run
+    TupleTableSlot* old_row;
+    TupleTableSlot* new_row;
+    ItemPointerData place; // of the old row
+};
+
+namespace {
+
+// --- What is declined ----------------------------------------------------------
+
+bool has_row_triggers_only(Relation rel) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    return triggers == nullptr ||
+           !(triggers->trig_update_before_statement || triggers->trig_update_after_statement ||
+             triggers->trig_update_old_table || triggers->trig_update_new_table);
+}
+
+bool may_update_directly(const RowUpdate& update) {
+    return has_row_triggers_only(update.row.rel) &&
+           may_act_directly(update.row, ACL_SELECT | ACL_UPDATE);
+}
+
+// --- Whose code runs --------------------------------------------------------------
+
+bool has_generated_columns(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return constraints != nullptr && constraints->has_generated_stored;
+}
+
+// A table that has changed since it was looked at is judged by its triggers.
+bool is_judged(const RowUpdate& update) {
+    return update.row.facts->valid && update.row.facts->judged;
+}
+
+// The columns that may change: those that are set, and those that judge() sets.
+Bitmapset* columns_at_stake(const RowUpdate& update) {
+    const RelationFacts* facts = update.row.facts;
+    Bitmapset* columns = bms_copy(update.changes.columns);
+    if (facts->marker != nullptr)
+        columns = bms_add_members(columns, facts->marker->attnums);
+    if (facts->versioning != nullptr)
+        columns = bms_add_member(columns, facts->versioning->column);
+    return columns;
+}
+
+// That of the referencing side only looks. That of the referenced side may write, and
+// does nothing unless a column of some key changes.
+bool runs_only_key_checks(const RowUpdate& update) {
+    Relation rel = update.row.rel;
+    const TriggerDesc* triggers = rel->trigdesc;
+    bool is_referenced = false;
+    for (int i = 0; i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_AFTER,
+                                  TRIGGER_TYPE_UPDATE))
+            continue;
+        int side = RI_FKey_trigger_type(trigger->tgfoid);
+        if (side == RI_TRIGGER_NONE)
+            return false;
+        is_referenced = is_referenced || side == RI_TRIGGER_PK;
+    }
+    return !is_referenced || !bms_overlap(offset_columns(columns_at_stake(update)),
+                                          RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY));
+}
+
+// Whether nobody else's code runs around the update either: no AFTER triggers but foreign keys that
+// look and do not write.
+bool runs_no_other_code(const RowUpdate& update) {
+    const TriggerDesc* triggers = update.row.rel->trigdesc;
+    return is_judged(update) && (triggers == nullptr || !triggers->trig_update_after_row ||
+                                 runs_only_key_checks(update));
+}
+
+// --- The executor's state -------------------------------------------------------
+
+Execution* open_execution(const RowUpdate& update) {
+    Relation index = open_key_index(update.row.facts, RowExclusiveLock);
+    if (index == nullptr)
+        return nullptr;
+    CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
+    EState* estate = CreateExecutorState();
+    return in_context(estate->es_query_cxt, [&] {
+        auto* execution = static_cast<Execution*>(palloc0(sizeof(Execution)));
+        execution->estate = estate;
+        execution->index = index;
+        execution->columns = bms_copy(update.changes.columns);
+        execution->assigned = offset_columns(update.changes.columns);
+        execution->judged = is_judged(update);
+        execution->old_row = table_slot_create(update.row.rel, &estate->es_tupleTable);
+        return execution;
+    });
+}
+
+void close_execution(Execution* execution) {
+    EState* estate = execution->estate;
+    Relation index = execution->index;
+    free_state(estate);
+    index_close(index, NoLock);
+}
+
+// Those before the update are asked directly where it is judged.
+bool fires_triggers(const Execution& execution) {
+    const TriggerDesc* triggers = execution.update->row.rel->trigdesc;
+    return !execution.judged || (triggers != nullptr && triggers->trig_update_after_row);
+}
+
+void prepare_to_write(Execution* execution) {
+    EState* estate = execution->estate;
+    Relation rel = execution->update->row.rel;
+    MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+    execution->target =
+        open_target(estate, rel, nullptr, execution->assigned, fires_triggers(*execution));
+    if (!execution->judged)
+        begin_recheck(&execution->recheck, estate);
+    execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
+    MemoryContextSwitchTo(caller);
+}
+
+void begin_row(Execution* execution) {
+    EState* estate = execution->estate;
+    if (execution->target == nullptr)
+        prepare_to_write(execution);
+    begin_query(estate);
+}
+
+// --- Locking the row -------------------------------------------------------------
+
+[[noreturn]] void refuse_modified_twice() {
+    ereport(ERROR,
+            (errcode(ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION),
+             errmsg("tuple to be updated was already modified by an operation triggered by the "
+                    "current command"),
+             errhint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate "
+                     "changes to other rows.")));
+}
+
+// Locks the newest version of the row, after a wait if need be. A version that is newer than the
+// snapshot must have the key and meet the condition again.
+bool lock_newest(Execution* execution, RowCallback condition) {
+    const KeyedRow& row = execution->update->row;
+    EState* estate = execution->estate;
+    execution->place = execution->old_row->tts_tid;
+    ExecClearTuple(execution->old_row);
+    TM_FailureData failure;
+    TM_Result result =
+        table_tuple_lock(row.rel, &execution->place, estate->es_snapshot, execution->old_row,
+                         estate->es_output_cid, ExecUpdateLockMode(estate, execution->target),
+                         LockWaitBlock, TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+    switch (result) {
+    case TM_Ok:
+        break;
+    case TM_Deleted:
+        return false;
+    case TM_SelfModified:
+        refuse_modified_twice();
+    default:
+        elog(ERROR, "unexpected table_tuple_lock status: %u", result);
+    }
+    if (!failure.traversed)
+        return true;
+    return has_key(row, row_in(execution->old_row)) &&
+           condition.call(condition.closure, execution->old_row);
+}
+
+// Nobody has locked or replaced the version, and its page says so already: to find out whether one
+// who did has ended is left to the lock.
+bool is_untouched(HeapTuple version) {
+    return (version->t_data->t_infomask & HEAP_XMAX_INVALID) != 0;
+}
+
+// --- Writing it -----------------------------------------------------------------
+
+enum class Written : uint8 { kYes, kNo, kOvertaken };
+
+void make_new_row(Execution* execution) {
+    TupleTableSlot* old_row = execution->old_row;
+    TupleTableSlot* new_row = execution->new_row;
+    TupleDesc columns = RelationGetDescr(execution->update->row.rel);
+    ExecClearTuple(new_row);
+    slot_getallattrs(old_row);
+    for (int i = 0; i < columns->natts; i++) {
+        new_row->tts_isnull[i] = old_row->tts_isnull[i] || TupleDescAttr(columns, i)->attisdropped;
+        new_row->tts_values[i] = new_row->tts_isnull[i] ? 0 : old_row->tts_values[i];
+    }
+    const Changes& changes = execution->update->changes;
+    for (int i = 0; i < changes.count; i++) {
+        new_row->tts_values[changes.attnums[i] - 1] = changes.values[i];
+        new_row->tts_isnull[changes.attnums[i] - 1] = changes.nulls[i];
+    }
+    ExecStoreVirtualTuple(new_row);
+}
+
+// Returns false when the row is to be left alone.
+bool ask_judges(Execution* execution) {
+    const RowUpdate& update = *execution->update;
+    RowChange change = {update.row.rel,     update.row.facts,    execution->old_row,
+                        execution->new_row, execution->assigned, update.verb};
+    return judge(&change);
+}
+
+bool ask_triggers(Execution* execution) {
+    if (execution->judged)
+        return ask_judges(execution);
+    ResultRelInfo* target = execution->target;
+    return target->ri_TrigDesc == nullptr || !target->ri_TrigDesc->trig_update_before_row ||
+           fire_before_update(execution->estate, &execution->recheck, target, &execution->place,
+                              execution->new_row);
+}
+
+void check_new_row(Execution* execution) {
+    Relation rel = execution->update->row.rel;
+    TupleTableSlot* new_row = execution->new_row;
+    new_row->tts_tableOid = RelationGetRelid(rel);
+    if (has_generated_columns(rel))
+        ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
+    ExecMaterializeSlot(new_row);
+    check_row(execution->target, execution->estate, new_row, execution->update->row.facts);
+}
+
+// Indexes are opened only for a row that needs entries in them; one that is updated in its page
+// (HOT) does not.
+List* write_index_entries(Execution* execution, IndexesToUpdate indexes) {
+    ResultRelInfo* target = execution->target;
+    if (indexes == kNoIndexes || !execution->update->row.rel->rd_rel->relhasindex)
+        return NIL;
+    if (target->ri_IndexRelationDescs == nullptr)
+        in_context(execution->estate->es_query_cxt, [&] {
+            ExecOpenIndices(target, false);
+            return 0;
+        });
+    if (target->ri_NumIndices == 0)
+        return NIL;
+    return insert_index_entries(target, execution->estate, execution->new_row, indexes);
+}
+
+Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
+    EState* estate = execution->estate;
+    TM_FailureData failure;
+    LockTupleMode mode;
+    TM_Result result = table_tuple_update(
+        execution->update->row.rel, &execution->place, execution->new_row, estate->es_output_cid,
+        estate->es_snapshot, InvalidSnapshot, true, &failure, &mode, indexes);
+    switch (result) {
+    case TM_Ok:
+        return Written::kYes;
+    case TM_Updated:
+    case TM_Deleted:
+        return Written::kOvertaken;
+    case TM_SelfModified: // by one of the row's own BEFORE triggers
+        refuse_modified_twice();
+    default:
+        elog(ERROR, "unexpected table_tuple_update status: %u", result);
+    }
+    pg_unreachable();
+}
+
+// Writes the new version of the old row, which is at `place`.
+Written write_row(Execution* execution) {
+    make_new_row(execution);
+    if (!ask_triggers(execution))
+        return Written::kNo;
+    check_new_row(execution);
+    IndexesToUpdate indexes = kNoIndexes;
+    Written written = write_heap(execution, &indexes);
+    if (written != Written::kYes)
+        return written;
+    List* to_check_again = write_index_entries(execution, indexes);
+    ExecARUpdateTriggers(execution->estate, execution->target, nullptr, nullptr, &execution->place,
+                         nullptr, execution->new_row, to_check_again, nullptr, false);
+    return written;
+}
+
+Written write_untouched(Execution* execution) {
+    if (!execution->judged || execution->update->lock_first ||
+        !is_untouched(row_in(execution->old_row)))
+        return Written::kOvertaken;
+    execution->place = execution->old_row->tts_tid;
+    return write_row(execution);
+}
+
+Written write_locked(Execution* execution, RowCallback condition) {
+    if (!lock_newest(execution, condition))
+        return Written::kNo;
+    Written written = write_row(execution);
+    if (written == Written::kOvertaken)
+        elog(ERROR, "a locked row was updated by another transaction");
+    return written;
+}
+
+// --- The whole -------------------------------------------------------------------
+
+bool find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
+    if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
+        !condition.call(condition.closure, execution->old_row))
+        return false;
+    begin_row(execution);
+    Written written = write_untouched(execution);
+    if (written == Written::kOvertaken)
+        written = write_locked(execution, condition);
+    if (written == Written::kYes)
+        returning.call(returning.closure, execution->new_row);
+    AfterTriggerEndQuery(execution->estate);
+    return written == Written::kYes;
+}
+
+// Code of others, if any runs, must see whose write it is. Whether any does is known when the
+// execution is open: to open it may tell of changes.
+bool must_show_verb(const Execution& execution) {
+    const RowUpdate& update = *execution.update;
+    return update.verb != nullptr && !(execution.judged && runs_no_other_code(update));
+}
+
+DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
+                      RowCallback returning) {
+    execution->update = &update;
+    CommandCounterIncrement();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    bool written = false;
+    auto write = [&] { written = find_and_write(execution, condition, returning); };
+    if (must_show_verb(*execution))
+        as_verb(*update.verb, write);
+    else
+        write();
+    PopActiveSnapshot();
+    CommandCounterIncrement();
+    execution->update = nullptr;
+    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+}
+
+} // namespace
+
+bool may_write_unlocked(const RowUpdate& update) { return is_judged(update) && !update.lock_first; }
+
+DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
+                              OpenUpdates* open) {
+    if (open != nullptr && open->execution != nullptr) {
+        if (update.row.facts->valid && bms_equal(open->execution->columns, update.changes.columns))
+            return execute(open->execution, update, condition, returning);
+        close_updates(open);
+    }
+    if (!may_update_directly(update))
+        return DirectOutcome::kDeclined;
+    Execution* execution = in_context(open != nullptr ? open->memory : CurrentMemoryContext,
+                                      [&] { return open_execution(update); });
+    if (execution == nullptr)
+        return DirectOutcome::kDeclined;
+    DirectOutcome outcome = execute(execution, update, condition, returning);
+    // Others' code could change what was found out about the table.
+    if (open != nullptr && runs_no_other_code(update))
+        open->execution = execution;
+    else
+        close_execution(execution);
+    return outcome;
+}
+
+void close_updates(OpenUpdates* open) {
+    if (open->execution != nullptr)
+        close_execution(open->execution);
+    open->execution = nullptr;
+}
+
+Changes extended(const Changes& changes, int more) {
+    Changes result = {};
+    int capacity = changes.count + more;
+    result.count = changes.count;
+    result.columns = bms_copy(changes.columns);
+    result.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * capacity));
+    result.values = static_cast<Datum*>(palloc(sizeof(Datum) * capacity));
+    result.nulls = static_cast<bool*>(palloc(sizeof(bool) * capacity));
+    for (int i = 0; i < changes.count; i++) {
+        result.attnums[i] = changes.attnums[i];
+        result.values[i] = changes.values[i];
+        result.nulls[i] = changes.nulls[i];
+    }
+    return result;
+}
+
+void assign(Changes* changes, AttrNumber attnum) {
+    changes->columns = bms_add_member(changes->columns, attnum);
+}
+
+void assign(Changes* changes, AttrNumber attnum, Datum value) {
+    assign(changes, attnum, NullableDatum{value, false});
+}
+
+void assign(Changes* changes, AttrNumber attnum, NullableDatum value) {
+    assign(changes, attnum);
+    changes->attnums[changes->count] = attnum;
+    changes->values[changes->count] = value.value;
+    changes->nulls[changes->count++] = value.isnull;
+}
+
+} // namespace interlock

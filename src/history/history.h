@@ -1,0 +1,130 @@
+// Version history: an entry for every version of a row, in a table of the owner's beside his.
+//
+// An AFTER ROW trigger writes the entry when the row is final, in the transaction that writes the
+// row, with the rights of the history table's owner. It is a constraint trigger FROM the history
+// table, so that the server keeps the two together through renames, dumps and drops. Retention and
+// since when the history is whole are the trigger's arguments.
+//
+// Isolation: writers of one row exclude each other until they end, so a transaction's entries of a
+// key are together in the order of ids at every level. Among themselves they are ordered by
+// command, then id. Readers see the entries that their snapshot shows.
+//
+// Anybody can put a trigger of ours on a table of his, FROM any table that he has TRIGGER on. So a
+// link counts only between tables of one owner, and entries are read only from a table with their
+// columns.
+//
+// SQLSTATEs of a write: 39P01 the trigger has no history table; 55000 that belongs to another role,
+// or the table has lost its key; 09000 a trigger or rule of the history
+// table keeps the entry from being written; 42501 others have put triggers on it; and what writing
+// the entry raises.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+#include "table/row_json.h"
+
+namespace interlock {
+
+struct History {
+    const char* trigger;
+    Oid table;           // that keeps the entries, InvalidOid: the trigger names none
+    bool same_owner;     // as the root has, when this was loaded
+    Oid root;            // the table it is enabled on: this one, or one that this is a partition of
+    Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
+    bool same_key;       // the key and its types are those the history began with
+    bool plain_key;      // its values print alike whatever the session's settings are
+    Bitmapset* left_out; // columns that are computed on reading
+    JsonMembers row_members; // of an entry's row: all others
+    JsonMembers key_members; // of its key
+    int32 keep_versions;     // 0: all
+    int64 keep_for;          // microseconds, 0: for ever
+    TimestampTz since;       // nothing is missing from here on but what retention takes
+    char enabled;            // tgenabled
+    bool is_clone;           // the trigger belongs to the partitioned parent
+};
+
+// Null for the trigger of a former partition: DETACH leaves triggers with a FROM where they are.
+History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger);
+
+inline bool has_retention(const History* history) {
+    return history->keep_versions > 0 || history->keep_for > 0;
+}
+
+// The table's history; raises 55000 when it is not enabled.
+const History* require_history(Relation rel, const RelationFacts* facts);
+
+// Whether the table that keeps the entries belongs to the owner of the one they are of.
+bool has_own_entries(Relation rel, const History* history);
+
+// Opens it. Raises 39P01 when there is none and 55000 when it belongs to another role, before it is
+// locked, and afterwards again.
+Relation open_entries(Relation rel, const History* history, LOCKMODE mode);
+
+// Likewise for who reads entries; 55000 also when columns are missing or have other types.
+Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode);
+
+// The key of a row in its entries.
+Datum history_key(const RelationFacts* facts, const RowValues& row);
+
+// The key of a row as a caller gave it, likewise.
+Datum history_key(const RelationFacts* facts, const Key& key);
+
+// Runs body() so that what values print as does not depend on the session's settings; in `utc`
+// times neither.
+template <typename Body>
+void printing_alike(bool utc, Body&& body);
+
+// " WHERE <the hash of h's key> = ... AND h.key = $key": by the index of the history table.
+class Statement;
+void add_entry_key(Statement* statement, int key);
+
+// Entries are trimmed together: nobody misses them.
+constexpr TimestampTz kHistorySweepGap = USECS_PER_MINUTE;
+
+// When the sweeper is to come for an entry of that time.
+TimestampTz trim_time(const History* history, TimestampTz changed_at);
+
+// --- Trimming ------------------------------------------------------------------------------------
+
+// The tables in this database whose history is trimmed, a list of Oid in the current context.
+List* trimmed_tables();
+
+// Lets the next pass begin with the first entry, for another retention.
+void restart_trimming(Oid history);
+
+// One batch of the table's history, after the one before; {} at first. Nothing is done when
+// somebody has locked either table.
+struct TrimResult {
+    int64 trimmed;
+    bool more;
+    int64 reached;
+    bool unsettled;   // an entry was passed that others may still come before
+    TimestampTz next; // when there will be more, DT_NOEND if nothing is known
+};
+TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);
+
+// --- Inside --------------------------------------------------------------------------------------
+
+bool prints_plainly();
+bool zone_is_utc();
+void print_plainly(bool utc);
+
+} // namespace interlock
+
+#include "server/scope.h"
+
+namespace interlock {
+
+template <typename Body>
+void printing_alike(bool utc, Body&& body) {
+    if (prints_plainly() && (!utc || zone_is_utc())) {
+        body();
+        return;
+    }
+    with_settings([&] {
+        print_plainly(utc);
+        body();
+    });
+}
+
+} // namespace interlock

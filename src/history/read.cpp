@@ -1,0 +1,269 @@
+// Reading history, with the caller's own privileges on the history table and under its policies.
+
+#include "history/history.h"
+#include "server/arguments.h"
+#include "table/plan.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+// The table and the key in question.
+struct Question {
+    Relation rel;
+    const RelationFacts* facts;
+    const History* history;
+    Key key;
+    Datum entry_key;
+};
+
+Question read_question(const Arguments& arguments);
+void list_entries(const Question& question, ReturnSetInfo* output);
+NullableDatum state_at(const Question& question, TimestampTz at);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(row_history);
+PG_FUNCTION_INFO_V1(row_as_of);
+
+// row_history(rel, key)
+Datum row_history(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+    Question question = read_question(Arguments(fcinfo));
+    list_entries(question, reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo));
+    close_table(question.rel);
+    return 0;
+}
+
+// row_as_of(rel, key, at)
+Datum row_as_of(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Question question = read_question(arguments);
+    TimestampTz at = DatumGetTimestampTz(arguments.required(2, "at"));
+    NullableDatum state = state_at(question, at);
+    close_table(question.rel);
+    if (state.isnull)
+        PG_RETURN_NULL();
+    return state.value;
+}
+}
+
+namespace {
+
+// A partition's history is its parent's.
+Question read_question(const Arguments& arguments) {
+    Question question = {};
+    question.rel = open_table(arguments.relation(0), AccessShareLock);
+    const History* history = require_history(question.rel, facts_of(question.rel));
+    if (history->is_clone) {
+        Oid root = history->root;
+        close_table(question.rel);
+        question.rel = open_table(root, AccessShareLock);
+    }
+    question.facts = facts_of(question.rel);
+    question.history = require_history(question.rel, question.facts);
+    close_table(open_readable_entries(question.rel, question.history, AccessShareLock));
+    question.key = key_argument(arguments, 1, question.rel, question.facts);
+    question.entry_key = history_key(question.facts, question.key);
+    return question;
+}
+
+// In their order. The same transaction number can come again after a restore into another server.
+void write_list(Statement* statement, const char* table) {
+    statement->add(
+        "SELECT h.version, h.changed_at, h.writer, h.operation, h.\"row\", h.changed, h.before, "
+        "h.changed_by, h.id FROM (SELECT h.version, h.changed_at, h.writer, h.operation, "
+        "h.\"row\", h.changed, h.before, h.changed_by, h.id, h.transaction, h.command, "
+        "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
+        table);
+    add_entry_key(statement, statement->parameter(JSONBOID));
+    statement->add(
+        ") h ORDER BY pg_catalog.count(*) FILTER (WHERE (h.previous OPERATOR(pg_catalog.=) "
+        "h.transaction) IS NOT TRUE) OVER (ORDER BY h.id), h.command, h.id");
+}
+
+void list_entries(const Question& question, ReturnSetInfo* output) {
+    with_spi([&] {
+        PlanShape shape = {question.history->table, PlanKind::kHistoryList};
+        shape.by_index = true;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            write_list(statement, qualified_name(question.history->table));
+        });
+        Parameters parameters(1);
+        parameters.add(question.entry_key);
+        uint64 count = run_plan(plan, parameters);
+        for (uint64 i = 0; i < count; i++)
+            tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
+    });
+}
+
+// --- As of a time --------------------------------------------------------------------------------
+
+// What a query for one value says: whether there was a row, and its value.
+struct Answer {
+    bool found;
+    NullableDatum value;
+};
+
+Answer answer_of(SPIPlanPtr plan, const Parameters& parameters) {
+    Answer answer = {false, {0, true}};
+    answer.found = run_plan(plan, parameters, 1) > 0;
+    if (!answer.found)
+        return answer;
+    Datum value =
+        SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &answer.value.isnull);
+    if (!answer.value.isnull)
+        answer.value.value = SPI_datumTransfer(value, false, -1);
+    return answer;
+}
+
+// Which end of the entries that meet a condition, in their order.
+struct End {
+    const char* order;
+    const char* beyond;
+    const char* within;
+    const char* nowhere;
+};
+constexpr End kLast = {"DESC", "<", ">", "0"};
+constexpr End kFirst = {"ASC", ">", "<", "9223372036854775807"};
+
+// Asks the entry of the key $1 at that end. Its transaction's entries are found by the ids that
+// belong to no other.
+void write_end(Statement* statement, const End& end, const char* table, const char* selected,
+               const char* condition) {
+    statement->add("WITH e AS MATERIALIZED (SELECT h.id, h.transaction FROM %s h", table);
+    add_entry_key(statement, 1);
+    statement->add(" AND %s ORDER BY h.id %s LIMIT 1) SELECT %s FROM %s h, e", condition, end.order,
+                   selected, table);
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND %s AND h.transaction OPERATOR(pg_catalog.=) e.transaction AND h.id "
+        "OPERATOR(pg_catalog.%s) COALESCE((SELECT h.id FROM %s h",
+        condition, end.within, table);
+    add_entry_key(statement, 1);
+    statement->add(
+        " AND h.id OPERATOR(pg_catalog.%s) e.id AND h.transaction OPERATOR(pg_catalog.<>) "
+        "e.transaction ORDER BY h.id %s LIMIT 1), %s) ORDER BY h.command %s, h.id %s",
+        end.beyond, end.order, end.nowhere, end.order, end.order);
+}
+
+// What the last entry up to the time says; when the history is whole, only entries from then on:
+// those before may be from a time before it was off.
+Answer last_entry(const Question& question, TimestampTz at) {
+    Answer answer = {};
+    Oid table = question.history->table;
+    with_spi([&] {
+        PlanShape shape = {table, PlanKind::kHistoryAsOf};
+        shape.by_index = true;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            for (Oid type : {JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID})
+                (void)statement->parameter(type);
+            write_end(statement, kLast, qualified_name(table),
+                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
+                      "('{delete,moved,truncate}') THEN NULL ELSE h.\"row\" END",
+                      "h.changed_at OPERATOR(pg_catalog.<=) $2 AND "
+                      "h.changed_at OPERATOR(pg_catalog.>=) $3");
+        });
+        TimestampTz since = question.history->since;
+        Parameters parameters(3);
+        parameters.add(question.entry_key);
+        parameters.add(TimestampTzGetDatum(at));
+        parameters.add(TimestampTzGetDatum(at >= since ? since : DT_NOBEGIN));
+        answer = answer_of(plan, parameters);
+    });
+    return answer;
+}
+
+// What the first entry after the time says of the row before it.
+Answer entry_after(const Question& question, TimestampTz at) {
+    Answer answer = {};
+    Oid table = question.history->table;
+    with_spi([&] {
+        PlanShape shape = {table, PlanKind::kHistoryFirst};
+        shape.by_index = true;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            for (Oid type : {JSONBOID, TEXTARRAYOID, TIMESTAMPTZOID})
+                (void)statement->parameter(type);
+            write_end(statement, kFirst, qualified_name(table),
+                      "CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' OR h.changed "
+                      "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE h.\"row\" "
+                      "OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END",
+                      "h.changed_at OPERATOR(pg_catalog.>) $3");
+        });
+        Parameters parameters(3);
+        parameters.add(question.entry_key);
+        parameters.add(column_names(question.facts->columns, question.history->key));
+        parameters.add(TimestampTzGetDatum(at));
+        answer = answer_of(plan, parameters);
+    });
+    return answer;
+}
+
+// Those that are younger than the history.
+int64 count_entries(const Question& question) {
+    int64 count = 0;
+    Oid table = question.history->table;
+    with_spi([&] {
+        PlanShape shape = {table, PlanKind::kHistoryCount};
+        shape.by_index = true;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            statement->add("SELECT FROM %s h", qualified_name(table));
+            add_entry_key(statement, statement->parameter(JSONBOID));
+            statement->add(" AND h.changed_at OPERATOR(pg_catalog.>=) $%d",
+                           statement->parameter(TIMESTAMPTZOID));
+        });
+        Parameters parameters(2);
+        parameters.add(question.entry_key);
+        parameters.add(TimestampTzGetDatum(question.history->since));
+        count = static_cast<int64>(run_plan(plan, parameters, question.history->keep_versions));
+    });
+    return count;
+}
+
+// Whether every entry of the key from the time on is there to be seen.
+bool reaches_back(const Question& question, TimestampTz at) {
+    const History* history = question.history;
+    if (at < history->since || !history->same_key)
+        return false;
+    if (check_enable_rls(history->table, InvalidOid, true) == RLS_ENABLED)
+        return false; // entries may be hidden
+    if (!has_retention(history))
+        return true;
+    if (history->keep_for > 0 && at >= GetCurrentTimestamp() - history->keep_for)
+        return true;
+    return history->keep_versions > 0 && count_entries(question) < history->keep_versions;
+}
+
+NullableDatum present_row(const Question& question) {
+    const Bitmapset* left_out = question.history->left_out;
+    Bitmapset* columns = nullptr;
+    for (int column = 1; column <= question.facts->columns->natts; column++)
+        if (!TupleDescAttr(question.facts->columns, column - 1)->attisdropped &&
+            !bms_is_member(column, left_out))
+            columns = bms_add_member(columns, column);
+    StoredRow row = read_row(question.rel, question.facts, question.key, columns);
+    if (!row.found)
+        return {0, true};
+    Datum json = 0;
+    printing_alike(false, [&] { json = stored_row_to_jsonb(row); });
+    return {json, false};
+}
+
+NullableDatum state_at(const Question& question, TimestampTz at) {
+    Answer last = last_entry(question, at);
+    if (last.found)
+        return last.value;
+    if (!reaches_back(question, at))
+        return {0, true};
+    Answer next = entry_after(question, at);
+    if (next.found)
+        return next.value;
+    // In this order: a change that is committed in between has an entry then.
+    NullableDatum present = present_row(question);
+    next = entry_after(question, at);
+    return next.found ? next.value : present;
+}
+
+} // namespace

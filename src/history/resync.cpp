@@ -1,0 +1,209 @@
+// Sequences after logical replication, which carries rows and no sequences: those of history
+// entries, floors of versions, tokens and audits are set above what their tables hold.
+//
+// Each sequence is locked against those who take values from it before its table is read, and is
+// never set back. What is read is read as the table's owner, restricted, and past its policies.
+
+#include "history/history.h"
+#include "history/table.h"
+#include "server/sequence.h"
+#include "server/subtransaction.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+#include "version/floor.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+// The value that a sequence must have reached: what the query for one number says, up to `most`.
+struct Resync {
+    Oid sequence;
+    const char* query;
+    int64 most;
+};
+
+void resync_own_tables(ReturnSetInfo* output);
+void resync_users_tables(ReturnSetInfo* output);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(resync_sequences);
+
+// resync_sequences() -> setof (sequence, before, after)
+Datum resync_sequences(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    resync_own_tables(output);
+    resync_users_tables(output);
+    return 0;
+}
+}
+
+namespace {
+
+bool is_own_sequence(Oid sequence) {
+    return get_rel_relkind(sequence) == RELKIND_SEQUENCE && owns_relation(sequence, GetUserId());
+}
+
+int64 needed_value(const Resync& resync) {
+    int64 value = 0;
+    with_spi([&] {
+        run_command(resync.query);
+        bool is_null;
+        Datum largest = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+        value = is_null ? 0 : DatumGetInt64(largest);
+    });
+    return Min(value, resync.most);
+}
+
+void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
+    LockRelationOid(resync.sequence, ShareRowExclusiveLock);
+    if (!is_own_sequence(resync.sequence)) // dropped or given away meanwhile
+        return;
+    int64 before = value_of_sequence(resync.sequence);
+    int64 after = before;
+    as_restricted(owner_of_table(resync.sequence), SECURITY_NOFORCE_RLS, [&] {
+        after = Max(before, needed_value(resync));
+        if (after > before)
+            DirectFunctionCall2(setval_oid, ObjectIdGetDatum(resync.sequence),
+                                Int64GetDatum(after));
+    });
+    if (after == before)
+        return;
+    Datum values[3] = {ObjectIdGetDatum(resync.sequence), Int64GetDatum(before),
+                       Int64GetDatum(after)};
+    bool nulls[3] = {};
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+void warn(const ErrorData* error, const char* what, Oid relid) {
+    const char* name = get_rel_name(relid);
+    if (name != nullptr)
+        ereport(WARNING, (errcode(error->sqlerrcode),
+                          errmsg("%s \"%s\" was not set: %s", what, name, error->message)));
+}
+
+// One that fails does not keep the others from being set: also one whose owner holds a lock until
+// lock_timeout.
+void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
+    if (!OidIsValid(resync.sequence) || !is_own_sequence(resync.sequence))
+        return;
+    ErrorData* error = attempt([&] { raise_sequence(resync, output); });
+    if (error != nullptr)
+        warn(error, "sequence", resync.sequence);
+}
+
+char* query_of(const char* column, const char* rows) {
+    return psprintf("SELECT pg_catalog.max(%s)::pg_catalog.int8 FROM %s", quote_identifier(column),
+                    rows);
+}
+
+void resync_own_tables(ReturnSetInfo* output) {
+    constexpr const char* kTables[][3] = {{"idempotency_token", "idempotency", "token"},
+                                          {"row_lock_audit_id_seq", "row_lock_audit", "id"},
+                                          {"lease_audit_id_seq", "lease_audit", "id"},
+                                          {"write_log_id_seq", "write_log", "id"}};
+    for (auto& [sequence, table, column] : kTables)
+        try_to_raise({get_relname_relid(sequence, own_schema()),
+                      query_of(column, qualified_name(own_table(table))), PG_INT64_MAX},
+                     output);
+}
+
+// Anybody can make a trigger of ours on a table of his: only what looks as the extension made it is
+// touched, and only if one owner has both.
+Resync for_history(Oid table, Oid owner) {
+    Resync resync = {InvalidOid, nullptr, PG_INT64_MAX};
+    Relation rel = try_relation_open(table, AccessShareLock);
+    if (rel == nullptr)
+        return resync;
+    if (rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relowner == owner &&
+        has_history_columns(rel)) {
+        resync.sequence = sequence_of_identity(rel, kEntryId + 1);
+        resync.query = query_of(history_columns[kEntryId].name, rows_of(rel));
+    }
+    relation_close(rel, NoLock);
+    return resync;
+}
+
+// A row that was deleted had at most the version that its history has.
+Resync for_floor(Relation rel, const RelationFacts* facts, bool has_history) {
+    const Versioning* versioning = facts->versioning;
+    const char* query = query_of(NameStr(versioning->name), rows_of(rel));
+    if (has_history)
+        query = psprintf(
+            "SELECT GREATEST((%s), (%s))", query,
+            query_of(history_columns[kEntryVersion].name, qualified_name(facts->history->table)));
+    return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
+}
+
+// What a table has.
+struct Resyncs {
+    Resync entries;
+    Resync floor;
+};
+
+Resyncs find_resyncs(Oid relid) {
+    Resyncs found = {};
+    Relation rel = try_relation_open(relid, AccessShareLock);
+    if (rel == nullptr)
+        return found;
+    const RelationFacts* facts = facts_of(rel);
+    if (!RELATION_IS_OTHER_TEMP(rel) && facts->history != nullptr && !facts->history->is_clone)
+        found.entries = for_history(facts->history->table, rel->rd_rel->relowner);
+    const Versioning* versioning = facts->versioning;
+    if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
+        versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
+        found.floor = for_floor(rel, facts, OidIsValid(found.entries.sequence));
+    close_table(rel);
+    return found;
+}
+
+void resync_table(Oid relid, ReturnSetInfo* output) {
+    Resyncs found = {};
+    ErrorData* error = attempt([&] { found = find_resyncs(relid); });
+    if (error != nullptr) {
+        warn(error, "a sequence of table", relid);
+        return;
+    }
+    try_to_raise(found.entries, output);
+    try_to_raise(found.floor, output);
+}
+
+// Of the tables that the caller owns.
+List* tables_with_sequences() {
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        run_command(
+            "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t WHERE t.tgparentid "
+            "OPERATOR(pg_catalog.=) 0 AND t.tgfoid OPERATOR(pg_catalog.=) ANY "
+            "(ARRAY['interlock.history_trigger()'::pg_catalog.regprocedure, "
+            "'interlock.version_trigger()'::pg_catalog.regprocedure]::pg_catalog.oid[]) "
+            "ORDER BY 1");
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum table =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                tables = lappend_oid(tables, DatumGetObjectId(table));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+void resync_users_tables(ReturnSetInfo* output) {
+    ListCell* cell;
+    foreach (cell, tables_with_sequences()) {
+        Oid relid = lfirst_oid(cell);
+        if (OidIsValid(owner_of_table(relid)) && owns_relation(relid, GetUserId()))
+            resync_table(relid, output);
+    }
+}
+
+} // namespace

@@ -1,0 +1,199 @@
+// The scopes: events in the order in which they happened, each of the subtransaction it happened
+// in. A rollback cuts off what it undoes.
+
+#include "history/suppression.h"
+
+#include "history/history.h"
+#include "server/arguments.h"
+#include "table/relation.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr Oid kAllTables = InvalidOid;
+
+struct ScopeEvent {
+    Oid table;
+    bool opens; // else it closes the innermost open scope of the table
+    SubTransactionId subtransaction;
+    char* reason;
+};
+
+ScopeEvent* events = nullptr; // in the transaction's context
+int event_count = 0;
+int event_room = 0;
+
+Oid scope_argument(const Arguments& arguments);
+void open_scope(Oid table, const char* reason);
+bool close_scope(Oid table);
+int depth_of(Oid table);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(suppress_history);
+PG_FUNCTION_INFO_V1(restore_history);
+
+// suppress_history(rel, reason)
+Datum suppress_history(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Oid table = scope_argument(arguments);
+    open_scope(table, arguments.string_or_null(1));
+    PG_RETURN_INT32(depth_of(table));
+}
+
+// restore_history(rel)
+Datum restore_history(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Oid table = scope_argument(arguments);
+    if (close_scope(table))
+        PG_RETURN_INT32(depth_of(table));
+    const char* hint =
+        "Each restore_history ends one suppress_history with the same table in the "
+        "same transaction.";
+    if (table == kAllTables)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("history of all tables is not suppressed"), errhint("%s", hint)));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("history of table \"%s\" is not suppressed", get_rel_name(table)),
+                    errhint("%s", hint)));
+}
+}
+
+namespace {
+
+// A partition's history is its parent's.
+Oid scope_argument(const Arguments& arguments) {
+    if (arguments.is_null(0))
+        return kAllTables;
+    Relation rel = open_table(arguments.relation(0), AccessShareLock);
+    Oid root = require_history(rel, facts_of(rel))->root;
+    close_table(rel);
+    return root;
+}
+
+// The innermost open scope of exactly this table, or -1.
+int find_open(Oid table) {
+    int closed = 0;
+    for (int i = event_count - 1; i >= 0; i--) {
+        if (events[i].table != table)
+            continue;
+        if (!events[i].opens)
+            closed++;
+        else if (closed-- == 0)
+            return i;
+    }
+    return -1;
+}
+
+int depth_of(Oid table) {
+    int depth = 0;
+    for (int i = 0; i < event_count; i++)
+        if (events[i].table == table)
+            depth += events[i].opens ? 1 : -1;
+    return depth;
+}
+
+void remove_event(int i) {
+    memmove(&events[i], &events[i + 1], sizeof(ScopeEvent) * (event_count - i - 1));
+    event_count--;
+}
+
+// What has been opened and closed in one subtransaction is gone, so that loops do not pile up.
+void cancel_pairs(SubTransactionId subtransaction) {
+    for (int i = 0; i < event_count; i++) {
+        if (events[i].opens || events[i].subtransaction != subtransaction)
+            continue;
+        int opened = i - 1;
+        while (opened >= 0 && events[opened].table != events[i].table)
+            opened--;
+        if (opened < 0 || !events[opened].opens || events[opened].subtransaction != subtransaction)
+            continue;
+        remove_event(i);
+        remove_event(opened);
+        i -= 2;
+    }
+}
+
+void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
+                        void*) {
+    if (event_count == 0 || (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
+        return;
+    // Its events are the last ones.
+    int first = event_count;
+    while (first > 0 && events[first - 1].subtransaction == ended)
+        first--;
+    if (event == SUBXACT_EVENT_ABORT_SUB) {
+        event_count = first;
+        return;
+    }
+    for (int i = first; i < event_count; i++)
+        events[i].subtransaction = parent;
+    cancel_pairs(parent);
+}
+
+void end_transaction(XactEvent event, void*) {
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+        return;
+    events = nullptr;
+    event_count = event_room = 0;
+}
+
+void register_callbacks() {
+    static bool registered = false;
+    if (registered)
+        return;
+    RegisterXactCallback(end_transaction, nullptr);
+    RegisterSubXactCallback(end_subtransaction, nullptr);
+    registered = true;
+}
+
+void add_event(const ScopeEvent& event) {
+    register_callbacks();
+    if (event_count == event_room) {
+        int room = Max(8, event_room * 2);
+        size_t size = sizeof(ScopeEvent) * room;
+        events = static_cast<ScopeEvent*>(events == nullptr
+                                              ? MemoryContextAlloc(TopTransactionContext, size)
+                                              : repalloc_huge(events, size));
+        event_room = room;
+    }
+    events[event_count++] = event;
+}
+
+void open_scope(Oid table, const char* reason) {
+    char* kept = reason == nullptr ? nullptr : MemoryContextStrdup(TopTransactionContext, reason);
+    add_event({table, true, GetCurrentSubTransactionId(), kept});
+}
+
+// False when there is none.
+bool close_scope(Oid table) {
+    int opened = find_open(table);
+    if (opened < 0)
+        return false;
+    SubTransactionId here = GetCurrentSubTransactionId();
+    if (events[opened].subtransaction != here) { // a rollback opens it again
+        add_event({table, false, here, nullptr});
+        return true;
+    }
+    if (events[opened].reason != nullptr)
+        pfree(events[opened].reason);
+    remove_event(opened);
+    return true;
+}
+
+} // namespace
+
+namespace interlock {
+
+Suppression suppression_of(Oid root) {
+    if (event_count == 0)
+        return {};
+    int innermost = Max(find_open(root), find_open(kAllTables));
+    if (innermost < 0)
+        return {};
+    return {true, events[innermost].reason};
+}
+
+} // namespace interlock

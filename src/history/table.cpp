@@ -1,0 +1,230 @@
+#include "history/table.h"
+
+#include "execution/probe.h"
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/relation_code.h"
+#include "table/row.h"
+
+namespace interlock {
+
+const HistoryColumn history_columns[kEntryColumns] = {
+    {{"id", INT8OID, true, ATTRIBUTE_IDENTITY_ALWAYS},
+     "pg_catalog.int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+    {{"key", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
+    {{"version", INT8OID, false}, "pg_catalog.int8"},
+    {{"changed_at", TIMESTAMPTZOID, true}, "pg_catalog.timestamptz NOT NULL"},
+    {{"writer", TEXTOID, false}, "pg_catalog.text"},
+    {{"changed_by", TEXTOID, true}, "pg_catalog.text NOT NULL"},
+    {{"operation", TEXTOID, true}, "pg_catalog.text NOT NULL"},
+    {{"row", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
+    {{"changed", TEXTARRAYOID, false}, "pg_catalog.text[]"},
+    {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
+    {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
+    {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"}};
+
+bool has_history_columns(Relation rel) {
+    TupleDesc columns = RelationGetDescr(rel);
+    if (columns->natts != kEntryColumns)
+        return false;
+    for (int i = 0; i < kEntryColumns; i++)
+        if (!is_as_made(history_columns[i], TupleDescAttr(columns, i)))
+            return false;
+    return true;
+}
+
+bool has_entry_columns(Relation rel) {
+    TupleDesc columns = RelationGetDescr(rel);
+    for (const HistoryColumn& made : history_columns) {
+        AttrNumber column = find_attribute(columns, made.name);
+        if (column == InvalidAttrNumber ||
+            TupleDescAttr(columns, column - 1)->atttypid != made.type)
+            return false;
+    }
+    return true;
+}
+
+namespace {
+
+constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }
+
+// --- Whether the table is plain ------------------------------------------------------------------
+
+bool is_plain_heap(Relation rel) {
+    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+           !rel->rd_rel->relispartition && !inserting_runs_code(rel);
+}
+
+// The owner may have forbidden nulls where entries have some.
+bool takes_nulls(Relation rel) {
+    for (int i = 0; i < kEntryColumns; i++)
+        if (!history_columns[i].required && TupleDescAttr(RelationGetDescr(rel), i)->attnotnull)
+            return false;
+    return true;
+}
+
+bool is_plain_btree(Relation index) {
+    Form_pg_index form = index->rd_index;
+    return index->rd_rel->relam == BTREE_AM_OID && form->indisvalid && form->indisready &&
+           form->indimmediate && !form->indisexclusion &&
+           heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
+}
+
+bool is_integer_column(Relation index, int i, AttrNumber attnum) {
+    return index->rd_index->indkey.values[i] == attnum &&
+           index->rd_opfamily[i] == INTEGER_BTREE_FAM_OID;
+}
+
+// jsonb_hash_extended(key, 0)
+bool is_hash_of_key(const Node* expression) {
+    if (!IsA(expression, FuncExpr))
+        return false;
+    auto* call = reinterpret_cast<const FuncExpr*>(expression);
+    if (call->funcid != F_JSONB_HASH_EXTENDED || !IsA(linitial(call->args), Var) ||
+        !IsA(lsecond(call->args), Const))
+        return false;
+    auto* key = static_cast<const Var*>(linitial(call->args));
+    auto* seed = static_cast<const Const*>(lsecond(call->args));
+    return key->varattno == number_of(kEntryKey) && !seed->constisnull &&
+           DatumGetInt64(seed->constvalue) == 0;
+}
+
+bool is_index_of_ids(Relation index) {
+    return index->rd_index->indnatts == 1 && is_integer_column(index, 0, number_of(kEntryId));
+}
+
+bool is_index_of_keys(Relation index, const IndexInfo* info) {
+    return index->rd_index->indnatts == 2 && !index->rd_index->indisunique &&
+           is_integer_column(index, 0, InvalidAttrNumber) &&
+           is_integer_column(index, 1, number_of(kEntryId)) &&
+           is_hash_of_key(static_cast<Node*>(linitial(info->ii_Expressions)));
+}
+
+bool load_index(HistoryTable* table, Oid oid) {
+    Relation index = index_open(oid, AccessShareLock);
+    bool is_known = false;
+    if (is_plain_btree(index) && only_computes(index)) {
+        IndexInfo* info = BuildIndexInfo(index);
+        bool has_key = is_index_of_keys(index, info);
+        is_known = has_key || is_index_of_ids(index);
+        table->indexes[table->index_count++] = {oid, info, has_key};
+    }
+    index_close(index, AccessShareLock);
+    return is_known;
+}
+
+bool load_indexes(HistoryTable* table, Relation rel) {
+    List* indexes = RelationGetIndexList(rel);
+    if (list_length(indexes) > kHistoryIndexes)
+        return false;
+    ListCell* cell;
+    foreach (cell, indexes)
+        if (!load_index(table, lfirst_oid(cell)))
+            return false;
+    return true;
+}
+
+// --- Who may write -------------------------------------------------------------------------------
+
+uint64 rights_changes = 1;
+
+void note_rights_change(Datum, int, uint32) { rights_changes++; }
+
+void watch_rights() {
+    static bool watched = false;
+    if (watched)
+        return;
+    for (int cache : {AUTHOID, AUTHMEMROLEMEM, NAMESPACEOID, DATABASEOID}) // pg_database_owner
+        CacheRegisterSyscacheCallback(cache, note_rights_change, 0);
+    watched = true;
+}
+
+// What the statement asks for. The table's own privileges are part of it.
+bool owner_may_write(Relation rel, HistoryTable* table) {
+    if (table->rights_of == rights_changes)
+        return table->may_write;
+    uint64 changes = rights_changes;
+    Oid owner = rel->rd_rel->relowner;
+    table->may_write = pg_class_aclcheck(RelationGetRelid(rel), owner, ACL_INSERT) == ACLCHECK_OK &&
+                       check_schema_privilege(RelationGetNamespace(rel), owner) == ACLCHECK_OK;
+    table->rights_of = changes;
+    return table->may_write;
+}
+
+// --- Without a statement -------------------------------------------------------------------------
+
+void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const Datum* values) {
+    Relation index = index_open(entry.oid, RowExclusiveLock);
+    Datum id = values[kEntryId];
+    Datum keys[2] = {id, 0};
+    bool nulls[2] = {};
+    if (entry.has_key) {
+        keys[0] = DirectFunctionCall2(jsonb_hash_extended, values[kEntryKey], Int64GetDatum(0));
+        keys[1] = id;
+    }
+    index_insert(index, keys, nulls, &row->t_self, rel,
+                 index->rd_index->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false,
+                 entry.info);
+    index_close(index, NoLock);
+}
+
+// Not by direct_insert: the table's shape is known, so that nothing is prepared for each row.
+// Commands are counted as the statement counts them: readers order entries by them.
+void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
+    CommandCounterIncrement();
+    values[kEntryId] = Int64GetDatum(nextval_internal(table->sequence, false));
+    nulls[kEntryId] = false;
+    HeapTuple row = heap_form_tuple(RelationGetDescr(rel), values, nulls);
+    heap_insert(rel, row, GetCurrentCommandId(true), 0, nullptr);
+    for (int i = 0; i < table->index_count; i++)
+        add_to_index(table->indexes[i], rel, row, values);
+    CommandCounterIncrement();
+}
+
+// --- With a statement ----------------------------------------------------------------------------
+
+void write_insert(Statement* statement, const char* table) {
+    statement->add("INSERT INTO %s (", table);
+    for (int i = kEntryId + 1; i < kEntryColumns; i++)
+        statement->add("%s%s", i > kEntryId + 1 ? ", " : "",
+                       quote_identifier(history_columns[i].name));
+    statement->add(") VALUES (");
+    for (int i = kEntryId + 1; i < kEntryColumns; i++)
+        statement->add("%s$%d", i > kEntryId + 1 ? ", " : "",
+                       statement->parameter(history_columns[i].type));
+    statement->add(")");
+}
+
+void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
+    SPIPlanPtr plan =
+        plan_of({RelationGetRelid(rel), PlanKind::kHistoryWrite},
+                [&](Statement* statement) { write_insert(statement, qualified_name(rel)); });
+    Parameters parameters(kEntryColumns - 1);
+    for (int i = kEntryId + 1; i < kEntryColumns; i++)
+        parameters.add(values[i], nulls[i]);
+    if (run_plan(plan, parameters) == 0)
+        raise_suppressed(rel);
+}
+
+} // namespace
+
+HistoryTable* load_history_table(Relation rel) {
+    if (!has_history_columns(rel) || !is_plain_heap(rel) || !takes_nulls(rel))
+        return nullptr;
+    auto* table = static_cast<HistoryTable*>(palloc0(sizeof(HistoryTable)));
+    table->sequence = sequence_of_identity(rel, number_of(kEntryId));
+    if (!OidIsValid(table->sequence) || !load_indexes(table, rel))
+        return nullptr;
+    watch_rights();
+    return table;
+}
+
+void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
+    HistoryTable* table = facts->history_table;
+    if (table != nullptr && may_be_direct() && owner_may_write(rel, table))
+        write_entry(rel, table, values, nulls);
+    else
+        with_spi([&] { insert_by_statement(rel, values, nulls); });
+}
+
+} // namespace interlock

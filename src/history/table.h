@@ -1,0 +1,67 @@
+// The table beside the table: its columns, and writing an entry into it.
+//
+// Where the table is as enable_history made it, an entry is written without a statement, by the
+// calls that the executor would make for the INSERT: the next value of the sequence, the heap, and
+// the indexes, whose one expression is known. What must be known of the table for that is found out
+// when the table changes, and kept with what else is known of it. All other tables take the
+// statement, and all while interlock.direct_updates is off or the executor is watched.
+#pragma once
+
+#include "table/made_column.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+// The columns in their order, of types that schema tools know: the number of the transaction is a
+// bigint, which a full transaction ID fits in.
+enum EntryColumn : int {
+    kEntryId,
+    kEntryKey,
+    kEntryVersion,
+    kEntryChangedAt,
+    kEntryWriter,
+    kEntryChangedBy,
+    kEntryOperation,
+    kEntryRow,
+    kEntryChanged,
+    kEntryBefore,
+    kEntryTransaction,
+    kEntryCommand,
+    kEntryColumns
+};
+
+struct HistoryColumn : MadeColumn {
+    const char* definition;
+};
+extern const HistoryColumn history_columns[kEntryColumns];
+
+// Whether the table has these columns as they were made, and no others.
+bool has_history_columns(Relation rel);
+
+// Whether it has columns of these names and types.
+bool has_entry_columns(Relation rel);
+
+struct HistoryIndex {
+    Oid oid;
+    IndexInfo* info;
+    bool has_key; // the hash of the key, then the id; else the id alone
+};
+
+// A table that entries are written into without a statement.
+constexpr int kHistoryIndexes = 2;
+struct HistoryTable {
+    Oid sequence; // of the ids
+    int index_count;
+    HistoryIndex indexes[kHistoryIndexes];
+    uint64 rights_of; // when it was found out whether
+    bool may_write;   // the owner may
+};
+
+// Null for a table that is no history or not plain.
+HistoryTable* load_history_table(Relation rel);
+
+// Writes an entry with these values and finds its id. Call as the table's owner; for an INSERT that
+// runs no code.
+void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls);
+
+} // namespace interlock

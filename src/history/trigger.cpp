@@ -1,0 +1,341 @@
+// The triggers that write the entries, or count what is suppressed.
+
+#include "history/history.h"
+
+#include "history/suppression.h"
+#include "history/table.h"
+#include "ownership/write_log.h"
+#include "ownership/writer.h"
+#include "sweeper/state.h"
+#include "table/restricted.h"
+#include "table/row.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kInsert = "insert";
+constexpr const char* kUpdate = "update";
+constexpr const char* kDelete = "delete";
+constexpr const char* kTruncate = "truncate";
+constexpr const char* kMoved = "moved"; // the row lives on under another key
+
+// A version of a row that has become, or one that has gone.
+struct Entry {
+    Relation rel;
+    const RelationFacts* facts;
+    const char* operation;
+    RowValues row;
+    CommandId command;        // orders the entries of a key within the transaction
+    bool is_update;           // and has
+    RowValues before;         // what was there, and
+    const Bitmapset* changed; // the columns in which they differ
+};
+
+Entry entry_of(const TriggerData* trigger, const RelationFacts* facts);
+void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
+                      const Suppression& suppression);
+void capture(const Entry& entry);
+bool changes_key(const Entry& entry);
+void capture_truncation(Relation root);
+const History* usable_history(Relation rel, const RelationFacts* facts);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(history_trigger);
+PG_FUNCTION_INFO_V1(history_truncate_trigger);
+
+Datum history_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "history_trigger", TRIGGER_EVENT_AFTER);
+    if (fires_in_restore(trigger))
+        return 0; // its entries are restored as well
+    const RelationFacts* facts = facts_of(trigger->tg_relation);
+    if (facts->history == nullptr) {
+        if (trigger->tg_trigger->tgisclone)
+            return 0; // it was a partition
+        raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_history");
+    }
+    const History* history = usable_history(trigger->tg_relation, facts);
+    Suppression suppression = suppression_of(history->root);
+    if (suppression.active) {
+        count_suppressed(trigger, facts, suppression);
+        return 0;
+    }
+    Entry entry = entry_of(trigger, facts);
+    if (changes_key(entry)) {
+        Entry departure = entry;
+        departure.operation = kMoved;
+        departure.command = writing_command(trigger);
+        departure.row = entry.before;
+        departure.is_update = false;
+        capture(departure);
+    }
+    capture(entry);
+    return 0;
+}
+
+Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event) ||
+        !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" must be called by a BEFORE TRUNCATE trigger",
+                               "history_truncate_trigger"),
+                        errhint("The enabling functions of pg_interlock create it.")));
+    // The history table may have been dropped, and the other trigger with it.
+    if (facts_of(trigger->tg_relation)->history != nullptr)
+        capture_truncation(trigger->tg_relation);
+    return 0;
+}
+}
+
+namespace {
+
+const History* usable_history(Relation rel, const RelationFacts* facts) {
+    const History* history = facts->history;
+    if (!OidIsValid(history->table))
+        raise_forged(rel, history->trigger, "enable_history");
+    if (history->key == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has history and no key that names one row",
+                               RelationGetRelationName(rel)),
+                        errhint("Add a key, or call interlock.disable_history.")));
+    return history;
+}
+
+// The columns in which the rows differ, without those in `but`.
+Bitmapset* differing_columns(TupleDesc columns, const RowValues& left, const RowValues& right,
+                             const Bitmapset* but) {
+    Bitmapset* differing = nullptr;
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        bool same = left.nulls[i] || right.nulls[i]
+                        ? left.nulls[i] == right.nulls[i]
+                        : same_image(attribute, left.values[i], right.values[i]);
+        if (!same && !attribute->attisdropped && !bms_is_member(i + 1, but))
+            differing = bms_add_member(differing, i + 1);
+    }
+    return differing;
+}
+
+// Whether the transaction has replaced or deleted this version already.
+bool is_superseded(HeapTupleHeader row) {
+    if ((row->t_infomask & HEAP_XMAX_INVALID) != 0 || HEAP_XMAX_IS_LOCKED_ONLY(row->t_infomask))
+        return false;
+    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetUpdateXid(row));
+}
+
+// An AFTER trigger may write a row again while its first write waits for its turn here: that one
+// counts from the command that wrote it. A version that is there still is the newest of its key and
+// counts from now, also when its own command has deleted another one before (BEFORE triggers).
+CommandId entry_command(const TriggerData* trigger) {
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+        return writing_command(trigger);
+    HeapTuple row =
+        TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple;
+    return is_superseded(row->t_data) ? writing_command(trigger) : GetCurrentCommandId(false);
+}
+
+Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
+    Entry entry = {};
+    entry.rel = trigger->tg_relation;
+    entry.facts = facts;
+    entry.row = values_of_row(facts->columns, trigger->tg_trigtuple);
+    entry.command = entry_command(trigger);
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        entry.operation = kInsert;
+    } else if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        // Into another partition, where an insert follows.
+        bool moved = HeapTupleHeaderIndicatesMovedPartitions(trigger->tg_trigtuple->t_data);
+        entry.operation = moved ? kMoved : kDelete;
+    } else {
+        entry.operation = kUpdate;
+        entry.is_update = true;
+        entry.before = entry.row;
+        entry.row = values_of_row(facts->columns, trigger->tg_newtuple);
+        entry.changed =
+            differing_columns(facts->columns, entry.before, entry.row, facts->history->left_out);
+    }
+    return entry;
+}
+
+bool changes_key(const Entry& entry) {
+    return entry.is_update && bms_overlap(entry.changed, entry.facts->history->key);
+}
+
+// --- Suppressed writes ---------------------------------------------------------------------------
+
+WriteLine* count_row(const RelationFacts* facts, const char* operation, CommandId command,
+                     HeapTuple row, const Suppression& suppression) {
+    WriteGroup group = {WriteDecision::kSuppressed, operation, facts->history->root, command,
+                        nullptr};
+    return count_writes(group, 1, [&] {
+        Datum key = history_key(facts, values_of_row(facts->columns, row));
+        return WriteSample{key, 0, 0, suppression.reason};
+    });
+}
+
+void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
+                      const Suppression& suppression) {
+    const char* operation = TRIGGER_FIRED_BY_INSERT(trigger->tg_event)   ? kInsert
+                            : TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDelete
+                                                                         : kUpdate;
+    WriteLine* line =
+        count_row(facts, operation, writing_command(trigger), trigger->tg_trigtuple, suppression);
+    if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        return;
+    // Columns that are in the line are not compared any more.
+    Bitmapset* but = bms_union(columns_seen(line, facts->relid), facts->history->left_out);
+    RowValues before = values_of_row(facts->columns, trigger->tg_trigtuple);
+    RowValues after = values_of_row(facts->columns, trigger->tg_newtuple);
+    add_columns(line, trigger->tg_relation, differing_columns(facts->columns, before, after, but));
+}
+
+// --- Entries -------------------------------------------------------------------------------------
+
+// The counter of a versioned table.
+NullableDatum version_of(const Entry& entry) {
+    const Versioning* versioning = entry.facts->versioning;
+    if (versioning == nullptr || versioning->column == InvalidAttrNumber ||
+        !is_counter(versioning->kind))
+        return {0, true};
+    int position = versioning->column - 1;
+    bool is_null = entry.row.nulls[position];
+    return {Int64GetDatum(token_of_datum(versioning->kind, entry.row.values[position], is_null)),
+            is_null};
+}
+
+struct EntryValues {
+    Datum values[kEntryColumns];
+    bool nulls[kEntryColumns];
+
+    void set(EntryColumn column, Datum value, bool is_null = false) {
+        values[column] = value;
+        nulls[column] = is_null;
+    }
+    void set(EntryColumn column, const char* text) {
+        set(column, text == nullptr ? 0 : CStringGetTextDatum(text), text == nullptr);
+    }
+};
+
+void set_rows(EntryValues* values, const Entry& entry) {
+    TupleDesc columns = entry.facts->columns;
+    const History* history = entry.facts->history;
+    printing_alike(false, [&] {
+        values->set(kEntryRow, members_to_jsonb(columns, history->row_members, entry.row));
+        if (!entry.is_update)
+            return;
+        JsonMembers changed = json_members(columns, entry.changed);
+        values->set(kEntryBefore, members_to_jsonb(columns, changed, entry.before));
+        values->set(kEntryChanged, column_names(columns, entry.changed));
+    });
+}
+
+// Found out as the user who writes.
+EntryValues values_of(const Entry& entry, TimestampTz now) {
+    EntryValues values = {};
+    memset(values.nulls, true, sizeof(values.nulls));
+    NullableDatum version = version_of(entry);
+    values.set(kEntryKey, history_key(entry.facts, entry.row));
+    values.set(kEntryVersion, version.value, version.isnull);
+    values.set(kEntryChangedAt, TimestampTzGetDatum(now));
+    values.set(kEntryWriter, current_writer().name);
+    values.set(kEntryChangedBy, GetUserNameFromId(GetUserId(), false));
+    values.set(kEntryOperation, entry.operation);
+    set_rows(&values, entry);
+    values.set(kEntryTransaction,
+               UInt64GetDatum(U64FromFullTransactionId(GetTopFullTransactionId())));
+    values.set(kEntryCommand, Int64GetDatum(entry.command));
+    return values;
+}
+
+// Policies are for readers: as a foreign key the trigger writes past them.
+void capture(const Entry& entry) {
+    const History* history = entry.facts->history;
+    TimestampTz now = GetCurrentTimestamp();
+    EntryValues values = values_of(entry, now);
+    Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
+    inserting_as_owner(entries, [&](Relation table, const RelationFacts* facts) {
+        insert_entry(table, facts, values.values, values.nulls);
+    });
+    if (has_retention(history))
+        note_deadline(trim_time(history, now));
+}
+
+// --- TRUNCATE ------------------------------------------------------------------------------------
+
+// Calls visit(slot) for each row that the latest snapshot shows: all that are there, since nobody
+// else can write any more.
+template <typename Visit>
+void each_row(Relation rel, Visit&& visit) {
+    Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
+    TupleTableSlot* slot = table_slot_create(rel, nullptr);
+    TableScanDesc scan = table_beginscan(rel, snapshot, 0, nullptr);
+    while (table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
+        CHECK_FOR_INTERRUPTS();
+        visit(slot);
+    }
+    table_endscan(scan);
+    ExecDropSingleTupleTableSlot(slot);
+    UnregisterSnapshot(snapshot);
+}
+
+void count_truncation(Relation rel, const RelationFacts* facts, const Suppression& suppression) {
+    CommandId command = GetCurrentCommandId(false);
+    each_row(rel, [&](TupleTableSlot* slot) {
+        bool should_free;
+        count_row(facts, kTruncate, command, ExecFetchSlotHeapTuple(slot, false, &should_free),
+                  suppression);
+    });
+}
+
+void truncate_leaf(Relation rel) {
+    const RelationFacts* facts = facts_of(rel);
+    if (facts->history == nullptr)
+        return;
+    const History* history = usable_history(rel, facts);
+    Suppression suppression = suppression_of(history->root);
+    if (suppression.active) {
+        count_truncation(rel, facts, suppression);
+        return;
+    }
+    CommandId command = GetCurrentCommandId(true);
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "truncated row", ALLOCSET_DEFAULT_SIZES);
+    each_row(rel, [&](TupleTableSlot* slot) {
+        in_context(memory, [&] {
+            bool should_free;
+            HeapTuple row = ExecFetchSlotHeapTuple(slot, false, &should_free);
+            capture({rel,
+                     facts,
+                     kTruncate,
+                     values_of_row(facts->columns, row),
+                     command,
+                     false,
+                     {},
+                     {}});
+            return 0;
+        });
+        MemoryContextReset(memory);
+    });
+    MemoryContextDelete(memory);
+}
+
+// TRUNCATE has locked the partitions.
+void capture_truncation(Relation root) {
+    if (root->rd_rel->relkind == RELKIND_RELATION) {
+        truncate_leaf(root);
+        return;
+    }
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(RelationGetRelid(root), AccessShareLock, nullptr)) {
+        Relation rel = table_open(lfirst_oid(cell), NoLock);
+        if (rel->rd_rel->relkind == RELKIND_RELATION)
+            truncate_leaf(rel);
+        table_close(rel, NoLock);
+    }
+}
+
+} // namespace

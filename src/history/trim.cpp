@@ -1,0 +1,357 @@
+// Trimming: what retention does not keep is deleted in batches, in the order in which it came.
+//
+// A pass goes over the entries that have aged and leaves its position behind. For each key it meets
+// it deletes what is neither young nor among the newest. Others can only add newer entries
+// meanwhile, so there are never fewer left than are to be kept. The position stays behind every
+// entry that a running transaction could still bring.
+
+#include "history/history.h"
+#include "server/arguments.h"
+#include "server/relation_lock.h"
+#include "server/subtransaction.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+
+using namespace interlock;
+
+namespace {
+
+// Entries that are younger may be passed by others that come later and have lower numbers.
+constexpr TimestampTz kSettled = USECS_PER_MINUTE;
+
+void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output);
+void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(trim_history);
+
+// trim_history(rel, max_rows)
+Datum trim_history(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Arguments arguments(fcinfo);
+    int32 max_rows = arguments.is_null(1) ? PG_INT32_MAX : DatumGetInt32(arguments.value(1));
+    if (max_rows <= 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"max_rows\" must be above zero")));
+    if (!arguments.is_null(0)) {
+        trim_one(arguments.relation(0), max_rows, output);
+        return 0;
+    }
+    ListCell* cell;
+    foreach (cell, trimmed_tables())
+        if (owns_relation(lfirst_oid(cell), GetUserId()))
+            try_to_trim(lfirst_oid(cell), max_rows, output);
+    return 0;
+}
+}
+
+namespace {
+
+void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
+    constexpr int kBatch = 1000;
+    close_table(open_own_table(relid, AccessShareLock));
+    TrimResult result = {};
+    int64 trimmed = 0;
+    do {
+        CHECK_FOR_INTERRUPTS();
+        result = trim_batch(relid, result, static_cast<int32>(Min(max_rows - trimmed, kBatch)));
+        trimmed += result.trimmed;
+    } while (result.more && trimmed < max_rows);
+    Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(trimmed)};
+    bool nulls[2] = {};
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// One of several: it does not keep the others from being trimmed.
+void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
+    ErrorData* error = attempt([&] {
+        if (!lock_without_waiting(relid, AccessShareLock))
+            ereport(ERROR, (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+                            errmsg("another transaction has locked it")));
+        trim_one(relid, max_rows, output);
+    });
+    if (error != nullptr)
+        ereport(WARNING,
+                (errcode(error->sqlerrcode), errmsg("history of table \"%s\" was not trimmed: %s",
+                                                    get_rel_name(relid), error->message)));
+}
+
+Datum column_of(uint64 row, int n, bool* is_null) {
+    return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, n, is_null);
+}
+
+int64 integer_column(uint64 row, int n) {
+    bool is_null;
+    Datum value = column_of(row, n, &is_null);
+    return is_null ? 0 : DatumGetInt64(value);
+}
+
+// --- Where the pass is ---------------------------------------------------------------------------
+
+int64 read_position(Oid history) {
+    int64 position = 0;
+    Oid table = own_table("history_position");
+    as_owner_of(table, [&] {
+        with_spi([&] {
+            SPIPlanPtr plan =
+                plan_of({table, PlanKind::kHistoryPosition}, [](Statement* statement) {
+                    statement->add(
+                        "SELECT position FROM interlock.history_position "
+                        "WHERE history OPERATOR(pg_catalog.=) $%d",
+                        statement->parameter(OIDOID));
+                });
+            Parameters parameters(1);
+            parameters.add(ObjectIdGetDatum(history));
+            if (run_plan(plan, parameters) > 0)
+                position = integer_column(0, 1);
+        });
+    });
+    return position;
+}
+
+// And forgets the positions of tables that are gone.
+void write_position(Oid history, int64 position) {
+    Oid table = own_table("history_position");
+    as_owner_of(table, [&] {
+        with_spi([&] {
+            SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryReached}, [](Statement* statement) {
+                int oid = statement->parameter(OIDOID);
+                statement->add(
+                    "WITH gone AS (DELETE FROM interlock.history_position p WHERE NOT EXISTS "
+                    "(SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) "
+                    "p.history)) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
+                    "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
+                    oid, statement->parameter(INT8OID));
+            });
+            Parameters parameters(2);
+            parameters.add(ObjectIdGetDatum(history));
+            parameters.add(Int64GetDatum(position));
+            run_plan(plan, parameters);
+        });
+    });
+}
+
+// Whether the owner has emptied the table and its numbers have begun anew, behind the position.
+bool has_restarted(const History* history, int64 position) {
+    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryLast}, [&](Statement* statement) {
+        statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
+    });
+    run_plan(plan, Parameters(1));
+    bool is_null;
+    Datum last = column_of(0, 1, &is_null);
+    return !is_null && DatumGetInt64(last) < position;
+}
+
+// Entries from before it are all to be seen: whoever runs in this database began later. When a
+// prepared transaction began is not known.
+TimestampTz settled_before() {
+    TimestampTz settled = GetCurrentTimestamp() - kSettled;
+    Oid table = own_table("history_position");
+    as_owner_of(table, [&] { // who may see all sessions
+        with_spi([&] {
+            SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryRunning}, [](Statement* statement) {
+                statement->add(
+                    "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
+                    "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "
+                    "OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pid "
+                    "OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()), (SELECT "
+                    "'-infinity'::pg_catalog.timestamptz FROM pg_catalog.pg_prepared_xacts "
+                    "WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() "
+                    "LIMIT 1))");
+            });
+            run_plan(plan, Parameters(1));
+            bool is_null;
+            Datum oldest = column_of(0, 1, &is_null);
+            if (!is_null)
+                settled = Min(settled, DatumGetTimestampTz(oldest));
+        });
+    });
+    return settled;
+}
+
+// --- One batch -----------------------------------------------------------------------------------
+
+struct Batch {
+    int64 from;     // the entries after it
+    int64 to;       // up to this one
+    int64 settled;  // and none up to here can still come
+    bool unsettled; // a later one can
+    bool full;
+    TimestampTz next; // when the next entry ages, DT_NOEND if there is none
+};
+
+TimestampTz aged_before(const History* history) {
+    return GetCurrentTimestamp() - history->keep_for;
+}
+
+// As many entries as have aged, in their order.
+Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
+    Batch batch = {from, from, from, false, false, DT_NOEND};
+    TimestampTz aged = aged_before(history);
+    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryBatch}, [&](Statement* statement) {
+        statement->add(
+            "SELECT id, changed_at FROM %s WHERE id OPERATOR(pg_catalog.>) $%d ORDER BY id",
+            qualified_name(history->table), statement->parameter(INT8OID));
+        statement->add(" LIMIT $%d", statement->parameter(INT4OID));
+    });
+    Parameters parameters(2);
+    parameters.add(Int64GetDatum(from));
+    parameters.add(Int32GetDatum(most));
+    uint64 count = run_plan(plan, parameters);
+    for (uint64 i = 0; i < count; i++) {
+        TimestampTz changed_at = integer_column(i, 2);
+        if (changed_at > aged) {
+            batch.next = changed_at;
+            return batch;
+        }
+        batch.to = integer_column(i, 1);
+        if (changed_at >= settled && !batch.unsettled) {
+            batch.unsettled = true;
+            batch.next = changed_at;
+        }
+        if (!batch.unsettled)
+            batch.settled = batch.to;
+    }
+    batch.full = count == static_cast<uint64>(most);
+    return batch;
+}
+
+// Up to the end of the batch: however many entries a key has, a batch is no more work than another.
+// What has a higher id than an entry of the same transaction and comes before it is not taken for
+// newer.
+int64 delete_surplus(const History* history, Datum key, int64 to) {
+    PlanShape shape = {history->table, PlanKind::kHistoryTrim};
+    shape.subject = history->keep_versions > 0 ? 1 : 0;
+    shape.by_index = true;
+    SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        const char* table = qualified_name(history->table);
+        for (Oid type : {JSONBOID, TIMESTAMPTZOID, INT8OID, INT8OID})
+            (void)statement->parameter(type);
+        statement->add("WITH kept AS MATERIALIZED (SELECT h.id, h.transaction, h.command FROM %s h",
+                       table);
+        add_entry_key(statement, 1);
+        statement->add(" ORDER BY h.id DESC LIMIT $4) DELETE FROM %s h", table);
+        add_entry_key(statement, 1);
+        statement->add(
+            " AND h.changed_at OPERATOR(pg_catalog.<=) $2 AND h.id OPERATOR(pg_catalog.<=) $3");
+        if (history->keep_versions > 0)
+            statement->add(
+                " AND h.id OPERATOR(pg_catalog.<) (SELECT pg_catalog.min(k.id) FROM kept k) AND "
+                "NOT EXISTS (SELECT FROM kept k WHERE k.transaction OPERATOR(pg_catalog.=) "
+                "h.transaction AND k.command OPERATOR(pg_catalog.<) h.command)");
+    });
+    Parameters parameters(4);
+    parameters.add(key);
+    parameters.add(TimestampTzGetDatum(aged_before(history)));
+    parameters.add(Int64GetDatum(to));
+    parameters.add(Int64GetDatum(history->keep_versions));
+    return static_cast<int64>(run_plan(plan, parameters));
+}
+
+// The keys of the batch, each once.
+int64 trim_keys(const History* history, const Batch& batch) {
+    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryKeys}, [&](Statement* statement) {
+        int from = statement->parameter(INT8OID);
+        statement->add(
+            "SELECT DISTINCT key FROM %s WHERE id OPERATOR(pg_catalog.>) $%d AND id "
+            "OPERATOR(pg_catalog.<=) $%d",
+            qualified_name(history->table), from, statement->parameter(INT8OID));
+    });
+    Parameters parameters(2);
+    parameters.add(Int64GetDatum(batch.from));
+    parameters.add(Int64GetDatum(batch.to));
+    uint64 count = run_plan(plan, parameters);
+    SPITupleTable* keys = SPI_tuptable;
+    int64 trimmed = 0;
+    for (uint64 i = 0; i < count; i++) {
+        bool is_null;
+        Datum key = SPI_getbinval(keys->vals[i], keys->tupdesc, 1, &is_null);
+        trimmed += delete_surplus(history, key, batch.to);
+    }
+    return trimmed;
+}
+
+} // namespace
+
+namespace interlock {
+
+TimestampTz trim_time(const History* history, TimestampTz changed_at) {
+    return changed_at + Max(history->keep_for, kSettled) + kHistorySweepGap;
+}
+
+void restart_trimming(Oid history) { write_position(history, 0); }
+
+List* trimmed_tables() {
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        run_command(
+            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid "
+            "OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_catalog.pg_class h ON h.oid "
+            "OPERATOR(pg_catalog.=) t.tgconstrrelid AND h.relowner OPERATOR(pg_catalog.=) "
+            "c.relowner WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+            "'interlock.history_trigger()'::pg_catalog.regprocedure AND t.tgparentid "
+            "OPERATOR(pg_catalog.=) 0 AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
+            // Its first or its second argument is not empty.
+            "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
+            "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1");
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                tables = lappend_oid(tables, DatumGetObjectId(column_of(i, 1, &is_null)));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
+    TrimResult result = {0, false, before.reached, before.unsettled, DT_NOEND};
+    if (!lock_without_waiting(relid, AccessShareLock)) {
+        result.next = GetCurrentTimestamp() + kHistorySweepGap;
+        return result;
+    }
+    Relation rel = try_relation_open(relid, NoLock);
+    if (rel == nullptr)
+        return result;
+    const History* history = facts_of(rel)->history;
+    // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
+    if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history)) {
+        relation_close(rel, NoLock);
+        return result;
+    }
+    if (!lock_without_waiting(history->table, RowExclusiveLock)) {
+        relation_close(rel, NoLock);
+        result.next = GetCurrentTimestamp() + kHistorySweepGap;
+        return result;
+    }
+    int64 position = read_position(history->table);
+    TimestampTz settled = settled_before();
+    Batch batch = {};
+    bool restarted = false;
+    deleting_as_owner(open_readable_entries(rel, history, RowExclusiveLock), [&] {
+        with_spi([&] {
+            batch = find_batch(history, Max(before.reached, position), max_rows, settled);
+            result.trimmed = trim_keys(history, batch);
+            restarted = batch.to == position && has_restarted(history, position);
+        });
+    });
+    bool advances = batch.settled > position && !before.unsettled;
+    if (advances || restarted)
+        write_position(history->table, restarted ? 0 : batch.settled);
+    result.more = batch.full || restarted;
+    result.reached = restarted ? 0 : batch.to;
+    result.unsettled = !restarted && (before.unsettled || batch.unsettled);
+    if (batch.next != DT_NOEND || result.unsettled)
+        result.next = Max(batch.next == DT_NOEND ? 0 : trim_time(history, batch.next),
+                          GetCurrentTimestamp() + kHistorySweepGap);
+    relation_close(rel, NoLock);
+    return result;
+}
+
+} // namespace interlock

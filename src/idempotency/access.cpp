@@ -1,0 +1,49 @@
+#include "idempotency/access.h"
+
+#include "execution/column_default.h"
+
+namespace interlock {
+
+namespace {
+
+// Foreign keys look, and write nothing unless a key changes.
+bool has_triggers(const TriggerDesc* triggers) {
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger& trigger = triggers->triggers[i];
+        if (!trigger.tgisinternal &&
+            (trigger.tgtype & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE)) != 0)
+            return true;
+    }
+    return false;
+}
+
+bool has_more_columns(TupleDesc columns) {
+    for (int i = kIdempotencyKeys.count; i < columns->natts; i++)
+        if (!TupleDescAttr(columns, i)->attisdropped)
+            return true;
+    return false;
+}
+
+bool has_only_ours(Relation rel, const RelationFacts* facts) {
+    return is_plain_table(rel) && facts->judged && !has_triggers(rel->trigdesc) &&
+           is_as_made(kIdempotencyKeys, facts) && !has_more_columns(facts->columns) &&
+           has_plain_defaults(rel, facts, nullptr);
+}
+
+} // namespace
+
+bool runs_only_ours(Relation rel, const RelationFacts* facts) {
+    if (facts->runs_ours == AsMade::kUnknown)
+        facts->runs_ours = has_only_ours(rel, facts) ? AsMade::kYes : AsMade::kNo;
+    return facts->runs_ours == AsMade::kYes;
+}
+
+Relation open_keys(LOCKMODE mode) {
+    Relation rel = try_open(kIdempotencyKeys, mode);
+    if (rel == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
+                        errmsg("relation \"interlock.%s\" does not exist", kIdempotencyKeys.name)));
+    return rel;
+}
+
+} // namespace interlock

@@ -1,0 +1,48 @@
+// With whose rights the verbs of idempotency reach interlock.idempotency: those of its owner, for
+// callers who may use the scope (idempotency/grant.h). What the caller gave is evaluated before,
+// and run_once runs its command outside of this.
+//
+// Row security does not count then: a policy on the table neither hides nor protects a key from the
+// verbs. Scopes do that.
+#pragma once
+
+#include "execution/unmodified.h"
+#include "table/restricted.h"
+
+namespace interlock {
+
+extern const OwnTable kIdempotencyKeys;
+
+// Whether reading the table and writing its rows runs nothing but the server's own code, as far as
+// the table has to do with it.
+bool runs_only_ours(Relation rel, const RelationFacts* facts);
+
+// Runs body(), which reads or writes the open table, with the rights of its owner. Where code is on
+// the table that is not ours, that code runs restricted, or for superusers with their own rights;
+// 42501 when it is another role's (refuse_strangers).
+template <typename Body>
+void as_owner_of_keys(Relation rel, const RelationFacts* facts, Body&& body) {
+    Oid owner = rel->rd_rel->relowner;
+    if (runs_only_ours(rel, facts)) {
+        as_user(owner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, body);
+        return;
+    }
+    refuse_strangers(rel, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    if (superuser_arg(GetUserId()))
+        body();
+    else
+        as_restricted(owner, SECURITY_NOFORCE_RLS, body);
+}
+
+// Raises 42P01 when it is not there.
+Relation open_keys(LOCKMODE mode);
+
+// Opens the table for body(), which runs statements on it, and does the same. Its lock stays.
+template <typename Body>
+void with_keys(LOCKMODE mode, Body&& body) {
+    Relation rel = open_keys(mode);
+    as_owner_of_keys(rel, facts_of(rel), body);
+    close_table(rel);
+}
+
+} // namespace interlock

@@ -1,0 +1,327 @@
+#include "idempotency/idempotency.h"
+
+#include "idempotency/grant.h"
+#include "idempotency/table.h"
+#include "idempotency/wait.h"
+#include "key_lock/mode.h"
+#include "key_lock/wait.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "server/result_row.h"
+#include "server/subtransaction.h"
+
+using namespace interlock;
+
+namespace {
+
+Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_claim);
+
+// idempotency_claim(scope, key, request, wait)
+Datum idempotency_claim(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    NullableDatum request = hash_request(arguments.jsonb_or_null(2));
+    Deadline wait = Deadline::after(arguments.interval(3, "wait"), "wait");
+    return claim_result(fcinfo, claim_key(key, request, wait));
+}
+}
+
+namespace {
+
+// outcome, token, attempt, response, result_id, checkpoint, state
+Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
+    bool acquired = claim.outcome == ClaimOutcome::kAcquired;
+    Datum values[7] = {CStringGetTextDatum(outcome_name(claim.outcome)),
+                       Int64GetDatum(claim.token),
+                       Int32GetDatum(claim.attempt),
+                       claim.response.value,
+                       claim.result_id.value,
+                       claim.checkpoint.value,
+                       claim.state.value};
+    bool nulls[7] = {false,
+                     !acquired,
+                     claim.attempt == 0,
+                     claim.response.isnull,
+                     claim.result_id.isnull,
+                     claim.checkpoint.isnull,
+                     claim.state.isnull};
+    return result_row(fcinfo, values, nulls);
+}
+
+Datum checked_name(Datum value, const char* name, size_t limit) {
+    size_t length = VARSIZE_ANY_EXHDR(DatumGetTextPP(value));
+    if (length == 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be empty", name)));
+    if (length > limit)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("%s is longer than %zu bytes", name, limit),
+                        errhint("Give a digest of it, for example md5(%s).", name)));
+    return value;
+}
+
+// --- What a row means to a claim -----------------------------------------------------------------
+
+enum class Standing { kFree, kReplay, kFailed, kRunning, kMismatch };
+
+bool same_request(NullableDatum left, NullableDatum right) {
+    return left.isnull || right.isnull ||
+           DatumGetBool(DirectFunctionCall2(byteaeq, left.value, right.value));
+}
+
+Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, NullableDatum request) {
+    if (!row.found)
+        return Standing::kFree;
+    TimestampTz now = GetCurrentTimestamp();
+    if (row.expires_at <= now)
+        return Standing::kFree;
+    if (!same_request(row.request_hash, request))
+        return Standing::kMismatch;
+    if (row.completed)
+        return Standing::kReplay;
+    if (row.failed)
+        return row.retryable && !scope.replay_failures ? Standing::kFree : Standing::kFailed;
+    return row.deadline > now ? Standing::kRunning : Standing::kFree;
+}
+
+Claim not_acquired(ClaimOutcome outcome, const IdempotencyRow& row) {
+    constexpr NullableDatum kNull = {0, true};
+    Claim claim = {outcome, 0, row.attempt, kNull, kNull, kNull, kNull};
+    if (outcome != ClaimOutcome::kReplay && outcome != ClaimOutcome::kFailed)
+        return claim;
+    claim.response = row.response;
+    claim.result_id = row.result_id;
+    return claim;
+}
+
+ClaimOutcome outcome_of(Standing standing) {
+    switch (standing) {
+    case Standing::kReplay:
+        return ClaimOutcome::kReplay;
+    case Standing::kFailed:
+        return ClaimOutcome::kFailed;
+    case Standing::kMismatch:
+        return ClaimOutcome::kMismatch;
+    default:
+        return ClaimOutcome::kInProgress;
+    }
+}
+
+// --- Claiming ------------------------------------------------------------------------------------
+
+// Between scope and key in the name of their lock.
+constexpr char kSeparator = '\n';
+
+struct Call {
+    IdempotencyKey key;
+    IdempotencyScope scope;
+    NullableDatum request;
+    LockRequest lock;
+    TimestampTz running_until; // the deadline of the claim in the way, zero if it is not known
+    bool is_row_locked;        // somebody is about to change the row
+};
+
+LockName lock_name(const IdempotencyKey& key) {
+    const text* scope = DatumGetTextPP(key.scope);
+    const text* name = DatumGetTextPP(key.key);
+    StringInfoData bytes;
+    initStringInfo(&bytes);
+    appendBinaryStringInfo(&bytes, VARDATA_ANY(scope), VARSIZE_ANY_EXHDR(scope));
+    appendStringInfoChar(&bytes, kSeparator);
+    appendBinaryStringInfo(&bytes, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+    return {KeySpace::kIdempotency, bytes.data, static_cast<size_t>(bytes.len),
+            hash_name(bytes.data, bytes.len)};
+}
+
+Claim acquired(Claim claim) {
+    constexpr NullableDatum kNull = {0, true};
+    claim.outcome = ClaimOutcome::kAcquired;
+    claim.response = claim.result_id = kNull;
+    return claim;
+}
+
+// Locks the row and takes it over if it may be. When it may not, the lock is undone: whoever works
+// on the key must not wait for one who only asked. Not found: somebody has it locked.
+IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
+    IdempotencyRow row = {};
+    ErrorData* error = attempt_if([&] {
+        row = read_idempotency_row(call->key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
+        *found = row.found ? standing(row, call->scope, call->request) : Standing::kRunning;
+        if (*found != Standing::kFree)
+            return false;
+        bool expired = row.expires_at <= GetCurrentTimestamp();
+        take_over(call->key, call->scope, call->request, row, expired, claim);
+        return true;
+    });
+    if (error != nullptr)
+        ReThrowError(error);
+    return row;
+}
+
+// With the lock: no other claim of the key is under way, but its row may be locked by one who
+// completes or asserts it.
+Claim claim_locked(Call* call) {
+    constexpr NullableDatum kNull = {0, true};
+    Claim claim = {ClaimOutcome::kAcquired, 0, 0, kNull, kNull, kNull, kNull};
+    IdempotencyRow row = read_idempotency_row(call->key, {});
+    Standing found = standing(row, call->scope, call->request);
+    if (row.found && found == Standing::kFree) {
+        row = lock_and_take_over(call, &claim, &found);
+        if (found == Standing::kFree)
+            return acquired(claim);
+        if (!row.found) // locked, or deleted by now
+            row = read_idempotency_row(call->key, {});
+        call->is_row_locked = row.found;
+    }
+    // Only when there is none: the index would wait for one who is completing it.
+    if (!row.found && insert_claim(call->key, call->scope, call->request, &claim))
+        return acquired(claim);
+    call->running_until = row.deadline;
+    return not_acquired(found == Standing::kFree ? ClaimOutcome::kInProgress : outcome_of(found),
+                        row);
+}
+
+// Without the lock somebody else is claiming the key, or has and is not committed.
+Claim look_only(Call* call) {
+    IdempotencyRow row = read_idempotency_row(call->key, {});
+    Standing found = standing(row, call->scope, call->request);
+    call->running_until = found == Standing::kRunning ? row.deadline : 0;
+    return not_acquired(outcome_of(found), row);
+}
+
+// What became of the row since the snapshot: 40001 if it has changed. Waits for who has it locked.
+// Returns whether the deadline was met; locks nothing.
+bool wait_for_row(const Call& call, const Deadline& wait) {
+    if (XactReadOnly)
+        return true;
+    RowLock lock = {RowStrength::kNoKeyUpdate,
+                    wait.has_passed() ? RowWait::kSkipLocked : RowWait::kWait};
+    ErrorData* error = attempt_if([&] {
+        wait.bound([&] { (void)read_idempotency_row(call.key, lock); });
+        CHECK_FOR_INTERRUPTS();
+        return false;
+    });
+    if (error != nullptr && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(error);
+    return error == nullptr;
+}
+
+Claim try_claim(Call* call, const Deadline& wait) {
+    call->running_until = 0;
+    call->is_row_locked = false;
+    ErrorData* error;
+    if (acquire(call->lock, LockScope::kTransaction, wait, &error) == Grant::kRefused) {
+        if (error != nullptr && error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+            ReThrowError(error);
+        return look_only(call);
+    }
+    Claim claim = claim_locked(call);
+    if (claim.outcome != ClaimOutcome::kAcquired)
+        give_back(call->lock, LockScope::kTransaction);
+    return claim;
+}
+
+// Until the deadline of the claim in the way. A moment when somebody has locked the row since it
+// was waited for, or a trigger keeps it from being written, which is no reason to spin.
+int64 longest_sleep(const Call& call, const Deadline& wait) {
+    constexpr int64 kMoment = 20;
+    int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
+    if (call.is_row_locked || call.running_until == 0)
+        return Min(left, kMoment);
+    return Min(left,
+               TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call.running_until) + 1);
+}
+
+// Who has claimed the key and is not committed is waited for by the lock, who changes its row by
+// the row: the lock manager sees both. A claim that is committed is waited for without them, until
+// it ends or its deadline is over.
+Claim claim_waiting(Call* call, const Deadline& wait) {
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        bool in_time = wait_for_row(*call, wait);
+        prepare_to_wait(call->key); // after it: the end of a subtransaction ends a wait
+        Claim claim = try_claim(call, wait);
+        if (claim.outcome != ClaimOutcome::kInProgress || !in_time || wait.has_passed()) {
+            end_wait();
+            return claim;
+        }
+        wait_for_end_of_claim(call->key, longest_sleep(*call, wait));
+    }
+}
+
+// A claim of this very transaction is in nobody's way but its own.
+bool is_own_claim(const Call& call) {
+    const NamedLock* lock = find_lock(call.lock.name);
+    return lock != nullptr && held_modes(lock) != 0;
+}
+
+Claim claim_granted(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
+    Call call = {key, read_scope(key.scope), request, {lock_name(key), kExclusive}, 0, false};
+    bool may_wait = !wait.has_passed() && !is_own_claim(call);
+    const Deadline at_once = Deadline::after_milliseconds(0);
+    Claim claim = try_claim(&call, at_once);
+    if (claim.outcome == ClaimOutcome::kInProgress && may_wait)
+        claim = claim_waiting(&call, wait);
+    if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
+        (void)wait_for_row(call, at_once);
+    return claim;
+}
+
+} // namespace
+
+namespace interlock {
+
+const char* outcome_name(ClaimOutcome outcome) {
+    constexpr const char* names[] = {"acquired", "replay", "in_progress", "mismatch", "failed"};
+    return names[static_cast<int>(outcome)];
+}
+
+Datum scope_argument(const Arguments& arguments, int n) {
+    Datum scope = checked_name(arguments.required(n, "scope"), "scope", kMaxScopeBytes);
+    const text* bytes = DatumGetTextPP(scope);
+    if (memchr(VARDATA_ANY(bytes), kSeparator, VARSIZE_ANY_EXHDR(bytes)) != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("scope must not contain a line break")));
+    return scope;
+}
+
+IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n) {
+    Datum scope = scope_argument(arguments, n);
+    return {scope, checked_name(arguments.required(n + 1, "key"), "key", kMaxIdempotencyKeyBytes)};
+}
+
+Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
+    Claim claim = {};
+    using_scope(key.scope, [&] { claim = claim_granted(key, request, wait); });
+    return claim;
+}
+
+void raise_claim_lost(const IdempotencyKey& key, int64 token) {
+    require_scope(key.scope); // there may have been a wait
+    IdempotencyRow row = read_idempotency_row(key, {});
+    char given[32];
+    char current[32];
+    snprintf(given, sizeof(given), INT64_FORMAT, token);
+    snprintf(current, sizeof(current), INT64_FORMAT, row.token);
+    ereport(
+        ERROR,
+        (errcode(kClaimLost),
+         errmsg("the claim of idempotency key \"%s\" is lost", TextDatumGetCString(key.key)),
+         errdetail_internal("%s", json_object({{"scope", TextDatumGetCString(key.scope)},
+                                               {"key", TextDatumGetCString(key.key)},
+                                               {"token", nullptr, given},
+                                               {"current", nullptr, row.found ? current : nullptr},
+                                               {"status", !row.found      ? nullptr
+                                                          : row.completed ? "COMPLETED"
+                                                          : row.failed    ? "FAILED"
+                                                                          : "PENDING"}})),
+         errhint("Somebody else took it over, or it has ended. Undo what was done for it; do not "
+                 "repeat it.")));
+}
+
+} // namespace interlock

@@ -1,0 +1,84 @@
+// Idempotency: a table of keys, each claimed by one worker at a time, completed once, and replayed
+// to whoever asks again.
+//
+// A key goes PENDING (claimed, until its deadline) -> COMPLETED or FAILED (until it expires). A
+// claim writes it if there is no key, an expired one, a PENDING one past its deadline, or a failure
+// that may be tried again. Each claim has a token, the next number of a sequence: complete, fail,
+// checkpoint, extend and assert do nothing for any other (IL008), so that a worker that was taken
+// over cannot disturb its successor. A claim past its deadline that nobody took over is still good.
+//
+// A claim that is not committed is guarded by a lock on its name (key_lock/key_lock.h), so that a
+// duplicate learns at once that it is in progress instead of waiting on the index, or waits as long
+// as it wants to. Under REPEATABLE READ and above, a key that changed after the snapshot is 40001.
+//
+// Callers need a grant of the scope (idempotency/grant.h) and no right on interlock.idempotency,
+// which the functions reach with the rights of its owner (idempotency/access.h).
+//
+// A takeover's token is greater than the row's, also when the sequence was set back (a restored
+// dump, setval). A worker that outlives its row, deleted after it has expired, is fenced off only
+// as long as the sequence goes on.
+#pragma once
+
+#include "key_lock/hold.h"
+#include "server/deadline.h"
+#include "table/plan.h"
+#include "table/row.h"
+
+namespace interlock {
+
+class Arguments;
+
+constexpr size_t kMaxScopeBytes = 255;
+constexpr size_t kMaxIdempotencyKeyBytes = 768;
+
+// One row of the table, by scope and key.
+struct IdempotencyKey {
+    Datum scope; // text
+    Datum key;   // text
+};
+
+enum class ClaimOutcome { kAcquired, kReplay, kInProgress, kMismatch, kFailed };
+
+// What a claim returns; nulls are Datum(0) with the flag set.
+struct Claim {
+    ClaimOutcome outcome;
+    int64 token;
+    int32 attempt;
+    NullableDatum response;
+    NullableDatum result_id;
+    NullableDatum checkpoint;
+    NullableDatum state;
+};
+
+const char* outcome_name(ClaimOutcome outcome);
+
+// Arguments n and n + 1 as scope and key: 22004, 22023 when empty or too long.
+Datum scope_argument(const Arguments& arguments, int n);
+IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n);
+
+// Claims the key, or says who is in the way. `request` is the hash of the request, null for none.
+// This and complete_key raise 42501 unless the current user may use the scope.
+Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait);
+
+// Completes it; IL008 unless the token is the current one. The same once more is fine.
+void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
+                  NullableDatum result_id);
+
+// Raises IL008.
+[[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);
+
+// The table's oid, and a kept plan on it. It must not scan all keys, nor lock them all against
+// serializable transactions, because there were few when it was made.
+Oid idempotency_table();
+template <typename Build>
+SPIPlanPtr idempotency_plan(PlanKind kind, Build&& build) {
+    PlanShape shape = {idempotency_table(), kind};
+    shape.by_index = true;
+    return plan_of(shape, build);
+}
+
+// sha-256 of the request, equal for equal JSON: the order of members, the form of numbers and
+// escapes make no difference.
+NullableDatum hash_request(const Jsonb* request);
+
+} // namespace interlock

@@ -1,0 +1,67 @@
+// What a small table of the extension says, read once and used by the session until it changes:
+// each claim asks for it, and it hardly ever does.
+//
+// The rows are kept with what is known of the table (RelationFacts), and go when the server says
+// that the table has changed. A trigger of ours makes the server say so at each change of a row:
+// to everybody when the change is committed, and before the commit is answered. TRUNCATE and ALTER
+// TABLE say so themselves. A transaction that changes such a table keeps nothing, so that there is
+// nothing to take back when some of it is rolled back.
+//
+// ALTER TABLE ... ENABLE TRIGGER ALL, as in the output of pg_dump --data-only --disable-triggers,
+// leaves a trigger that does not fire while session_replication_role is replica. With such a
+// trigger the rows are read again after a second, and always in sessions of that role.
+//
+// Callers need no privilege on the table, and its policies do not count.
+#pragma once
+
+#include "execution/unmodified.h"
+#include "table/row.h"
+
+namespace interlock {
+
+// What a row is found by comes first; a table's own struct adds what else it says.
+struct KeptRow {
+    const text* name;
+};
+
+struct KeptTable {
+    OwnTable table; // its first column, a text, is the name
+    size_t row_size;
+    void (*read)(const RowValues& values, KeptRow* row); // copies what it keeps
+};
+
+struct KeptRows {
+    MemoryContext memory;
+    TimestampTz until; // when they are too old, DT_NOEND: when the table changes
+    bool are_too_many;
+    int count;
+    int room;
+    size_t row_size;
+    char* rows; // ordered by name
+
+    const KeptRow* row(int i) const {
+        return reinterpret_cast<const KeptRow*>(rows + row_size * i);
+    }
+};
+
+// What the table says as of its last commit, whatever the transaction's snapshot shows. Null when a
+// statement has to read it: its trigger is off, there are too many rows, or this transaction has
+// changed one. Good until the next call.
+const KeptRows* kept_rows(const KeptTable& table);
+
+// The place of the first row that has the name, or would be behind those before it.
+int first_kept(const KeptRows& kept, const text* name);
+
+int compare_names(const text* left, const text* right);
+
+// Calls visit(row) for each row of the name until it returns true, which it returns then.
+template <typename Row, typename Visit>
+bool any_kept(const KeptRows& kept, const text* name, Visit&& visit) {
+    for (int i = first_kept(kept, name);
+         i < kept.count && compare_names(kept.row(i)->name, name) == 0; i++)
+        if (visit(*reinterpret_cast<const Row*>(kept.row(i))))
+            return true;
+    return false;
+}
+
+} // namespace interlock

@@ -1,0 +1,79 @@
+// run_once: a command and the completion of its key in one transaction: both happen, or neither.
+
+#include "idempotency/idempotency.h"
+#include "server/arguments.h"
+#include "server/result_row.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Command {
+    FmgrInfo function;
+    Oid result_type;
+};
+
+Command command_argument(const Arguments& arguments, int n);
+NullableDatum run_command_once(Command* command, NullableDatum request);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(run_once);
+
+// run_once(scope, key, command, request)
+Datum run_once(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    Command command = command_argument(arguments, 2);
+    Jsonb* request = arguments.jsonb_or_null(3);
+    Claim claim = claim_key(key, hash_request(request), Deadline::after_milliseconds(0));
+    const char* outcome = outcome_name(claim.outcome);
+    if (claim.outcome == ClaimOutcome::kAcquired) {
+        claim.response = run_command_once(&command, {JsonbPGetDatum(request), request == nullptr});
+        complete_key(key, claim.token, claim.response, {0, true});
+        outcome = "completed";
+    }
+    Datum values[2] = {CStringGetTextDatum(outcome), claim.response.value};
+    bool nulls[2] = {false, claim.response.isnull};
+    return result_row(fcinfo, values, nulls);
+}
+}
+
+namespace {
+
+Command command_argument(const Arguments& arguments, int n) {
+    Oid oid = DatumGetObjectId(arguments.required(n, "command"));
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+    if (!HeapTupleIsValid(tuple))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                        errmsg("function with OID %u does not exist", oid)));
+    auto* form = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple));
+    bool fits = form->prokind == PROKIND_FUNCTION && !form->proretset &&
+                (form->prorettype == JSONBOID || form->prorettype == VOIDOID) &&
+                form->pronargs == 1 && form->proargtypes.values[0] == JSONBOID;
+    Command command = {};
+    command.result_type = form->prorettype;
+    ReleaseSysCache(tuple);
+    if (!fits)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("function %s cannot be a command", format_procedure(oid)),
+                        errhint("A command takes (request jsonb) and returns jsonb or void.")));
+    AclResult allowed = check_function_privilege(oid, GetUserId());
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(oid));
+    fmgr_info(oid, &command.function);
+    return command;
+}
+
+NullableDatum run_command_once(Command* command, NullableDatum request) {
+    LOCAL_FCINFO(call, 1);
+    if (command->function.fn_strict && request.isnull)
+        return {0, true};
+    InitFunctionCallInfoData(*call, &command->function, 1, InvalidOid, nullptr, nullptr);
+    call->args[0] = request;
+    Datum result = FunctionCallInvoke(call);
+    return {result, call->isnull || command->result_type == VOIDOID};
+}
+
+} // namespace

@@ -1,0 +1,89 @@
+// define_idempotency_scope: how long the keys of a scope live and how they end. Also
+// idempotency_key: one key out of several parts.
+
+#include "idempotency/idempotency.h"
+#include "marker/marker.h"
+#include "server/arguments.h"
+
+using namespace interlock;
+
+namespace {
+
+const char* check_model(const char* model) {
+    if (strcmp(model, "api") != 0 && strcmp(model, "job") != 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown model \"%s\"", model), errhint("Models are api and job.")));
+    return model;
+}
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(define_idempotency_scope);
+PG_FUNCTION_INFO_V1(idempotency_key);
+
+// define_idempotency_scope(scope, model, ttl, stale_after, replay_failures, max_response_bytes)
+Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Datum scope = scope_argument(arguments, 0);
+    check_model(arguments.string(1, "model"));
+    duration_argument(arguments.interval(2, "ttl"), "ttl");
+    duration_argument(arguments.interval(3, "stale_after"), "stale_after");
+    (void)arguments.boolean(4, "replay_failures");
+    if (DatumGetInt32(arguments.required(5, "max_response_bytes")) < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"max_response_bytes\" must not be negative")));
+    with_spi([&] {
+        SPIPlanPtr plan =
+            idempotency_plan(PlanKind::kIdempotencyScopeWrite, [](Statement* statement) {
+                statement->add(
+                    "INSERT INTO interlock.idempotency_scope (scope, model, ttl, "
+                    "stale_after, replay_failures, max_response_bytes) VALUES (");
+                const char* separator = "";
+                for (Oid type : {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID}) {
+                    statement->add("%s$%d", separator, statement->parameter(type));
+                    separator = ", ";
+                }
+                statement->add(
+                    ") ON CONFLICT (scope) DO UPDATE SET model = excluded.model, "
+                    "ttl = excluded.ttl, stale_after = excluded.stale_after, "
+                    "replay_failures = excluded.replay_failures, "
+                    "max_response_bytes = excluded.max_response_bytes");
+            });
+        Parameters parameters(6);
+        parameters.add(scope);
+        for (int i = 1; i < 6; i++)
+            parameters.add(arguments.value(i));
+        run_plan(plan, parameters);
+    });
+    PG_RETURN_VOID();
+}
+
+// idempotency_key(VARIADIC parts)
+Datum idempotency_key(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "parts"));
+    Datum* parts;
+    bool* nulls;
+    int count;
+    deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &parts, &nulls, &count);
+    if (count == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a key needs a part")));
+    StringInfoData key;
+    initStringInfo(&key);
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("part %d of the key must not be null", i + 1)));
+        if (i > 0)
+            appendStringInfoChar(&key, ':');
+        // The bytes of : and \ are part of no other character in a server encoding.
+        for (const char* at = TextDatumGetCString(parts[i]); *at != '\0'; at++) {
+            if (*at == ':' || *at == '\\')
+                appendStringInfoChar(&key, '\\');
+            appendStringInfoChar(&key, *at);
+        }
+    }
+    PG_RETURN_TEXT_P(cstring_to_text_with_len(key.data, key.len));
+}
+}

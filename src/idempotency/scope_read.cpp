@@ -1,0 +1,102 @@
+// What a scope says. Read with the rights of the table's owner: it holds for everybody who uses the
+// scope.
+
+#include "idempotency/direct.h"
+#include "idempotency/kept.h"
+#include "server/scope.h"
+
+namespace interlock {
+
+namespace {
+
+enum ScopeColumn : AttrNumber {
+    kScopeName = 1,
+    kModel,
+    kTtl,
+    kStaleAfter,
+    kReplayFailures,
+    kMaxResponseBytes,
+};
+
+constexpr MadeColumn kScopeColumns[] = {
+    {"scope", TEXTOID, true},           {"model", TEXTOID, true},
+    {"ttl", INTERVALOID, true},         {"stale_after", INTERVALOID, true},
+    {"replay_failures", BOOLOID, true}, {"max_response_bytes", INT4OID, true},
+};
+
+constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536};
+
+struct KeptScope {
+    KeptRow row;
+    IdempotencyScope scope;
+};
+
+// Within what define_idempotency_scope and the table's constraints allow, which its owner may have
+// dropped.
+int64 microseconds(Datum interval) {
+    constexpr double kMost = 3653.0 * USECS_PER_DAY;
+    const Interval* span = DatumGetIntervalP(interval);
+    double days = span->month * 30.0 + span->day;
+    double duration = days * USECS_PER_DAY + static_cast<double>(span->time);
+    return static_cast<int64>(Max(1.0, Min(duration, kMost)));
+}
+
+// Nulls, which the table's owner may have allowed, are the default.
+IdempotencyScope scope_of(const RowValues& row) {
+    IdempotencyScope scope = kDefaults;
+    scope.is_job = is_text(row[kModel], "job");
+    if (!row[kReplayFailures].isnull)
+        scope.replay_failures = DatumGetBool(row[kReplayFailures].value);
+    if (!row[kTtl].isnull)
+        scope.ttl = microseconds(row[kTtl].value);
+    if (!row[kStaleAfter].isnull)
+        scope.stale_after = microseconds(row[kStaleAfter].value);
+    if (!row[kMaxResponseBytes].isnull)
+        scope.max_response_bytes = Max(0, DatumGetInt32(row[kMaxResponseBytes].value));
+    return scope;
+}
+
+void read_kept(const RowValues& values, KeptRow* row) {
+    reinterpret_cast<KeptScope*>(row)->scope = scope_of(values);
+}
+
+const KeptTable kScopes = {
+    {"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1}, sizeof(KeptScope), read_kept};
+
+IdempotencyScope read_by_plan(Datum name) {
+    IdempotencyScope scope = kDefaults;
+    Oid table = own_table(kScopes.table.name);
+    as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
+        with_spi([&] {
+            PlanShape shape = {table, PlanKind::kIdempotencyScope};
+            SPIPlanPtr plan = plan_of(shape, [](Statement* statement) {
+                statement->add(
+                    "SELECT scope, model::pg_catalog.text, ttl, stale_after, replay_failures, "
+                    "max_response_bytes FROM interlock.idempotency_scope "
+                    "WHERE scope OPERATOR(pg_catalog.=) $%d",
+                    statement->parameter(TEXTOID));
+            });
+            Parameters parameters(1);
+            parameters.add(name);
+            if (run_plan(plan, parameters) > 0)
+                scope = scope_of(values_of_row(SPI_tuptable->tupdesc, SPI_tuptable->vals[0]));
+        });
+    });
+    return scope;
+}
+
+} // namespace
+
+IdempotencyScope read_scope(Datum name) {
+    const KeptRows* kept = is_plain_transaction() ? kept_rows(kScopes) : nullptr;
+    if (kept == nullptr)
+        return read_by_plan(name);
+    IdempotencyScope scope = kDefaults;
+    (void)any_kept<KeptScope>(*kept, DatumGetTextPP(name), [&](const KeptScope& found) {
+        scope = found.scope;
+        return true;
+    });
+    return scope;
+}
+
+} // namespace interlock

@@ -1,0 +1,149 @@
+// Application locks as SQL Server's sp_getapplock has them: its modes, its owners, its codes.
+//
+// They have a space of names of their own, in which '/' means nothing. No refusal raises an error:
+// what would is caught in a subtransaction and told by the code, and the transaction goes on.
+// Differences: there is no database principal; the two owners of one session never exclude each
+// other; outside of a transaction block a lock of the owner Transaction ends with the statement.
+
+#include "key_lock/key_lock.h"
+#include "key_lock/mode.h"
+#include "server/arguments.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr int32 kGranted = 0;
+constexpr int32 kGrantedAfterWaiting = 1;
+constexpr int32 kTimedOut = -1;
+constexpr int32 kCanceled = -2;
+constexpr int32 kDeadlock = -3;
+constexpr int32 kBadCall = -999;
+
+constexpr int32 kReleased = 0;
+
+LockName resource_name(Datum resource);
+bool owner_named(std::string_view name, LockScope* scope);
+LockScope owner_argument(const Arguments& arguments, int n);
+int32 code_of(Grant grant, ErrorData* error);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(getapplock);
+PG_FUNCTION_INFO_V1(releaseapplock);
+PG_FUNCTION_INFO_V1(applock_mode);
+PG_FUNCTION_INFO_V1(applock_test);
+
+// getapplock(resource, lock_mode, lock_owner, lock_timeout)
+Datum getapplock(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    for (int i = 0; i < 4; i++)
+        if (arguments.is_null(i))
+            PG_RETURN_INT32(kBadCall);
+    LOCKMODE mode = applock_mode_named(arguments.view(1, "lock_mode"));
+    int32 timeout = DatumGetInt32(arguments.value(3));
+    LockScope scope;
+    if (mode == NoLock || timeout < -1 || !owner_named(arguments.view(2, "lock_owner"), &scope))
+        PG_RETURN_INT32(kBadCall);
+
+    LockRequest request = {resource_name(arguments.value(0)), mode};
+    ErrorData* error;
+    Grant grant = acquire(request, scope, Deadline::after_milliseconds(timeout), &error);
+    PG_RETURN_INT32(code_of(grant, error));
+}
+
+// releaseapplock(resource, lock_owner)
+Datum releaseapplock(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockScope scope;
+    if (arguments.is_null(0) || arguments.is_null(1) ||
+        !owner_named(arguments.view(1, "lock_owner"), &scope))
+        PG_RETURN_INT32(kBadCall);
+    NamedLock* lock = find_lock(resource_name(arguments.value(0)));
+    if (lock == nullptr || held_modes(lock, scope) == 0)
+        PG_RETURN_INT32(kBadCall);
+    // Every mode stays held until there were as many releases as gets.
+    note_release(lock, scope);
+    if (releases_noted(lock, scope) >= takes(lock, scope)) {
+        give_back_all(lock, scope);
+        close_lock(lock);
+    }
+    PG_RETURN_INT32(kReleased);
+}
+
+// applock_mode(resource, lock_owner)
+Datum applock_mode(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockName name = resource_name(arguments.required(0, "resource"));
+    LockScope scope = owner_argument(arguments, 1);
+    NamedLock* lock = find_lock(name);
+    LOCKMASK held = lock != nullptr ? held_modes(lock, scope) : 0;
+    PG_RETURN_TEXT_P(cstring_to_text(applock_mode_name(held)));
+}
+
+// applock_test(resource, lock_mode, lock_owner)
+Datum applock_test(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockName name = resource_name(arguments.required(0, "resource"));
+    char* mode_name = arguments.string(1, "lock_mode");
+    LOCKMODE mode = applock_mode_named(mode_name);
+    (void)owner_argument(arguments, 2);
+    if (mode == NoLock)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown lock mode \"%s\"", mode_name),
+                        errhint("Modes are Shared, Update, IntentShared, IntentExclusive and "
+                                "Exclusive.")));
+    NamedLock* lock = open_lock(name);
+    LOCKMASK held = held_modes(lock);
+    bool free = covers(held, mode) || !is_excluded_by_others(lock->tag, mode, held);
+    close_lock(lock);
+    PG_RETURN_INT32(free ? 1 : 0);
+}
+}
+
+namespace {
+
+// Cut to 255 characters, as SQL Server does.
+LockName resource_name(Datum resource) {
+    constexpr int kMaxCharacters = 255;
+    const text* value = DatumGetTextPP(resource);
+    int length = pg_mbcharcliplen(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), kMaxCharacters);
+    LockName name = {KeySpace::kApplocks, VARDATA_ANY(value), static_cast<size_t>(length), 0};
+    name.hash = hash_name(name.bytes, name.length);
+    return name;
+}
+
+bool owner_named(std::string_view name, LockScope* scope) {
+    bool is_session = is_same_word(name, "Session");
+    *scope = is_session ? LockScope::kSession : LockScope::kTransaction;
+    return is_session || is_same_word(name, "Transaction");
+}
+
+LockScope owner_argument(const Arguments& arguments, int n) {
+    char* name = arguments.string(n, "lock_owner");
+    LockScope scope;
+    if (!owner_named(name, &scope))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown lock owner \"%s\"", name),
+                        errhint("Owners are Transaction and Session.")));
+    return scope;
+}
+
+int32 code_of(Grant grant, ErrorData* error) {
+    if (grant != Grant::kRefused)
+        return grant == Grant::kAtOnce ? kGranted : kGrantedAfterWaiting;
+    switch (error != nullptr ? error->sqlerrcode : ERRCODE_LOCK_NOT_AVAILABLE) {
+    case ERRCODE_LOCK_NOT_AVAILABLE:
+        return kTimedOut;
+    case ERRCODE_QUERY_CANCELED:
+        return kCanceled;
+    case ERRCODE_T_R_DEADLOCK_DETECTED:
+        return kDeadlock;
+    default:
+        ReThrowError(error);
+    }
+    return kBadCall;
+}
+
+} // namespace

@@ -1,0 +1,315 @@
+#include "key_lock/key_lock.h"
+
+#include "key_lock/mode.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "server/subtransaction.h"
+
+using namespace interlock;
+
+namespace {
+
+struct KeyCall {
+    LockRequest* requests; // in the order of taking
+    int count;
+    LockScope scope;
+    Deadline deadline;
+    int taken = 0;
+    const LockRequest* refused = nullptr;
+    ErrorData* error = nullptr; // why it was refused; null: no time was left
+};
+
+struct Keys {
+    LockName* names; // distinct, in order
+    int count;
+    size_t levels; // of all of them together
+};
+
+// Where a call keeps its requests when they are few.
+struct FewRequests {
+    LockRequest requests[4];
+};
+
+size_t count_levels(const LockName& name);
+LockName key_argument(const Arguments& arguments, int n);
+Keys keys_argument(const Arguments& arguments, int n);
+KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
+bool take_all(KeyCall* call);
+[[noreturn]] void raise_refused(const KeyCall& call);
+bool unlock(const LockName& key, LOCKMODE mode);
+LOCKMODE mode_argument(const Arguments& arguments, int n);
+
+} // namespace
+
+extern "C" {
+
+PG_FUNCTION_INFO_V1(lock_key);
+PG_FUNCTION_INFO_V1(lock_keys);
+PG_FUNCTION_INFO_V1(try_lock_keys);
+PG_FUNCTION_INFO_V1(unlock_keys);
+
+// lock_key(key, mode, timeout, scope)
+Datum lock_key(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockName key = key_argument(arguments, 0);
+    FewRequests few;
+    KeyCall call = read_call(arguments, {&key, 1, count_levels(key)}, &few);
+    if (!take_all(&call))
+        raise_refused(call);
+    PG_RETURN_VOID();
+}
+
+// lock_keys(keys, mode, timeout, scope)
+Datum lock_keys(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    FewRequests few;
+    KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
+    if (!take_all(&call))
+        raise_refused(call);
+    PG_RETURN_VOID();
+}
+
+// try_lock_keys(keys, mode, timeout, scope)
+Datum try_lock_keys(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    FewRequests few;
+    KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
+    bool taken = take_all(&call);
+    if (!taken && call.error != nullptr && call.error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(call.error);
+    PG_RETURN_BOOL(taken);
+}
+
+// unlock_keys(keys, mode)
+Datum unlock_keys(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Keys keys = keys_argument(arguments, 0);
+    LOCKMODE mode = mode_argument(arguments, 1);
+    bool all = true;
+    for (int i = 0; i < keys.count; i++)
+        all = unlock(keys.names[i], mode) && all;
+    PG_RETURN_BOOL(all);
+}
+}
+
+namespace {
+
+// --- Arguments -----------------------------------------------------------------------------------
+
+constexpr size_t kMaxLevels = 64;
+
+size_t count_levels(const LockName& name) {
+    size_t levels = 1;
+    for (size_t i = 1; i < name.length; i++)
+        levels += name.bytes[i] == '/';
+    return levels;
+}
+
+LockName make_name(const text* key) {
+    LockName name = {KeySpace::kKeys, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), 0};
+    if (name.length == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
+    if (count_levels(name) > kMaxLevels)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key has more than %zu levels", kMaxLevels)));
+    if (name.length > kMaxNameBytes)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key is longer than %zu bytes", kMaxNameBytes),
+                        errhint("Give a digest of it, for example md5(key).")));
+    name.hash = hash_name(name.bytes, name.length);
+    return name;
+}
+
+int order_of_names(const void* left, const void* right) {
+    return compare_names(*static_cast<const LockName*>(left), *static_cast<const LockName*>(right));
+}
+
+LockName key_argument(const Arguments& arguments, int n) {
+    return make_name(DatumGetTextPP(arguments.required(n, "key")));
+}
+
+Keys keys_argument(const Arguments& arguments, int n) {
+    ArrayType* array = DatumGetArrayTypeP(arguments.required(n, "keys"));
+    Datum* values;
+    bool* nulls;
+    int count;
+    deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
+    Keys keys = {static_cast<LockName*>(palloc(sizeof(LockName) * (count + 1))), 0, 0};
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
+                            errhint("array_remove(keys, NULL) leaves nulls out.")));
+        keys.names[i] = make_name(DatumGetTextPP(values[i]));
+    }
+    qsort(keys.names, count, sizeof(LockName), order_of_names);
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && order_of_names(&keys.names[keys.count - 1], &keys.names[i]) == 0)
+            continue;
+        keys.names[keys.count++] = keys.names[i];
+        keys.levels += count_levels(keys.names[i]);
+    }
+    return keys;
+}
+
+LOCKMODE mode_argument(const Arguments& arguments, int n) {
+    return key_mode(arguments.view(n, "mode"));
+}
+
+LockScope scope_argument(const Arguments& arguments, int n) {
+    std::string_view scope = arguments.view(n, "scope");
+    if (scope == "transaction")
+        return LockScope::kTransaction;
+    if (scope == "session")
+        return LockScope::kSession;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown scope \"%.*s\"", static_cast<int>(scope.size()), scope.data()),
+                    errhint("Scopes are transaction and session.")));
+}
+
+// --- What a call takes ---------------------------------------------------------------------------
+
+// Runs body(name, mode) for the ancestors of a key that is taken in the mode.
+template <typename Body>
+void for_each_ancestor(const LockName& key, LOCKMODE mode, Body&& body) {
+    for (size_t end = 1; end < key.length; end++)
+        if (key.bytes[end] == '/') {
+            LockName ancestor = key;
+            ancestor.length = end;
+            ancestor.hash = hash_name(key.bytes, end);
+            body(ancestor, intent_of(mode));
+        }
+}
+
+bool is_ancestor(const LockName& name, const LockName& other) {
+    return other.length > name.length && other.bytes[name.length] == '/' &&
+           memcmp(name.bytes, other.bytes, name.length) == 0;
+}
+
+bool has_descendant(const Keys& keys, int i) {
+    const LockName& key = keys.names[i];
+    for (int k = i + 1; k < keys.count; k++) {
+        const LockName& next = keys.names[k];
+        if (next.length < key.length || memcmp(key.bytes, next.bytes, key.length) != 0)
+            return false;
+        if (is_ancestor(key, next))
+            return true;
+    }
+    return false;
+}
+
+// By name; of one name the mode that excludes most first, so that the others are covered.
+int order_of_requests(const void* left, const void* right) {
+    const auto* a = static_cast<const LockRequest*>(left);
+    const auto* b = static_cast<const LockRequest*>(right);
+    int order = compare_names(a->name, b->name);
+    if (order != 0)
+        return order;
+    order = pg_popcount32(excluded_by(b->mode)) - pg_popcount32(excluded_by(a->mode));
+    return order != 0 ? order : b->mode - a->mode;
+}
+
+// Runs body(name, mode) for all that the call takes. A key in mode update that is an ancestor of
+// another gets intent_exclusive too: neither covers the other, and taking one after the other could
+// deadlock. The mode that covers both goes first.
+template <typename Body>
+void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
+    for (int i = 0; i < keys.count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        for_each_ancestor(keys.names[i], mode, body);
+        body(keys.names[i], mode);
+        if (mode == kUpdate && has_descendant(keys, i))
+            body(keys.names[i], kUpdateIntentExclusive);
+    }
+}
+
+KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
+    LOCKMODE mode = mode_argument(arguments, 1);
+    Interval* timeout = arguments.is_null(2) ? nullptr : arguments.interval(2, "timeout");
+    KeyCall call = {few->requests, 0, scope_argument(arguments, 3),
+                    Deadline::after(timeout, "timeout")};
+    size_t most = keys.levels + keys.count;
+    if (most > lengthof(few->requests))
+        call.requests =
+            static_cast<LockRequest*>(palloc_extended(sizeof(LockRequest) * most, MCXT_ALLOC_HUGE));
+    for_each_request(keys, mode, [&](const LockName& name, LOCKMODE level_mode) {
+        call.requests[call.count++] = {name, level_mode};
+    });
+    if (call.count > 1)
+        qsort(call.requests, call.count, sizeof(LockRequest), order_of_requests);
+    return call;
+}
+
+// --- Taking and giving back ----------------------------------------------------------------------
+
+bool take(KeyCall* call, const LockRequest& request) {
+    NamedLock* lock = find_lock(request.name);
+    if (lock != nullptr && covers(held_modes(lock), request.mode)) {
+        take_covered(lock, request.mode, call->scope);
+        return true;
+    }
+    return acquire(request, call->scope, call->deadline, &call->error) != Grant::kRefused;
+}
+
+void give_back_taken(KeyCall* call) {
+    while (call->taken > 0)
+        give_back(call->requests[--call->taken], call->scope);
+}
+
+void give_back_covers(const KeyCall& call) {
+    for (int i = 0; i < call.count; i++)
+        if (call.requests[i].mode == kUpdateIntentExclusive)
+            give_back(call.requests[i], call.scope);
+}
+
+// All or none, also when an error is raised.
+pg_noinline bool take_all(KeyCall* call) {
+    if (!call->deadline.has_passed())
+        check_lock_order(call->requests, call->count);
+    PG_TRY();
+    {
+        while (call->taken < call->count && take(call, call->requests[call->taken]))
+            call->taken++;
+    }
+    PG_CATCH();
+    {
+        give_back_taken(call);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    if (call->taken == call->count) {
+        give_back_covers(*call);
+        return true;
+    }
+    call->refused = &call->requests[call->taken];
+    give_back_taken(call);
+    return false;
+}
+
+// The ancestors go with the key, and only with it.
+bool unlock(const LockName& key, LOCKMODE mode) {
+    if (!give_back({key, mode}, LockScope::kSession))
+        return false;
+    for_each_ancestor(key, mode, [&](const LockName& ancestor, LOCKMODE intent) {
+        give_back({ancestor, intent}, LockScope::kSession);
+    });
+    return true;
+}
+
+[[noreturn]] void raise_refused(const KeyCall& call) {
+    if (call.error != nullptr && call.error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(call.error);
+    const LockRequest& request = *call.refused;
+    NamedLock* lock = open_lock(request.name);
+    char* others = others_to_json(lock->tag);
+    close_lock(lock);
+    char* key = pnstrdup(request.name.bytes, request.name.length);
+    const char* mode = key_mode_name(request.mode);
+    ereport(ERROR,
+            (errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+             errmsg("could not lock key \"%s\" in mode %s", key, mode),
+             errdetail_internal(
+                 "%s", json_object({{"key", key}, {"mode", mode}, {"others", nullptr, others}})),
+             errhint("Try again later, or give a longer timeout.")));
+}
+
+} // namespace

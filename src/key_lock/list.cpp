@@ -1,0 +1,125 @@
+// key_locks: who holds and who waits for the keys of this database, as the lock manager has it.
+
+#include "key_lock/key_lock.h"
+#include "key_lock/mode.h"
+
+using namespace interlock;
+
+namespace {
+
+// Runs body(instance) for every lock on a key.
+template <typename Body>
+void for_each_instance(Body&& body) {
+    LockData* data = GetLockStatusData();
+    for (int i = 0; i < data->nelements; i++)
+        if (is_key_tag(data->locks[i].locktag))
+            body(data->locks[i]);
+}
+
+template <typename Body>
+void for_each_mode(LOCKMASK modes, Body&& body) {
+    for (LOCKMODE mode = AccessShareLock; mode <= MaxLockMode; mode++)
+        if ((modes & LOCKBIT_ON(mode)) != 0)
+            body(mode);
+}
+
+void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
+bool may_see_name(KeySpace space, int pid);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_key_locks);
+
+Datum list_key_locks(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    for_each_instance([&](const LockInstanceData& instance) {
+        for_each_mode(instance.holdMask,
+                      [&](LOCKMODE mode) { put_row(output, instance, mode, false); });
+        if (instance.waitLockMode != NoLock)
+            put_row(output, instance, instance.waitLockMode, true);
+    });
+    return 0;
+}
+}
+
+namespace {
+
+// key, kind, mode, pid, waiting, wait_start, hash
+void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
+    const LOCKTAG& tag = instance.locktag;
+    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
+    KeySpace space = space_of(tag);
+    bool is_applock = space == KeySpace::kApplocks;
+    const char* name = name_of(tag);
+    if (name == nullptr && instance.pid != 0 && knows_names())
+        return; // released since we looked
+    if (!may_see_name(space, instance.pid))
+        name = nullptr;
+    uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
+    Datum values[7] = {};
+    bool nulls[7] = {name == nullptr,   false, false,
+                     instance.pid == 0, false, !waiting || instance.waitStart == 0};
+    if (name != nullptr)
+        values[0] = CStringGetTextDatum(name);
+    values[1] = CStringGetTextDatum(kinds[static_cast<int>(space)]);
+    values[2] =
+        CStringGetTextDatum(is_applock ? applock_mode_name(LOCKBIT_ON(mode)) : key_mode_name(mode));
+    values[3] = Int32GetDatum(instance.pid);
+    values[4] = BoolGetDatum(waiting);
+    values[5] = TimestampTzGetDatum(instance.waitStart);
+    values[6] = Int64GetDatum(static_cast<int64>(hash));
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
+bool may_see_name(KeySpace space, int pid) {
+    if (space != KeySpace::kIdempotency || pid == MyProcPid)
+        return true;
+    const PGPROC* process = BackendPidGetProc(pid);
+    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+           (process != nullptr && has_privs_of_role(GetUserId(), process->roleId));
+}
+
+bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
+    return memcmp(&left, &right, sizeof(LOCKTAG)) == 0;
+}
+
+} // namespace
+
+namespace interlock {
+
+char* others_to_json(const LOCKTAG& tag) {
+    StringInfoData out;
+    initStringInfo(&out);
+    appendStringInfoChar(&out, '[');
+    auto put = [&](const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
+        appendStringInfo(&out, "%s{\"pid\": %s, \"mode\": \"%s\", \"waiting\": %s}",
+                         out.len > 1 ? ", " : "",
+                         instance.pid == 0 ? "null" : psprintf("%d", instance.pid),
+                         key_mode_name(mode), waiting ? "true" : "false");
+    };
+    for_each_instance([&](const LockInstanceData& instance) {
+        if (!same_tag(instance.locktag, tag) || instance.pid == MyProcPid)
+            return;
+        for_each_mode(instance.holdMask, [&](LOCKMODE mode) { put(instance, mode, false); });
+        if (instance.waitLockMode != NoLock)
+            put(instance, instance.waitLockMode, true);
+    });
+    appendStringInfoChar(&out, ']');
+    return out.data;
+}
+
+bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held) {
+    LOCKMASK kept_waiting = 0;
+    for_each_mode(held, [&](LOCKMODE mine) { kept_waiting |= excluded_by(mine); });
+    LOCKMASK theirs = 0;
+    for_each_instance([&](const LockInstanceData& instance) {
+        if (same_tag(instance.locktag, tag) && instance.pid != MyProcPid)
+            theirs |= instance.holdMask | (LOCKBIT_ON(instance.waitLockMode) & ~kept_waiting);
+    });
+    return (excluded_by(mode) & theirs) != 0;
+}
+
+} // namespace interlock

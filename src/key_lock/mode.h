@@ -1,0 +1,50 @@
+// The five modes of a key lock, and the server's lock modes that stand for them.
+//
+// The server's conflict table contains SQL Server's compatibility matrix for these five; the
+// server's own names for them mean nothing here. "+" may be held together:
+//
+//                      IS  S   U   IX  X
+//     intent_shared    +   +   +   +   -      RowShareLock
+//     shared           +   +   +   -   -      RowExclusiveLock
+//     update           +   +   -   -   -      ShareUpdateExclusiveLock
+//     intent_exclusive +   -   -   +   -      ShareLock
+//     exclusive        -   -   -   -   -      AccessExclusiveLock
+//
+// A session that holds two of them excludes what either excludes: that is SQL Server's
+// SharedIntentExclusive and UpdateIntentExclusive.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+constexpr LOCKMODE kIntentShared = RowShareLock;
+constexpr LOCKMODE kShared = RowExclusiveLock;
+constexpr LOCKMODE kUpdate = ShareUpdateExclusiveLock;
+constexpr LOCKMODE kIntentExclusive = ShareLock;
+constexpr LOCKMODE kExclusive = AccessExclusiveLock;
+
+// Excludes exactly what update and intent_exclusive exclude together.
+constexpr LOCKMODE kUpdateIntentExclusive = ShareRowExclusiveLock;
+
+// The mode of that name; raises 22023 when there is none.
+LOCKMODE key_mode(std::string_view name);
+
+// The mode of SQL Server's name in any case, NoLock when there is none.
+LOCKMODE applock_mode_named(std::string_view name);
+
+const char* key_mode_name(LOCKMODE mode);
+
+// SQL Server's name for modes (LOCKBIT_ON of each) that one owner holds together.
+const char* applock_mode_name(LOCKMASK modes);
+
+// What the ancestors of a path are locked in.
+LOCKMODE intent_of(LOCKMODE mode);
+
+// What a holder of the mode excludes.
+LOCKMASK excluded_by(LOCKMODE mode);
+
+// Whether all that `mode` excludes is excluded already by a holder of `held`.
+bool covers(LOCKMASK held, LOCKMODE mode);
+
+} // namespace interlock

@@ -1,0 +1,93 @@
+// The names of the keys that are held or waited for, in shared memory.
+//
+// The lock manager knows a key as 64 bits of hash. The registry keeps its name beside them, for
+// views and messages, and gives two names with the same hash two different tags. A name is there
+// while a backend has it pinned; the memory is bounded by interlock.key_names. Without preload
+// there is no registry: names are not shown, and two names with the same hash share one lock.
+//
+// A role may use a share of that memory (interlock.max_key_names_per_role); a name counts for each
+// role that has it pinned, once, however many of its backends do. Superusers have no such limit,
+// and some room of their own.
+//
+// Tags are advisory locks with a fourth field of their own: pg_advisory_* cannot reach them.
+#pragma once
+
+#include "server/role_usage.h"
+
+namespace interlock {
+
+enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1, kIdempotency = 2 };
+constexpr int kKeySpaces = 3;
+
+constexpr size_t kMaxNameBytes = 1024;
+
+struct LockName {
+    KeySpace space;
+    const char* bytes;
+    size_t length;
+    uint64 hash; // by hash_name
+};
+
+uint64 hash_name(const char* bytes, size_t length);
+
+// By bytes: the order in which keys are taken.
+int compare_names(const LockName& left, const LockName& right);
+
+// What a backend has to give back.
+struct NameEntry;
+struct NamePin {
+    NameEntry* entry; // null without a registry
+    uint16 user;      // where the entry counts the pins of the role
+    UsageLine line;   // that was charged, if it counts them nowhere
+};
+
+// Finds or enters the name and keeps it there for this backend until unpin_name; without a registry
+// it leaves *pin alone. kAmbiguous: a prepared transaction keeps it from being told from another.
+enum class Pinned { kYes, kNoRoom, kRoleIsFull, kTooManyTwins, kAmbiguous };
+Pinned pin_name(const LockName& name, LOCKTAG* tag, NamePin* pin);
+void unpin_name(const NamePin& pin);
+
+// Raises 53400 when there was no room, 55006 when it was ambiguous.
+[[noreturn]] void refuse_unpinned(const LockName& name, Pinned pinned);
+
+// Whether the tag is one of ours in this database, and whose.
+bool is_key_tag(const LOCKTAG& tag);
+KeySpace space_of(const LOCKTAG& tag);
+
+// Whether the tag was given because another name had the same hash.
+bool is_displaced(const LOCKTAG& tag);
+
+// Whether there is a registry.
+bool knows_names();
+
+// The name (its first kNameShown bytes), null when it is not known.
+constexpr int kNameShown = 256;
+char* name_of(const LOCKTAG& tag);
+
+// What the names use: how many there are, how many there may be but for superusers, and by role;
+// the last is null without a registry.
+struct NamesUse {
+    uint32 used;
+    uint32 most;
+    uint32 share;
+    RoleUsage* usage;
+};
+NamesUse names_use();
+
+// Runs body(role, database) for each name and role that has it pinned, with all names locked.
+template <typename Body>
+void for_each_name_use(Body&& body);
+void visit_name_uses(void (*visit)(void* context, Oid role, Oid database), void* context);
+
+// Defines the settings and asks for the memory; only while the library is preloaded.
+void register_key_names();
+
+template <typename Body>
+void for_each_name_use(Body&& body) {
+    auto visit = [](void* context, Oid role, Oid database) {
+        (*static_cast<std::remove_reference_t<Body>*>(context))(role, database);
+    };
+    visit_name_uses(visit, &body);
+}
+
+} // namespace interlock

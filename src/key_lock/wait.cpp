@@ -1,0 +1,96 @@
+#include "key_lock/wait.h"
+
+#include "key_lock/key_lock.h"
+#include "key_lock/mode.h"
+#include "server/subtransaction.h"
+
+namespace interlock {
+
+namespace {
+
+void name_lock_in_context(void* argument) {
+    const auto* request = static_cast<const LockRequest*>(argument);
+    int shown =
+        pg_mbcliplen(request->name.bytes, static_cast<int>(request->name.length), kNameShown - 1);
+    errcontext("waiting for key \"%.*s\" in mode %s", shown, request->name.bytes,
+               key_mode_name(request->mode));
+}
+
+// The wait for the lock, in a subtransaction that takes the consequences.
+ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope,
+                    const Deadline& deadline) {
+    ErrorContextCallback context = {error_context_stack, name_lock_in_context,
+                                    const_cast<LockRequest*>(&request)};
+    error_context_stack = &context;
+    ErrorData* error = attempt(
+        [&] {
+            deadline.bound([&] { take_lock(lock, request.mode, scope, true); });
+            // A signal that came too late for the wait must not go off after the call.
+            CHECK_FOR_INTERRUPTS();
+        },
+        OnCancel::kReturn);
+    error_context_stack = context.previous;
+    return error;
+}
+
+// Only those who wait are in the way, and they wait for what we hold: a request that may wait goes
+// before them and is granted at once, one that may not is refused.
+bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
+    LOCKMASK held = held_modes(lock);
+    return held != 0 && !is_excluded_by_others(lock->tag, mode, held);
+}
+
+Deadline shortest() { return Deadline::after_milliseconds(1); }
+
+// Whether the wait came to its end with the lock after all; if it ended for another reason than
+// time, the lock is not wanted any more.
+bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const ErrorData* error) {
+    if (!was_granted_after_all(lock, request.mode))
+        return false;
+    if (error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE)
+        return true;
+    give_back_lock(lock, request.mode, LockScope::kSession);
+    return false;
+}
+
+} // namespace
+
+Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadline,
+              ErrorData** error) {
+    *error = nullptr;
+    NamedLock* lock = open_lock(request.name);
+    if (take_lock(lock, request.mode, scope, false))
+        return Grant::kAtOnce;
+    bool passes = goes_before_waiters(lock, request.mode);
+    if (deadline.has_passed() && !passes) {
+        close_lock(lock);
+        return Grant::kRefused;
+    }
+    *error = wait_for(lock, request, scope, deadline.has_passed() ? shortest() : deadline);
+    if (*error == nullptr)
+        return passes ? Grant::kAtOnce : Grant::kAfterWaiting;
+    lock = find_lock(request.name); // the end of the subtransaction may have closed it
+    if (lock == nullptr)
+        return Grant::kRefused;
+    if (scope == LockScope::kSession && timed_out_but_granted(lock, request, *error)) {
+        elog(DEBUG1, "the wait for a key timed out and was granted");
+        return Grant::kAfterWaiting;
+    }
+    close_lock(lock);
+    return Grant::kRefused;
+}
+
+bool give_back(const LockRequest& request, LockScope scope) {
+    NamedLock* lock = find_lock(request.name);
+    if (lock == nullptr)
+        return false;
+    bool held = give_back_lock(lock, request.mode, scope);
+    close_lock(lock);
+    return held;
+}
+
+void take_covered(NamedLock* lock, LOCKMODE mode, LockScope scope) {
+    take_lock(lock, mode, scope, true);
+}
+
+} // namespace interlock

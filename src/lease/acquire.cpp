@@ -1,0 +1,321 @@
+// Granting a lease, and waiting for it.
+
+#include "lease/lease.h"
+#include "server/client.h"
+
+namespace interlock {
+
+namespace {
+
+bool is_long_term(const LeaseRequest& request) {
+    return request.bond == LeaseBond::kTtl && request.ttl > longest_short_lease();
+}
+
+void copy_holder(LeaseAnswer* answer, const Lease& lease) {
+    memcpy(answer->holder, lease.holder(), lease.holder_length);
+    answer->holder[lease.holder_length] = '\0';
+}
+
+// --- Waiting -------------------------------------------------------------------------------------
+
+uint32 wait_event() {
+    static uint32 event = 0;
+    if (event == 0)
+        event = named_wait_event("PgInterlockLease");
+    return event;
+}
+
+[[noreturn]] void raise_other_capacity(const LeaseKey& key, int capacity) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("permits of \"%s\" are held for another capacity",
+                           pnstrdup(key.bytes, key.length)),
+                    errhint("Give capacity %d, or wait until all of them have ended.", capacity)));
+}
+
+// Until the latch is set, the deadline, or the moment at which the waiter has to look again. Ends
+// the session of a client that is gone.
+void sleep_until(int64 wake_at, const Deadline& deadline) {
+    constexpr int64 kLongestSleep = 3600 * 1000;
+    int64 sleep = Max((wake_at - monotonic_now()) / 1000 + 1, 1);
+    if (wake_at == kNeverExpires)
+        sleep = kLongestSleep;
+    if (!deadline.is_never())
+        sleep = Min(sleep, deadline.left_in_milliseconds());
+    wait_for_latch(static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
+}
+
+// After an error in the middle of a call: nothing of it stays.
+void abandon(int, Datum argument) {
+    auto* waiter = reinterpret_cast<LeaseWaiter*>(DatumGetPointer(argument));
+    LWLock* lock = partition_lock(waiter->claim.partition);
+    LWLockAcquire(lock, LW_EXCLUSIVE);
+    if (waiter->token != 0) {
+        Ref lease = find_lease(waiter->claim.node, waiter->token);
+        if (lease != 0)
+            end_lease(waiter->claim.database, lease, LeaseEnd::kGivenBack);
+        release_node(waiter->claim.node);
+    } else {
+        leave_queue(waiter);
+        Ref root = root_of(waiter->claim.node);
+        bool is_awaited = has_queue(root);
+        drop_claim(waiter->claim);
+        if (is_awaited)
+            serve_queue(root, nullptr);
+    }
+    LWLockRelease(lock);
+}
+
+LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* made) {
+    LeaseFacts facts = {};
+    facts.ttl = request.ttl;
+    facts.role = request.role;
+    facts.mode = request.mode;
+    facts.capacity = static_cast<uint32>(request.capacity);
+    LeaseCharge charge;
+    uint32 units = units_of_lease(request.key, request.holder_length);
+    if (!charge_lease(facts.role, units, access, &charge))
+        return LeaseRoom::kRoleIsFull;
+    Ref lease = make_lease(facts, request.holder, request.holder_length, charge, access);
+    if (lease == 0) {
+        discharge_lease(charge);
+        return LeaseRoom::kFull;
+    }
+    lease_at(lease)->pid = request.bond == LeaseBond::kTtl ? 0 : MyProcPid;
+    lease_at(lease)->long_term = is_long_term(request);
+    *made = lease;
+    return LeaseRoom::kYes;
+}
+
+// A lease that was granted while this process was paused may be over before it was seen: then the
+// claim is made again, at the end of the queue.
+LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
+    LeaseClaim* claim = &waiter->claim;
+    Ref lease = find_lease(claim->node, waiter->token);
+    if (lease != 0 && is_live(*lease_at(lease), monotonic_now()))
+        return LeaseRoom::kYes;
+    if (lease != 0 && !lease_at(lease)->ended)
+        end_lease(claim->database, lease, LeaseEnd::kGivenBack); // its room is for the next
+    LeaseRoom room = make_lease_for(request, claim->access, &claim->lease);
+    if (room == LeaseRoom::kYes)
+        join_queue(waiter);
+    return room;
+}
+
+// Whether what is in the way is bound to this session, or is over and kept by this transaction's
+// own assertion.
+bool waits_for_itself(const Judgement& judgement) {
+    if (judgement.in_the_way == 0)
+        return false;
+    const Lease& lease = *lease_at(judgement.in_the_way);
+    if (lease.pid == MyProcPid && !lease.ended && lease.mode != LeaseMode::kPermit)
+        return true;
+    return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
+}
+
+// With the waiter in the queue and the partition's lock held; so it is on return.
+LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
+                          const Deadline& deadline) {
+    LWLock* lock = partition_lock(waiter->claim.partition);
+    for (;;) {
+        LeaseRoom room = LeaseRoom::kYes;
+        if (waiter->token != 0)
+            room = claim_again_if_over(waiter, request);
+        if (room != LeaseRoom::kYes) {
+            LWLockRelease(lock);
+            raise_no_room(room, request.role);
+        }
+        Judgement judgement = {Verdict::kGranted, 0, 0};
+        if (waiter->token == 0)
+            judgement = serve_queue(waiter->claim.node, waiter);
+        if (waiter->token != 0)
+            return granted_answer(waiter->claim);
+        int capacity = other_capacity(waiter->claim);
+        if (capacity != 0) {
+            LWLockRelease(lock);
+            raise_other_capacity(request.key, capacity);
+        }
+        int64 wake_at = waiter->wake_at;
+        if (!needs_work(judgement) && (deadline.has_passed() || waits_for_itself(judgement)))
+            return refused_answer(judgement, waiter->claim);
+        LWLockRelease(lock);
+        if (needs_work(judgement))
+            do_work(waiter->claim, judgement);
+        else
+            sleep_until(wake_at, deadline);
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+    }
+}
+
+// The same, without the lock on return. False: the lease has expired before it was durable, and
+// another has it or waits for it.
+bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Deadline& deadline,
+                    LeaseAnswer* answer) {
+    *answer = wait_in_queue(waiter, request, deadline);
+    LWLockRelease(partition_lock(waiter->claim.partition));
+    if (answer->outcome != LeaseOutcome::kAcquired || !is_long_term(request))
+        return true;
+    answer->expires =
+        record_lease(waiter->claim.database, request.key, answer->token, request.ttl, 0);
+    return answer->expires != 0;
+}
+
+// The long way: something has to be durable first, or somebody is in the way.
+pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
+                                       const Deadline& deadline) {
+    LWLock* lock = partition_lock(request.key.partition);
+    LeaseAnswer answer;
+    Datum argument = PointerGetDatum(waiter);
+    PG_ENSURE_ERROR_CLEANUP(abandon, argument);
+    {
+        while (!answer_in_turn(waiter, request, deadline, &answer))
+            LWLockAcquire(lock, LW_EXCLUSIVE);
+        if (answer.outcome == LeaseOutcome::kAcquired)
+            check_client(); // it may have gone before the grant, or while that was recorded
+    }
+    PG_END_ENSURE_ERROR_CLEANUP(abandon, argument);
+    if (answer.outcome != LeaseOutcome::kAcquired)
+        abandon(0, argument);
+    return answer;
+}
+
+} // namespace
+
+LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
+                     LeaseClaim* claim) {
+    *claim = {database, request.key.partition, use_node(request.key, access),
+              0,        request.capacity,      access};
+    if (claim->node == 0)
+        return LeaseRoom::kFull;
+    LeaseRoom room = make_lease_for(request, access, &claim->lease);
+    if (room != LeaseRoom::kYes)
+        release_node(claim->node);
+    return room;
+}
+
+void drop_claim(const LeaseClaim& claim) {
+    free_lease(claim.lease);
+    release_node(claim.node);
+}
+
+void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim) {
+    LWLock* lock = partition_lock(request.key.partition);
+    RoomSearch search;
+    for (;;) {
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+        LeaseRoom room = make_claim(database, request, search.access, claim);
+        if (room == LeaseRoom::kYes)
+            return;
+        LWLockRelease(lock);
+        find_room(database, room, request.role, &search);
+    }
+}
+
+void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* search) {
+    if (search->access == LeaseAccess::kOrdinary && superuser_arg(role)) {
+        search->access = LeaseAccess::kPrivileged;
+        return;
+    }
+    bool is_role = room == LeaseRoom::kRoleIsFull;
+    if (search->has_dropped && is_role)
+        note_look_for_room(role);
+    if (search->has_dropped || (is_role && has_looked_for_room(role)))
+        raise_no_room(room, role);
+    make_room(database);
+    search->has_dropped = true;
+}
+
+void raise_no_room(LeaseRoom room, Oid role) {
+    if (room == LeaseRoom::kRoleIsFull)
+        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                        errmsg("role \"%s\" has no room for more leases", role_name(role)),
+                        errdetail("One role may have %u leases at once; those with a long key, or "
+                                  "with several levels, count more.",
+                                  lease_share()),
+                        errhint("Release leases, or increase interlock.max_leases_per_role.")));
+    ereport(ERROR,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("there are too many leases"),
+             errhint("You may need to increase interlock.max_leases. View interlock.usage shows "
+                     "which roles have them.")));
+}
+
+void do_work(const LeaseClaim& claim, const Judgement& judgement) {
+    if (judgement.verdict == Verdict::kNotDurable)
+        make_durable(claim.database, judgement.ttl);
+    else
+        clear_records(claim.database, claim.partition);
+}
+
+Judgement judge_in_turn(LeaseWaiter* waiter) {
+    if (!has_queue(waiter->claim.node))
+        return judge(waiter->claim, monotonic_now());
+    join_queue(waiter);
+    Judgement judgement = serve_queue(waiter->claim.node, waiter);
+    if (judgement.verdict != Verdict::kGranted)
+        leave_queue(waiter);
+    return judgement;
+}
+
+LeaseAnswer granted_answer(const LeaseClaim& claim) {
+    const Lease& lease = *lease_at(claim.lease);
+    LeaseAnswer answer;
+    answer.outcome = LeaseOutcome::kAcquired;
+    answer.token = lease.token;
+    answer.expires = lease.expires;
+    copy_holder(&answer, lease);
+    return answer;
+}
+
+// What is in the way, or else who is at the head of the queue.
+LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim) {
+    LeaseAnswer answer;
+    bool recovering = judgement.verdict == Verdict::kRecovering;
+    answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
+    answer.token = 0;
+    answer.expires = recovering ? judgement.until : 0;
+    answer.holder[0] = '\0';
+    if (judgement.in_the_way != 0) {
+        answer.expires = lease_at(judgement.in_the_way)->expires;
+        copy_holder(&answer, *lease_at(judgement.in_the_way));
+    } else if (!recovering && has_queue(claim.node)) {
+        copy_holder(&answer, *lease_at(first_in_queue(claim.node)->claim.lease));
+    }
+    return answer;
+}
+
+LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline) {
+    LeaseWaiter* waiter = this_waiter();
+    LWLock* lock = partition_lock(request.key.partition);
+    if (request.bond == LeaseBond::kSession)
+        prepare_to_bind();
+    lock_and_claim(database, request, &waiter->claim);
+    Judgement judgement = {Verdict::kNotDurable, 0, 0};
+    if (!is_long_term(request))
+        judgement = judge_in_turn(waiter);
+    LeaseAnswer answer;
+    if (judgement.verdict == Verdict::kGranted) {
+        answer = granted_answer(waiter->claim);
+    } else if (int capacity = other_capacity(waiter->claim)) {
+        drop_claim(waiter->claim);
+        LWLockRelease(lock);
+        raise_other_capacity(request.key, capacity);
+    } else if (!needs_work(judgement) && deadline.has_passed()) {
+        answer = refused_answer(judgement, waiter->claim);
+        drop_claim(waiter->claim);
+        LWLockRelease(lock);
+        return answer;
+    } else {
+        join_queue(waiter);
+        answer = acquire_slowly(waiter, request, deadline);
+        if (answer.outcome != LeaseOutcome::kAcquired)
+            return answer;
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+    }
+    release_node(waiter->claim.node);
+    LWLockRelease(lock);
+    if (request.bond == LeaseBond::kSession)
+        bind_lease(request.key, answer.token);
+    return answer;
+}
+
+} // namespace interlock

@@ -1,0 +1,23 @@
+// Arguments that the verbs of leases have in common.
+#pragma once
+
+#include "lease/lease.h"
+#include "server/arguments.h"
+
+namespace interlock {
+
+// A path of at most 1,024 bytes and 64 levels, none of which is empty; else 22023.
+LeaseKey lease_key_argument(const text* key);
+
+// A time to live above zero and at most interlock.max_lease_ttl, in microseconds; else 22023.
+int64 ttl_argument(const Arguments& arguments, int n);
+
+// How long to wait; null: for ever. 22023 when it is negative.
+Deadline wait_argument(const Arguments& arguments, int n);
+
+// The label of at most 255 bytes; else 22023. Null: the default.
+const char* holder_argument(const Arguments& arguments, int n, size_t* length);
+
+const char* lease_outcome_name(LeaseOutcome outcome);
+
+} // namespace interlock

@@ -1,0 +1,212 @@
+// break_lease: taking a lease from its holder by hand.
+
+#include "lease/argument.h"
+#include "lease/pinner.h"
+#include "server/client.h"
+#include "table/own_table.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Found {
+    int64 token; // 0: there is nothing to break
+    int64 expires;
+    char holder[kMaxHolderBytes + 1];
+};
+
+// Of those that pin a lease, as many as are named at once.
+struct Pinners {
+    int32 pids[64];
+    int count;
+};
+
+Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners);
+[[noreturn]] void raise_pinned(const LeaseKey& key, const Pinners& pinners);
+[[noreturn]] void raise_pinned_here(const LeaseKey& key);
+void audit_break(const LeaseKey& key, const Found& found, const char* reason,
+                 const Pinners& pinners);
+void terminate(const LeaseKey& key, int64 token, const Pinners& pinners);
+bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned);
+void terminate_all(const LeaseKey& key, int64 token);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(break_lease);
+
+// break_lease(key, reason, terminate)
+Datum break_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    char* reason = arguments.string(1, "reason");
+    bool terminates = arguments.boolean(2, "terminate");
+    if (reason[0] == '\0')
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
+                 errhint("It is kept in interlock.lease_audit.")));
+    LeaseDatabase* database = lease_database();
+    StringInfoData holders;
+    initStringInfo(&holders);
+    auto end = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
+    Pinners pinners;
+    for (Found found; (found = find_breakable(key, end, &pinners)).token != 0;) {
+        if (pinners.count > 0 && !terminates)
+            raise_pinned(key, pinners);
+        if (has_pinned_token(found.token))
+            raise_pinned_here(key);
+        audit_break(key, found, reason, pinners); // in the transaction, while the rest is at once
+        terminate(key, found.token, pinners);
+        bool ends = end_found(database, key, found.token, terminates);
+        if (!ends && pinners.count == 0)
+            continue;
+        ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s",
+                             pnstrdup(key.bytes, key.length), found.holder, reason)));
+        if (terminates)
+            terminate_all(key, found.token);
+        appendStringInfo(&holders, "%s%s", holders.len > 0 ? ", " : "", found.holder);
+    }
+    if (holders.len == 0)
+        PG_RETURN_NULL();
+    make_durable(database, 0);
+    clear_records(database, key.partition);
+    PG_RETURN_TEXT_P(cstring_to_text(holders.data));
+}
+}
+
+namespace {
+
+void find_pinners(const Lease& lease, Pinners* pinners) {
+    for_each_pinner(lease, [pinners](Pinner pinner) {
+        if (pinners->count < static_cast<int>(lengthof(pinners->pids)))
+            pinners->pids[pinners->count++] = pinner.pid;
+    });
+}
+
+// The leases at the key one after the other: those that are shared, and permits, can be several.
+// One that is over is there as long as it is pinned. Whoever waited for them and is granted one
+// meanwhile has a token from `end` on, and keeps it.
+Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
+    Found found = {};
+    pinners->count = 0;
+    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
+    int64 now = monotonic_now();
+    Ref node = find_node(key);
+    Ref ref = node == 0 ? 0 : node_at(node)->leases;
+    while (ref != 0 && (lease_at(ref)->token >= end ||
+                        (!is_live(*lease_at(ref), now) && lease_at(ref)->pins == 0)))
+        ref = lease_at(ref)->next;
+    if (ref != 0) {
+        const Lease& lease = *lease_at(ref);
+        found.token = lease.token;
+        found.expires = lease.expires;
+        memcpy(found.holder, lease.holder(), lease.holder_length);
+        find_pinners(lease, pinners);
+    }
+    LWLockRelease(partition_lock(key.partition));
+    return found;
+}
+
+const char* list_of(const Pinners& pinners) {
+    StringInfoData list;
+    initStringInfo(&list);
+    for (int i = 0; i < pinners.count; i++)
+        appendStringInfo(&list, "%s%d", i > 0 ? ", " : "", pinners.pids[i]);
+    return list.data;
+}
+
+void raise_pinned(const LeaseKey& key, const Pinners& pinners) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("lease \"%s\" is pinned by open transactions that have asserted it",
+                           pnstrdup(key.bytes, key.length)),
+                    errdetail("Processes: %s.", list_of(pinners)),
+                    errhint("It is free when they have ended; terminate => true ends their "
+                            "sessions.")));
+}
+
+void raise_pinned_here(const LeaseKey& key) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("lease \"%s\" is pinned by the current transaction",
+                           pnstrdup(key.bytes, key.length)),
+                    errhint("End the transaction first.")));
+}
+
+Datum array_of(const Pinners& pinners) {
+    Datum pids[lengthof(pinners.pids)];
+    for (int i = 0; i < pinners.count; i++)
+        pids[i] = Int32GetDatum(pinners.pids[i]);
+    return PointerGetDatum(
+        construct_array(pids, pinners.count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+void audit_break(const LeaseKey& key, const Found& found, const char* reason,
+                 const Pinners& pinners) {
+    Oid types[7] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, INT4ARRAYOID};
+    Datum values[7] = {
+        PointerGetDatum(cstring_to_text_with_len(key.bytes, static_cast<int>(key.length))),
+        CStringGetTextDatum(found.holder),
+        Int64GetDatum(found.token),
+        CStringGetTextDatum(reason),
+        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
+        TimestampTzGetDatum(shown_time(found.expires)),
+        array_of(pinners)};
+    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
+                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                    7, types, values);
+}
+
+// --- Sessions that pin it ------------------------------------------------------------------------
+
+Pinners pinners_of(const LeaseKey& key, int64 token) {
+    Pinners pinners = {};
+    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
+    Ref ref = find_lease(find_node(key), token);
+    if (ref != 0)
+        find_pinners(*lease_at(ref), &pinners);
+    LWLockRelease(partition_lock(key.partition));
+    return pinners;
+}
+
+bool pins(const LeaseKey& key, int64 token, int32 pid) {
+    Pinners pinners = pinners_of(key, token);
+    for (int i = 0; i < pinners.count; i++)
+        if (pinners.pids[i] == pid)
+            return true;
+    return false;
+}
+
+// Raises 42501 where the caller may not: the server's function checks that for each process. One
+// that has ended its transaction meanwhile is left alone. As with any use of that function, one
+// that does so between the look and the signal is not.
+void terminate(const LeaseKey& key, int64 token, const Pinners& pinners) {
+    if (pinners.count > 0 &&
+        check_function_privilege(F_PG_TERMINATE_BACKEND, GetUserId()) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
+    for (int i = 0; i < pinners.count; i++)
+        if (pins(key, token, pinners.pids[i]))
+            (void)DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pinners.pids[i]),
+                                      Int64GetDatum(0));
+}
+
+// Returns when nothing pins the lease, which has ended and so is not pinned anew.
+void terminate_all(const LeaseKey& key, int64 token) {
+    constexpr long kPause = 10;
+    for (Pinners pinners; (pinners = pinners_of(key, token)).count > 0;) {
+        terminate(key, token, pinners);
+        wait_for_latch(kPause, PG_WAIT_EXTENSION);
+    }
+}
+
+// False: there is nothing left to end, or it is pinned meanwhile and must not be.
+bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned) {
+    bool ends = false;
+    with_lease(key, token, [&](Ref ref) {
+        ends = ref != 0 && (also_pinned || lease_at(ref)->pins == 0);
+        if (ends && !lease_at(ref)->ended)
+            end_lease(database, ref, LeaseEnd::kLost);
+    });
+    return ends;
+}
+
+} // namespace

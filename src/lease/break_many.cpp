@@ -1,0 +1,206 @@
+// break_leases: taking many leases from their holders by hand.
+
+#include "lease/argument.h"
+#include "table/own_table.h"
+
+using namespace interlock;
+
+namespace {
+
+// Which leases to break: of this database, of the role (InvalidOid: of any), granted before the
+// call.
+struct Choice {
+    text* pattern;
+    Oid role;
+    int64 end;
+};
+
+// A lease as it was, followed by its key and its holder.
+struct Chosen {
+    int64 token;
+    int64 expires;
+    uint16 key_length;
+    uint8 holder_length;
+
+    char* key() { return reinterpret_cast<char*>(this + 1); }
+    char* holder() { return key() + key_length; }
+    size_t size() const { return MAXALIGN(sizeof(Chosen) + key_length + holder_length); }
+};
+
+struct Copies {
+    char* bytes;
+    size_t used;
+    size_t room;
+};
+
+struct Tally {
+    int64 broken;
+    int64 pinned;
+};
+
+Choice read_choice(const Arguments& arguments);
+void break_in_partition(LeaseDatabase* database, int partition, const Choice& choice,
+                        const char* reason, Copies* copies, Tally* tally);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(break_leases);
+
+// break_leases(pattern, reason, role)
+Datum break_leases(PG_FUNCTION_ARGS) {
+    constexpr size_t kRoom = 8192;
+    Arguments arguments(fcinfo);
+    Choice choice = read_choice(arguments);
+    char* reason = arguments.string(1, "reason");
+    if (reason[0] == '\0')
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
+                 errhint("It is kept in interlock.lease_audit.")));
+    LeaseDatabase* database = lease_database();
+    choice.end = read_counter(&database->next_token);
+    Copies copies = {static_cast<char*>(palloc(kRoom)), 0, kRoom};
+    Tally tally = {};
+    for (int i = 0; i < kLeasePartitions; i++)
+        break_in_partition(database, i, choice, reason, &copies, &tally);
+    if (tally.broken > 0)
+        make_durable(database, 0);
+    if (tally.pinned > 0)
+        ereport(WARNING,
+                (errmsg_plural("%lld lease is pinned by open transactions and was not broken",
+                               "%lld leases are pinned by open transactions and were not broken",
+                               static_cast<unsigned long>(tally.pinned),
+                               static_cast<long long>(tally.pinned)),
+                 errhint("They can be broken when these transactions have ended.")));
+    PG_RETURN_INT64(tally.broken);
+}
+}
+
+namespace {
+
+Choice read_choice(const Arguments& arguments) {
+    Choice choice = {DatumGetTextPP(arguments.required(0, "pattern")), InvalidOid, 0};
+    if (!arguments.is_null(2))
+        choice.role = get_role_oid(NameStr(*DatumGetName(arguments.value(2))), false);
+    return choice;
+}
+
+// --- What is there -------------------------------------------------------------------------------
+
+bool is_eligible(const Lease& lease, const Choice& choice, int64 now) {
+    return (is_live(lease, now) || lease.pins > 0) && lease.token < choice.end &&
+           (!OidIsValid(choice.role) || lease.role == choice.role) &&
+           node_at(lease.node)->database == MyDatabaseId;
+}
+
+// False: there is not enough memory for the copy.
+bool add_copy(Copies* copies, const Lease& lease) {
+    const LeaseNode& node = *node_at(lease.node);
+    Chosen chosen = {lease.token, lease.expires, node.length, lease.holder_length};
+    if (copies->room - copies->used < chosen.size())
+        return false;
+    auto* copy = reinterpret_cast<Chosen*>(copies->bytes + copies->used);
+    *copy = chosen;
+    memcpy(copy->key(), node.key, node.length);
+    memcpy(copy->holder(), lease.holder(), lease.holder_length);
+    copies->used += chosen.size();
+    return true;
+}
+
+// Patterns are matched later: that can raise errors, and takes time.
+bool copy_eligible(int partition, const Choice& choice, Copies* copies) {
+    bool all = true;
+    copies->used = 0;
+    LWLockAcquire(partition_lock(partition), LW_SHARED);
+    int64 now = monotonic_now();
+    for (Ref ref = first_lease(partition); ref != 0 && all; ref = next_lease(ref))
+        if (is_eligible(*lease_at(ref), choice, now))
+            all = add_copy(copies, *lease_at(ref));
+    LWLockRelease(partition_lock(partition));
+    return all;
+}
+
+// --- Breaking ------------------------------------------------------------------------------------
+
+bool matches(const text* key, const Choice& choice) {
+    return DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID, PointerGetDatum(key),
+                                                PointerGetDatum(choice.pattern)));
+}
+
+void audit_break(const text* key, const char* holder, const Chosen& chosen, const char* reason) {
+    Oid types[6] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
+    Datum values[6] = {PointerGetDatum(key),
+                       CStringGetTextDatum(holder),
+                       Int64GetDatum(chosen.token),
+                       CStringGetTextDatum(reason),
+                       CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
+                       TimestampTzGetDatum(shown_time(chosen.expires))};
+    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
+                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, '{}')",
+                    6, types, values);
+}
+
+enum class End { kBroken, kPinned, kGone };
+
+// With `breaks` false: what would become of it.
+End end_unpinned(LeaseDatabase* database, const LeaseKey& key, int64 token, bool breaks) {
+    End end = End::kGone;
+    with_lease(key, token, [&](Ref ref) {
+        if (ref == 0)
+            return;
+        if (lease_at(ref)->pins > 0) {
+            end = End::kPinned;
+        } else if (!lease_at(ref)->ended) {
+            end = End::kBroken;
+            if (breaks)
+                end_lease(database, ref, LeaseEnd::kLost);
+        }
+    });
+    return end;
+}
+
+// The audit is in the transaction, the rest is at once.
+void break_chosen(LeaseDatabase* database, Chosen* chosen, const Choice& choice, const char* reason,
+                  Tally* tally) {
+    text* name = cstring_to_text_with_len(chosen->key(), chosen->key_length);
+    if (!matches(name, choice))
+        return;
+    LeaseKey key = lease_key(MyDatabaseId, chosen->key(), chosen->key_length);
+    End end = end_unpinned(database, key, chosen->token, false);
+    if (end == End::kBroken) {
+        const char* holder = pnstrdup(chosen->holder(), chosen->holder_length);
+        audit_break(name, holder, *chosen, reason);
+        end = end_unpinned(database, key, chosen->token, true);
+        if (end == End::kBroken)
+            ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s", text_to_cstring(name),
+                                 holder, reason)));
+    }
+    tally->broken += end == End::kBroken;
+    tally->pinned += end == End::kPinned;
+}
+
+void break_in_partition(LeaseDatabase* database, int partition, const Choice& choice,
+                        const char* reason, Copies* copies, Tally* tally) {
+    while (!copy_eligible(partition, choice, copies)) {
+        copies->room *= 2;
+        copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
+    }
+    int64 before = tally->broken;
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "broken leases", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext saved = MemoryContextSwitchTo(memory);
+    for (size_t at = 0; at < copies->used;) {
+        CHECK_FOR_INTERRUPTS();
+        auto* chosen = reinterpret_cast<Chosen*>(copies->bytes + at);
+        break_chosen(database, chosen, choice, reason, tally);
+        at += chosen->size();
+        MemoryContextReset(memory);
+    }
+    MemoryContextSwitchTo(saved);
+    MemoryContextDelete(memory);
+    if (tally->broken > before)
+        clear_records(database, partition);
+}
+
+} // namespace

@@ -1,0 +1,195 @@
+#include "lease/grant.h"
+
+namespace interlock {
+
+namespace {
+
+LeaseKind kind_of_claim(const LeaseClaim& claim) { return kind_of(lease_at(claim.lease)->mode); }
+
+bool excludes(LeaseKind wanted, LeaseKind held) {
+    return wanted == kExclusiveKind || held == kExclusiveKind;
+}
+
+bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
+    return counts[kExclusiveKind] > 0 || (wanted == kExclusiveKind && counts[kSharedKind] > 0);
+}
+
+// --- What is in the way --------------------------------------------------------------------------
+
+// A lease at the key that excludes the kind and cannot be dropped.
+Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+    if (!any_excludes(wanted, node_at(node)->here))
+        return 0;
+    Ref next;
+    for (Ref lease = node_at(node)->leases; lease != 0; lease = next) {
+        next = lease_at(lease)->next;
+        if (excludes(wanted, kind_of(lease_at(lease)->mode)) && !drop_if_over(database, lease, now))
+            return lease;
+    }
+    return 0;
+}
+
+Ref child_with(Ref node, LeaseKind wanted) {
+    Ref child = node_at(node)->first_child;
+    while (child != 0 && !any_excludes(wanted, node_at(child)->here) &&
+           !any_excludes(wanted, node_at(child)->below))
+        child = node_at(child)->next_sibling;
+    return child;
+}
+
+// A lease below the key that excludes the kind; the first that the counts lead to.
+Ref lease_below(Ref node, LeaseKind wanted) {
+    while (!any_excludes(wanted, node_at(node = child_with(node, wanted))->here))
+        ;
+    Ref lease = node_at(node)->leases;
+    while (!excludes(wanted, kind_of(lease_at(lease)->mode)))
+        lease = lease_at(lease)->next;
+    return lease;
+}
+
+// Each lease that is over is dropped, which may drop its key: the way down begins anew.
+Ref in_the_way_below(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+    while (any_excludes(wanted, node_at(node)->below)) {
+        Ref lease = lease_below(node, wanted);
+        if (!drop_if_over(database, lease, now))
+            return lease;
+    }
+    return 0;
+}
+
+// Of a permit's key that is full: the permit that ends first.
+Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
+    int taken = 0;
+    Ref first = 0;
+    Ref next;
+    for (Ref lease = node_at(claim.node)->leases; lease != 0; lease = next) {
+        next = lease_at(lease)->next;
+        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(claim.database, lease, now))
+            continue;
+        taken++;
+        if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
+            first = lease;
+    }
+    return claim.capacity != 0 && taken >= claim.capacity ? first : 0;
+}
+
+Ref in_the_way(const LeaseClaim& claim, int64 now) {
+    LeaseKind wanted = kind_of_claim(claim);
+    for (Ref node = claim.node; node != 0; node = node_at(node)->parent) {
+        Ref found = in_the_way_at(claim.database, node, wanted, now);
+        if (found != 0)
+            return found;
+    }
+    Ref found = in_the_way_below(claim.database, claim.node, wanted, now);
+    if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
+        found = permit_in_the_way(claim, now);
+    return found;
+}
+
+// One that is over is in the way with its record, or until the transactions end that have pinned
+// it.
+Judgement judge_in_the_way(Ref ref, int64 now) {
+    const Lease& lease = *lease_at(ref);
+    if (is_live(lease, now))
+        return {Verdict::kInTheWay, ref, lease.expires};
+    if (lease.pins > 0)
+        return {Verdict::kInTheWay, ref, kNeverExpires};
+    return {Verdict::kStaleRecord, ref, now};
+}
+
+// --- What has to be durable ----------------------------------------------------------------------
+
+bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
+
+int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
+
+bool is_covered(const LeaseClaim& claim, int64 now) {
+    const Lease& lease = *lease_at(claim.lease);
+    return knows_losses(claim.database, claim.partition) &&
+           (is_long(lease) || covers(claim.database, now + lease.ttl));
+}
+
+bool grant(const LeaseClaim& claim, int64 now) {
+    Lease* lease = lease_at(claim.lease);
+    lease->token = next_token(claim.database, *node_at(claim.node), lease->role, lease->mode);
+    if (lease->token == 0)
+        return false;
+    lease->since = GetCurrentTimestamp();
+    lease->span = lease->ttl;
+    lease->expires = lease->pid != 0 ? kNeverExpires : now + lease->ttl;
+    put_lease(claim.node, claim.lease);
+    return true;
+}
+
+} // namespace
+
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
+    Lease* lease = lease_at(ref);
+    if (is_live(*lease, now) || lease->pins > 0)
+        return false;
+    if (!lease->ended)
+        lose_token(database, key_of(*node_at(lease->node)), lease->role, lease->token);
+    lease->ended = true;
+    return drop_ended(ref);
+}
+
+bool drop_ended(Ref ref) {
+    if (lease_at(ref)->pins > 0 || has_record(*lease_at(ref)))
+        return false;
+    drop_lease(ref);
+    return true;
+}
+
+int other_capacity(const LeaseClaim& claim) {
+    if (lease_at(claim.lease)->mode != LeaseMode::kPermit || claim.capacity == 0)
+        return 0;
+    int64 now = monotonic_now();
+    for (Ref ref = node_at(claim.node)->leases; ref != 0; ref = lease_at(ref)->next) {
+        const Lease& lease = *lease_at(ref);
+        int capacity = static_cast<int>(lease.capacity);
+        if (lease.mode == LeaseMode::kPermit && capacity != 0 && is_live(lease, now))
+            return capacity == claim.capacity ? 0 : capacity; // all of them have the same
+    }
+    return 0;
+}
+
+Judgement judge(const LeaseClaim& claim, int64 now) {
+    LeaseDatabase* database = claim.database;
+    if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
+        return {Verdict::kRecovering, 0, database->serves_from};
+    if (other_capacity(claim) != 0)
+        return {Verdict::kOtherCapacity, 0, now};
+    Ref found = in_the_way(claim, now);
+    if (found != 0)
+        return judge_in_the_way(found, now);
+    if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
+        return {Verdict::kNotDurable, 0, now, wanted_time(*lease_at(claim.lease))};
+    return {Verdict::kGranted, 0, 0};
+}
+
+Judgement make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
+    for (Ref found; (found = in_the_way(claim, now)) != 0;) {
+        Lease* lease = lease_at(found);
+        if (lease->token > token || lease->pins > 0)
+            return {Verdict::kInTheWay, found, kNeverExpires};
+        lease->ended = true;
+        if (has_record(*lease))
+            return {Verdict::kStaleRecord, found, now};
+        drop_lease(found);
+    }
+    return {Verdict::kGranted, 0, 0};
+}
+
+void drop_expired_leases() {
+    for (int i = 0; i < kLeasePartitions; i++) {
+        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        int64 now = monotonic_now();
+        for_each_lease(i, [now](Ref lease) {
+            if (!is_live(*lease_at(lease), now))
+                drop_if_over(database_of(*lease_at(lease)), lease, now);
+        });
+        LWLockRelease(partition_lock(i));
+    }
+}
+
+} // namespace interlock

@@ -1,0 +1,268 @@
+#include "lease/lease.h"
+
+#include "lease/argument.h"
+#include "lease/save.h"
+#include "server/error.h"
+#include "server/result_row.h"
+#include "server/shared_memory.h"
+
+using namespace interlock;
+
+namespace {
+
+LeaseMode mode_argument(const Arguments& arguments, int n);
+LeaseBond bond_argument(const Arguments& arguments, int n);
+Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer);
+[[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
+
+} // namespace
+
+extern "C" {
+
+PG_FUNCTION_INFO_V1(acquire_lease);
+PG_FUNCTION_INFO_V1(acquire_permit);
+PG_FUNCTION_INFO_V1(renew_lease);
+PG_FUNCTION_INFO_V1(release_lease);
+PG_FUNCTION_INFO_V1(assert_lease);
+
+// acquire_lease(key, ttl, wait, holder, mode, bind)
+Datum acquire_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseRequest request = {};
+    request.role = GetUserId();
+    request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    request.ttl = ttl_argument(arguments, 1);
+    Deadline deadline = wait_argument(arguments, 2);
+    request.holder = holder_argument(arguments, 3, &request.holder_length);
+    request.mode = mode_argument(arguments, 4);
+    request.bond = bond_argument(arguments, 5);
+    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
+}
+
+// acquire_permit(key, capacity, ttl, wait, holder)
+Datum acquire_permit(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseRequest request = {};
+    request.role = GetUserId();
+    request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    request.mode = LeaseMode::kPermit;
+    request.capacity = DatumGetInt32(arguments.required(1, "capacity"));
+    if (request.capacity < 1)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("capacity must be at least 1")));
+    request.capacity = Min(request.capacity, kMaxCapacity);
+    request.ttl = ttl_argument(arguments, 2);
+    Deadline deadline = wait_argument(arguments, 3);
+    request.holder = holder_argument(arguments, 4, &request.holder_length);
+    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
+}
+
+// renew_lease(key, token, ttl)
+Datum renew_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    int64 token = DatumGetInt64(arguments.required(1, "token"));
+    int64 ttl = arguments.is_null(2) ? 0 : ttl_argument(arguments, 2);
+    int64 expires = renew_lease_of(lease_database(), key, token, ttl);
+    if (expires == 0)
+        PG_RETURN_NULL();
+    PG_RETURN_TIMESTAMPTZ(shown_time(expires));
+}
+
+// release_lease(key, token)
+Datum release_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    int64 token = DatumGetInt64(arguments.required(1, "token"));
+    PG_RETURN_BOOL(release_lease_of(lease_database(), key, token));
+}
+
+// assert_lease(key, token)
+Datum assert_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    int64 token = DatumGetInt64(arguments.required(1, "token"));
+    lease_database();
+    if (!pin_lease(key, token))
+        raise_not_held(key, token);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+bool is_word(const text* value, const char* word) {
+    return VARSIZE_ANY_EXHDR(value) == strlen(word) &&
+           memcmp(VARDATA_ANY(value), word, strlen(word)) == 0;
+}
+
+LeaseMode mode_argument(const Arguments& arguments, int n) {
+    const text* mode = DatumGetTextPP(arguments.required(n, "mode"));
+    if (is_word(mode, "exclusive"))
+        return LeaseMode::kExclusive;
+    if (is_word(mode, "shared"))
+        return LeaseMode::kShared;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown mode \"%s\"", text_to_cstring(mode)),
+                    errhint("Modes of a lease are exclusive and shared.")));
+}
+
+LeaseBond bond_argument(const Arguments& arguments, int n) {
+    const text* bind = DatumGetTextPP(arguments.required(n, "bind"));
+    if (is_word(bind, "ttl"))
+        return LeaseBond::kTtl;
+    if (is_word(bind, "session"))
+        return LeaseBond::kSession;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("a lease cannot be bound to \"%s\"", text_to_cstring(bind)),
+                    errhint("Give ttl or session.")));
+}
+
+// outcome, token, expires_at, holder
+Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
+    Datum values[4] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
+                       Int64GetDatum(answer.token), TimestampTzGetDatum(shown_time(answer.expires)),
+                       CStringGetTextDatum(answer.holder)};
+    bool nulls[4] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0'};
+    return result_row(fcinfo, values, nulls);
+}
+
+void raise_not_held(const LeaseKey& key, int64 token) {
+    char* name = pnstrdup(key.bytes, key.length);
+    ereport(
+        ERROR,
+        (errcode(kLeaseNotHeld), errmsg("lease \"%s\" is not held with this token", name),
+         errdetail_internal(
+             "%s", json_object({{"key", name}, {"token", nullptr, psprintf(INT64_FORMAT, token)}})),
+         errhint("It has expired, or was released or broken; after a crash, renew it "
+                 "first. Roll back: another may have it.")));
+}
+
+} // namespace
+
+// ---- arguments and results ----------------------------------------------------------------------
+
+namespace interlock {
+
+LeaseKey lease_key_argument(const text* key) {
+    const char* bytes = VARDATA_ANY(key);
+    size_t length = VARSIZE_ANY_EXHDR(key);
+    int levels = 0;
+    bool has_empty_level = false;
+    for (size_t start = 0, end = 0; end < length; start = end + 1) {
+        end = end_of_level(bytes, length, start);
+        has_empty_level = has_empty_level || end == start;
+        levels++;
+    }
+    if (length == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
+    if (length > kMaxLeaseKeyBytes)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key is longer than %zu bytes", kMaxLeaseKeyBytes),
+                        errhint("Give a digest of it, for example md5(key).")));
+    if (has_empty_level)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key \"%s\" has an empty level", text_to_cstring(key)),
+                        errhint("A slash separates levels; none may be empty.")));
+    if (levels > kMaxLeaseLevels)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("key has more than %d levels", kMaxLeaseLevels)));
+    return lease_key(MyDatabaseId, bytes, length);
+}
+
+int64 ttl_argument(const Arguments& arguments, int n) {
+    const Interval* ttl = arguments.interval(n, "ttl");
+    double days = ttl->month * 30.0 + ttl->day;
+    double length = days * USECS_PER_DAY + static_cast<double>(ttl->time);
+    if (length < 1.0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("ttl must be above zero"),
+                        errhint("For example '30 s'.")));
+    if (length > max_lease_ttl * static_cast<double>(USECS_PER_SEC))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("ttl is longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
+                        errhint("Renew a shorter lease, or bind it to the session.")));
+    return static_cast<int64>(length);
+}
+
+Deadline wait_argument(const Arguments& arguments, int n) {
+    return Deadline::after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"), "wait");
+}
+
+const char* default_holder(size_t* length) {
+    const char* holder = application_name;
+    if (holder == nullptr || holder[0] == '\0')
+        holder = psprintf("process %d", MyProcPid);
+    *length = strnlen(holder, kMaxHolderBytes); // all ASCII: to be cut anywhere
+    return holder;
+}
+
+const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
+    if (arguments.is_null(n))
+        return default_holder(length);
+    const text* holder = DatumGetTextPP(arguments.value(n));
+    *length = VARSIZE_ANY_EXHDR(holder);
+    if (*length == 0 || *length > kMaxHolderBytes)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
+    return VARDATA_ANY(holder);
+}
+
+const char* lease_outcome_name(LeaseOutcome outcome) {
+    switch (outcome) {
+    case LeaseOutcome::kAcquired:
+        return "acquired";
+    case LeaseOutcome::kHeld:
+        return "held";
+    case LeaseOutcome::kRecovering:
+        return "recovering";
+    }
+    return nullptr;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+namespace {
+
+struct Area {
+    const char* name;
+    size_t (*size)();
+    void (*attach)(void* memory, bool found);
+};
+
+constexpr Area kAreas[] = {
+    {"pg_interlock lease usage", lease_usage_size, attach_lease_usage},
+    {"pg_interlock lease memory", lease_memory_size, attach_lease_memory},
+    {"pg_interlock lease table", lease_table_size, attach_lease_table},
+    {"pg_interlock lease queue", lease_queue_size, attach_lease_queue},
+    {"pg_interlock lease service", lease_service_size, attach_lease_service},
+};
+
+void request_memory() {
+    for (const Area& area : kAreas)
+        RequestAddinShmemSpace(MAXALIGN(area.size()) + kMemoryUnit);
+    RequestNamedLWLockTranche(kLeaseTranche, kLeasePartitions);
+}
+
+void attach_memory() {
+    bool found = false;
+    for (const Area& area : kAreas)
+        area.attach(ShmemInitStruct(area.name, area.size(), &found), found);
+    if (!found)
+        restore_leases();
+}
+
+} // namespace
+
+void register_leases() {
+    define_lease_settings();
+    define_lease_usage_settings();
+    if (!process_shared_preload_libraries_in_progress)
+        return;
+    DefineCustomIntVariable("interlock.max_leases", "How many leases there can be at once.",
+                            "Each takes about 260 bytes of shared memory, more with a long key.",
+                            &max_leases, 65536, 64, 16 * 1024 * 1024, PGC_POSTMASTER, 0, nullptr,
+                            nullptr, nullptr);
+    add_shared_area({request_memory, attach_memory});
+}
+
+} // namespace interlock

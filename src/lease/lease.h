@@ -1,0 +1,142 @@
+// Leases: locks with a time to live, in shared memory, with a token that fences.
+//
+// docs/leases.md says what they guarantee and why it holds. The verbs work in any isolation level,
+// in read-only transactions, and at once: commit and rollback make no difference to a lease. What
+// is durable of them is written outside of the transaction (lease/store.h).
+//
+// SQLSTATEs: IL006 the lease is not held; 22004, 22023 bad arguments; 25006 on a standby; 53400 no
+// room; 55000 not preloaded.
+#pragma once
+
+#include "lease/queue.h"
+#include "server/deadline.h"
+
+namespace interlock {
+
+// What a lease lives as long as: its time, the session, or the call that acquires it, which gives
+// it a time when it has all it wants.
+enum class LeaseBond { kTtl, kSession, kCall };
+
+struct LeaseRequest {
+    LeaseKey key;
+    Oid role;
+    LeaseMode mode;
+    int capacity; // of a permit
+    int64 ttl;
+    LeaseBond bond;
+    const char* holder;
+    size_t holder_length;
+};
+
+enum class LeaseOutcome { kAcquired, kHeld, kRecovering };
+
+struct LeaseAnswer {
+    LeaseOutcome outcome;
+    int64 token;   // of an acquired lease
+    int64 expires; // of the lease, of the one in its way, or of the grace; monotonic
+    char holder[kMaxHolderBytes + 1]; // of the lease, or the one in its way
+};
+
+// Grants the request, waiting until the deadline at most.
+LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline);
+
+// To the next two and to pin_lease, the lease of a role that the caller does not act for
+// (lease/role.h) is as one that is not there.
+
+// The new expiry, never earlier than that of before; 0: the lease is lost. A ttl of 0 is that of
+// before.
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl);
+
+// Whether the lease was held.
+bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Gives a lease of a call its time.
+void time_lease(const LeaseKey& key, int64 token, int64 expires);
+
+// Ends the lease, but for its record. Whether it was there.
+bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);
+
+// Runs body(Ref) under the partition's lock; 0: there is no lease with that token.
+template <typename Body>
+void with_lease(const LeaseKey& key, int64 token, Body&& body) {
+    LWLock* lock = partition_lock(key.partition);
+    LWLockAcquire(lock, LW_EXCLUSIVE);
+    body(find_lease(find_node(key), token));
+    LWLockRelease(lock);
+}
+
+// --- Records of long leases (lease/record.cpp) ---------------------------------------------------
+
+// R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
+// expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
+// somebody waited for it.
+int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                   int64 earliest);
+
+// Only the record, of a lease that lasts until `until` at least. False: the lease is over.
+bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until);
+
+// How much longer than the ttl a record lasts: what writing it takes as a rule.
+constexpr int64 kRecordReserve = USECS_PER_SEC;
+
+// Clears the records of the partition's leases that are over, which ends them.
+void clear_records(LeaseDatabase* database, int partition);
+
+// Drops what is over, for room.
+void make_room(LeaseDatabase* database);
+
+// --- Claims (lease/acquire.cpp) ------------------------------------------------------------------
+
+// Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
+void do_work(const LeaseClaim& claim, const Judgement& judgement);
+
+// A claim that uses its key and has a lease of its own, with the partition's lock held.
+LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
+                     LeaseClaim* claim);
+void drop_claim(const LeaseClaim& claim);
+
+// What to do when there was no room for a lease of the role, with no lock held, before the next
+// attempt: superusers become privileged, then expired leases give their room. Raises 53400 when all
+// of it was done.
+struct RoomSearch {
+    LeaseAccess access = LeaseAccess::kOrdinary;
+    bool has_dropped = false;
+};
+void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* search);
+
+// The same as make_claim, and locks the partition. Raises 53400 when there is no room.
+void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
+[[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
+
+// Grants the waiter's claim if nothing is in its way and nobody in front.
+Judgement judge_in_turn(LeaseWaiter* waiter);
+LeaseAnswer granted_answer(const LeaseClaim& claim);
+LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
+
+// Who has a lease that says nothing of it: the application's name, else the process.
+const char* default_holder(size_t* length);
+
+// --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
+
+// Keeps the lease from being followed by another until the transaction has ended. False: it is not
+// held.
+bool pin_lease(const LeaseKey& key, int64 token);
+
+// Whether the current transaction has pinned the lease with that token.
+bool has_pinned_token(int64 token);
+
+bool has_pins();
+
+// Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
+bool has_pinned(const char* key, size_t length);
+
+// Ends a lease with the session. To be prepared before it is granted.
+void prepare_to_bind();
+void bind_lease(const LeaseKey& key, int64 token);
+void forget_bound_lease(int64 token);
+
+// Defines the settings, and asks for the memory while the library is preloaded.
+void register_leases();
+
+} // namespace interlock

@@ -1,0 +1,221 @@
+// The views leases and lease_waiters.
+
+#include "lease/argument.h"
+#include "lease/pinner.h"
+#include "lease/role.h"
+
+using namespace interlock;
+
+namespace {
+
+// A lease or a waiter as it was, followed by the processes that pin it, the key and the holder.
+struct Listed {
+    Lease lease;
+    uint16 key_length;
+    int32 pid; // of a waiter
+    TimestampTz since;
+    int place;
+    TimestampTz pinned_since;
+
+    int32* pinners() { return reinterpret_cast<int32*>(this + 1); }
+    const int32* pinners() const { return reinterpret_cast<const int32*>(this + 1); }
+    const char* key() const { return reinterpret_cast<const char*>(pinners() + lease.pins); }
+    const char* holder() const { return key() + key_length; }
+    size_t size() const {
+        return MAXALIGN(sizeof(Listed) + sizeof(int32) * lease.pins + key_length +
+                        lease.holder_length);
+    }
+};
+
+// What was found under a partition's lock, and is shown without it: one after the other.
+struct Copies {
+    char* bytes;
+    size_t used;
+    size_t room;
+};
+
+Copies new_copies();
+bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node);
+
+using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
+void put_lease_row(ReturnSetInfo* output, const Listed& listed);
+void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
+
+// Runs collect(partition, add) under the partition's lock, again with more room if there was too
+// little, and puts a row for each that was added.
+template <typename Collect>
+void list_partition(int partition, Copies* copies, Collect&& collect, ReturnSetInfo* output,
+                    PutRow put_row) {
+    for (bool all = false; !all;) {
+        all = true;
+        copies->used = 0;
+        LWLockAcquire(partition_lock(partition), LW_SHARED);
+        collect(partition, [&](const Listed& listed, Ref lease, Ref node) {
+            all = all && add_copy(copies, listed, lease, node);
+        });
+        LWLockRelease(partition_lock(partition));
+        if (all)
+            break;
+        copies->room *= 2;
+        copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
+    }
+    MemoryContext rows =
+        AllocSetContextCreate(CurrentMemoryContext, "listed leases", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext saved = MemoryContextSwitchTo(rows);
+    for (size_t at = 0; at < copies->used;) {
+        const auto& listed = *reinterpret_cast<Listed*>(copies->bytes + at);
+        put_row(output, listed);
+        at += listed.size();
+    }
+    MemoryContextSwitchTo(saved);
+    MemoryContextDelete(rows);
+}
+
+// The same for all partitions. A standby has no leases.
+template <typename Collect>
+Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
+    InitMaterializedSRF(fcinfo, 0);
+    if (RecoveryInProgress())
+        return 0;
+    lease_database();
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Copies copies = new_copies();
+    for (int i = 0; i < kLeasePartitions; i++) {
+        CHECK_FOR_INTERRUPTS();
+        list_partition(i, &copies, collect, output, put_row);
+    }
+    return 0;
+}
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_leases);
+PG_FUNCTION_INFO_V1(list_lease_waiters);
+
+Datum list_leases(PG_FUNCTION_ARGS) {
+    auto collect = [](int partition, auto&& add) {
+        int64 now = monotonic_now();
+        for_each_lease(partition, [&](Ref ref) {
+            const Lease& lease = *lease_at(ref);
+            bool shown = is_live(lease, now) || lease.pins > 0;
+            if (shown && node_at(lease.node)->database == MyDatabaseId)
+                add(Listed{}, ref, lease.node);
+        });
+    };
+    return list_all(fcinfo, collect, put_lease_row);
+}
+
+Datum list_lease_waiters(PG_FUNCTION_ARGS) {
+    auto collect = [](int partition, auto&& add) {
+        for_each_waiter(partition, [&](const LeaseWaiter& waiter, int place) {
+            Listed listed = {};
+            listed.pid = waiter.pid;
+            listed.since = waiter.since;
+            listed.place = place;
+            if (waiter.claim.database->database == MyDatabaseId)
+                add(listed, waiter.claim.lease, waiter.claim.node);
+        });
+    };
+    return list_all(fcinfo, collect, put_waiter_row);
+}
+}
+
+namespace {
+
+Copies new_copies() {
+    constexpr size_t kRoom = 8192;
+    return {static_cast<char*>(palloc(kRoom)), 0, kRoom};
+}
+
+void add_pinners(Listed* to, const Lease& lease) {
+    int32* pid = to->pinners();
+    for_each_pinner(lease, [&](Pinner pinner) {
+        to->pinned_since =
+            pid == to->pinners() ? pinner.since : Min(to->pinned_since, pinner.since);
+        *pid++ = pinner.pid;
+    });
+}
+
+// False: there is no room for it.
+bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
+    listed.lease = *lease_at(lease);
+    listed.key_length = node_at(node)->length;
+    if (copies->room - copies->used < listed.size())
+        return false;
+    auto* to = reinterpret_cast<Listed*>(copies->bytes + copies->used);
+    *to = listed;
+    add_pinners(to, *lease_at(lease));
+    memcpy(const_cast<char*>(to->key()), node_at(node)->key, listed.key_length);
+    memcpy(const_cast<char*>(to->holder()), lease_at(lease)->holder(), listed.lease.holder_length);
+    copies->used += listed.size();
+    return true;
+}
+
+const char* mode_name(LeaseMode mode) {
+    switch (mode) {
+    case LeaseMode::kExclusive:
+        return "exclusive";
+    case LeaseMode::kShared:
+        return "shared";
+    case LeaseMode::kPermit:
+        return "permit";
+    }
+    return nullptr;
+}
+
+Datum text_of(const char* bytes, size_t length) {
+    return PointerGetDatum(cstring_to_text_with_len(bytes, static_cast<int>(length)));
+}
+
+Datum ttl_of(const Lease& lease) {
+    auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
+    interval->time = lease.ttl;
+    return IntervalPGetDatum(interval);
+}
+
+Datum pinned_by(const Listed& listed) {
+    auto count = static_cast<int>(listed.lease.pins);
+    auto* pids = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        pids[i] = Int32GetDatum(listed.pinners()[i]);
+    return PointerGetDatum(
+        construct_array(pids, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+// key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since
+void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
+    const Lease& lease = listed.lease;
+    Datum values[12] = {text_of(listed.key(), listed.key_length),
+                        CStringGetTextDatum(mode_name(lease.mode)),
+                        text_of(listed.holder(), lease.holder_length),
+                        Int64GetDatum(lease.token),
+                        TimestampTzGetDatum(lease.since),
+                        TimestampTzGetDatum(shown_time(lease.expires)),
+                        ttl_of(lease),
+                        Int32GetDatum(lease.pid),
+                        Int32GetDatum(static_cast<int32>(lease.pins)),
+                        BoolGetDatum(has_record(lease)),
+                        lease.pins == 0 ? 0 : pinned_by(listed),
+                        TimestampTzGetDatum(listed.pinned_since)};
+    bool nulls[12] = {};
+    nulls[3] = !acts_for(lease.role);
+    nulls[6] = lease.pid != 0;
+    nulls[7] = lease.pid == 0;
+    nulls[10] = nulls[11] = lease.pins == 0;
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// key, mode, holder, pid, since, place
+void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
+    Datum values[6] = {text_of(listed.key(), listed.key_length),
+                       CStringGetTextDatum(mode_name(listed.lease.mode)),
+                       text_of(listed.holder(), listed.lease.holder_length),
+                       Int32GetDatum(listed.pid),
+                       TimestampTzGetDatum(listed.since),
+                       Int32GetDatum(listed.place)};
+    bool nulls[6] = {};
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+} // namespace

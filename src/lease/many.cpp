@@ -1,0 +1,285 @@
+// acquire_leases: several keys, all of them or none.
+
+#include "lease/argument.h"
+#include "lease/lease.h"
+#include "server/arguments.h"
+#include "server/client.h"
+#include "server/result_row.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Many {
+    LeaseDatabase* database;
+    LeaseRequest* requests; // in the order of their keys
+    int* position;          // of each, in the order they were given in; several for one key
+    int64* tokens;          // in the order of requests; 0: not granted
+    int count;
+    int given;
+    int refused; // the request that stopped the call, and why
+    Judgement judgement;
+    LeaseRoom room;
+    RoomSearch search;
+};
+
+Many read_many(const Arguments& arguments, LeaseDatabase* database);
+LeaseAnswer acquire_all(Many* many, const Deadline& deadline);
+Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(acquire_leases);
+
+// acquire_leases(keys, ttl, wait, holder)
+Datum acquire_leases(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LeaseDatabase* database = lease_database();
+    Many many = read_many(arguments, database);
+    Deadline deadline = wait_argument(arguments, 2);
+    LeaseAnswer answer = {};
+    if (many.count > 0)
+        answer = acquire_all(&many, deadline);
+    return many_result(fcinfo, many, answer);
+}
+}
+
+namespace {
+
+// --- Arguments -----------------------------------------------------------------------------------
+
+// Level by level, so that a key comes right before its descendants, and keys that exclude each
+// other are next to each other in every call: two calls never wait for each other.
+int compare_keys(const LeaseKey& left, const LeaseKey& right) {
+    auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte) + 1; };
+    for (size_t i = 0; i < Min(left.length, right.length); i++)
+        if (left.bytes[i] != right.bytes[i])
+            return rank(left.bytes[i]) - rank(right.bytes[i]);
+    return (left.length > right.length) - (left.length < right.length);
+}
+
+int order_of_paths(const void* left, const void* right, void* keys) {
+    const auto& a = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(left)];
+    const auto& b = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(right)];
+    return compare_keys(a, b);
+}
+
+bool is_ancestor(const LeaseKey& key, const LeaseKey& other) {
+    return key.length < other.length && other.bytes[key.length] == '/' &&
+           memcmp(key.bytes, other.bytes, key.length) == 0;
+}
+
+[[noreturn]] void raise_overlap(const LeaseKey& key, const LeaseKey& other) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("key \"%s\" excludes key \"%s\" of the same call",
+                           pnstrdup(key.bytes, key.length), pnstrdup(other.bytes, other.length)),
+                    errhint("The lease of a path covers what is below it.")));
+}
+
+void check_overlaps(const Many& many) {
+    for (int i = 1; i < many.count; i++)
+        if (is_ancestor(many.requests[i - 1].key, many.requests[i].key))
+            raise_overlap(many.requests[i - 1].key, many.requests[i].key);
+}
+
+Many read_many(const Arguments& arguments, LeaseDatabase* database) {
+    ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "keys"));
+    Datum* values;
+    bool* nulls;
+    Many many = {};
+    deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &many.given);
+    LeaseRequest request = {};
+    request.role = GetUserId();
+    request.mode = LeaseMode::kExclusive;
+    request.bond = LeaseBond::kCall;
+    request.ttl = ttl_argument(arguments, 1);
+    request.holder = holder_argument(arguments, 3, &request.holder_length);
+    auto* keys = static_cast<LeaseKey*>(palloc(sizeof(LeaseKey) * (many.given + 1)));
+    auto* order = static_cast<int*>(palloc(sizeof(int) * (many.given + 1)));
+    for (int i = 0; i < many.given; i++) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
+                            errhint("array_remove(keys, NULL) leaves nulls out.")));
+        keys[i] = lease_key_argument(DatumGetTextPP(values[i]));
+        order[i] = i;
+    }
+    qsort_arg(order, many.given, sizeof(int), order_of_paths, keys);
+    many.database = database;
+    many.requests = static_cast<LeaseRequest*>(palloc(sizeof(LeaseRequest) * (many.given + 1)));
+    many.position = static_cast<int*>(palloc(sizeof(int) * (many.given + 1)));
+    many.tokens = static_cast<int64*>(palloc0(sizeof(int64) * (many.given + 1)));
+    for (int i = 0; i < many.given; i++) {
+        request.key = keys[order[i]];
+        if (many.count == 0 || compare_keys(many.requests[many.count - 1].key, request.key) != 0)
+            many.requests[many.count++] = request;
+        many.position[order[i]] = many.count - 1;
+    }
+    check_overlaps(many);
+    return many;
+}
+
+// --- Granting ------------------------------------------------------------------------------------
+
+// Leases of the call, which nobody was told of yet, are given back. After an error the store is not
+// touched: the record of a long one stays until it expires.
+void give_back_granted(int, Datum argument) {
+    auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
+    for (int i = 0; i < many->count; i++) {
+        if (many->tokens[i] != 0)
+            end_lease_of(many->database, many->requests[i].key, many->tokens[i],
+                         LeaseEnd::kGivenBack);
+        many->tokens[i] = 0;
+    }
+}
+
+template <typename Body>
+void for_each_partition(const Many& many, Body&& body) {
+    uint64 partitions = 0;
+    for (int i = 0; i < many.count; i++)
+        partitions |= UINT64CONST(1) << many.requests[i].key.partition;
+    for (int i = 0; i < kLeasePartitions; i++)
+        if ((partitions >> i & 1) != 0)
+            body(partition_lock(i));
+}
+
+enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
+
+// With the lock of its partition held.
+Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
+    LeaseWaiter* waiter = this_waiter();
+    many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
+    if (many->room != LeaseRoom::kYes)
+        return Attempt::kNoRoom;
+    Judgement judgement = judge_in_turn(waiter);
+    if (judgement.verdict == Verdict::kGranted) {
+        many->tokens[i] = granted_answer(waiter->claim).token;
+        release_node(waiter->claim.node);
+        return Attempt::kDone;
+    }
+    *answer = refused_answer(judgement, waiter->claim);
+    many->refused = i;
+    many->judgement = judgement;
+    drop_claim(waiter->claim);
+    return needs_work(judgement) ? Attempt::kNeedsWork : Attempt::kRefused;
+}
+
+// Nobody sees some of them granted: all partitions are locked meanwhile.
+Attempt try_together(Many* many, LeaseAnswer* answer) {
+    Attempt attempt = Attempt::kDone;
+    for_each_partition(*many, [](LWLock* lock) { LWLockAcquire(lock, LW_EXCLUSIVE); });
+    int granted = 0;
+    while (granted < many->count && attempt == Attempt::kDone) {
+        attempt = try_one(many, granted, answer);
+        granted += attempt == Attempt::kDone ? 1 : 0;
+    }
+    for (int i = 0; attempt != Attempt::kDone && i < granted; i++) {
+        end_lease(many->database, find_lease(find_node(many->requests[i].key), many->tokens[i]),
+                  LeaseEnd::kGivenBack);
+        many->tokens[i] = 0;
+    }
+    for_each_partition(*many, [](LWLock* lock) { LWLockRelease(lock); });
+    return attempt;
+}
+
+LeaseAnswer try_all(Many* many) {
+    LeaseAnswer answer;
+    for (;;) {
+        answer.outcome = LeaseOutcome::kAcquired;
+        Attempt attempt = try_together(many, &answer);
+        if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
+            return answer;
+        if (attempt == Attempt::kNeedsWork) {
+            do_work(this_waiter()->claim, many->judgement);
+            continue;
+        }
+        find_room(many->database, many->room, many->requests[0].role, &many->search);
+    }
+}
+
+// One after the other, in order, so that two calls never wait for each other.
+LeaseAnswer wait_for_all(Many* many, const Deadline& deadline) {
+    LeaseAnswer answer;
+    for (int i = 0; i < many->count; i++) {
+        answer = acquire_lease_for(many->database, many->requests[i], deadline);
+        many->tokens[i] = answer.token;
+        many->refused = i;
+        if (answer.outcome != LeaseOutcome::kAcquired)
+            break;
+    }
+    return answer;
+}
+
+// The end of the ttl for leases with records, which are durable before it begins.
+int64 record_all(const Many& many, int64 ttl) {
+    for (int64 reserve = kRecordReserve;;) {
+        int64 began = monotonic_now();
+        int64 until = began + ttl + reserve;
+        for (int i = 0; i < many.count; i++)
+            (void)write_record(many.database, many.requests[i].key, many.tokens[i], until);
+        check_client();
+        int64 expires = monotonic_now() + ttl;
+        if (expires <= until)
+            return expires;
+        reserve = 2 * (monotonic_now() - began);
+    }
+}
+
+// For others the horizon is durable before it.
+int64 cover_all(const Many& many, int64 ttl) {
+    for (;;) {
+        int64 expires = monotonic_now() + ttl;
+        if (covers(many.database, expires))
+            return expires;
+        make_durable(many.database, ttl);
+    }
+}
+
+// Gives the leases of the call their time, and returns when it ends.
+int64 begin_time(const Many& many) {
+    int64 ttl = many.requests[0].ttl;
+    int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
+    for (int i = 0; i < many.count; i++)
+        time_lease(many.requests[i].key, many.tokens[i], expires);
+    return expires;
+}
+
+pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
+    LeaseAnswer answer;
+    Datum argument = PointerGetDatum(many);
+    PG_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
+    {
+        answer = deadline.has_passed() ? try_all(many) : wait_for_all(many, deadline);
+        if (answer.outcome == LeaseOutcome::kAcquired)
+            answer.expires = begin_time(*many);
+    }
+    PG_END_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
+    if (answer.outcome != LeaseOutcome::kAcquired)
+        give_back_granted(0, argument);
+    return answer;
+}
+
+// outcome, tokens, expires_at, blocked_by, holder
+Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer) {
+    bool acquired = answer.outcome == LeaseOutcome::kAcquired;
+    auto* tokens = static_cast<Datum*>(palloc(sizeof(Datum) * (many.given + 1)));
+    for (int i = 0; i < many.given; i++)
+        tokens[i] = Int64GetDatum(many.tokens[many.position[i]]);
+    Datum values[5] = {CStringGetTextDatum(lease_outcome_name(answer.outcome))};
+    bool nulls[5] = {false, !acquired, answer.expires == 0, true, true};
+    if (acquired)
+        values[1] = PointerGetDatum(construct_array(tokens, many.given, INT8OID, sizeof(int64),
+                                                    FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+    if (answer.expires != 0)
+        values[2] = TimestampTzGetDatum(shown_time(answer.expires));
+    if (answer.outcome == LeaseOutcome::kHeld) {
+        const LeaseKey& key = many.requests[many.refused].key;
+        values[3] =
+            PointerGetDatum(cstring_to_text_with_len(key.bytes, static_cast<int>(key.length)));
+        values[4] = CStringGetTextDatum(answer.holder);
+        nulls[3] = nulls[4] = false;
+    }
+    return result_row(fcinfo, values, nulls);
+}
+
+} // namespace

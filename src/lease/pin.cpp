@@ -1,0 +1,159 @@
+// What ends with the transaction, or with the session: assertions, and leases bound to it.
+
+#include "lease/lease.h"
+#include "lease/pinner.h"
+#include "lease/role.h"
+
+namespace interlock {
+
+namespace {
+
+// While it is pinned, the lease stays where it is.
+struct Pin {
+    Ref lease;
+    int partition;
+    int64 token;
+};
+
+Pin* pins = nullptr; // in the transaction's context
+int pin_count = 0;
+int pin_room = 0;
+
+struct BoundLease {
+    int64 token; // hash key
+    uint16 length;
+    char key[kMaxLeaseKeyBytes];
+};
+
+HTAB* bound_leases = nullptr;
+constexpr int64 kSpare = 0;
+
+void unpin_all(XactEvent event, void*) {
+    if (event == XACT_EVENT_PRE_PREPARE && pin_count > 0)
+        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                        errmsg("cannot prepare a transaction that has asserted a lease")));
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
+        return;
+    // The transaction is committed and seen, or rolled back.
+    for (int i = 0; i < pin_count; i++) {
+        LWLockAcquire(partition_lock(pins[i].partition), LW_EXCLUSIVE);
+        unpin_lease(pins[i].lease);
+        LWLockRelease(partition_lock(pins[i].partition));
+    }
+    pins = nullptr;
+    pin_count = pin_room = 0;
+}
+
+// Room for one more, before a pin is taken that must not be forgotten.
+void need_room() {
+    if (pin_count < pin_room)
+        return;
+    int room = Max(8, pin_room * 2);
+    size_t size = sizeof(Pin) * room;
+    pins = static_cast<Pin*>(pins == nullptr ? MemoryContextAlloc(TopTransactionContext, size)
+                                             : repalloc_huge(pins, size));
+    pin_room = room;
+}
+
+struct PinAttempt {
+    bool held;
+    LeaseRoom room; // for a list of several who pin the lease
+    Oid role;       // whose room that is
+};
+
+PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
+    bool was_pinned = has_pinned_token(token);
+    PinAttempt attempt = {false, LeaseRoom::kYes, InvalidOid};
+    with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref ref) {
+        Lease* lease = lease_at(ref);
+        attempt.held =
+            ref != 0 && !lease->ended && (was_pinned || is_live(*lease, monotonic_now()));
+        if (!attempt.held || was_pinned)
+            return;
+        if (pin_count == 0)
+            this_waiter()->pinning_since = GetCurrentTransactionStartTimestamp();
+        attempt.role = lease->role;
+        attempt.room = add_pinner(lease, access);
+        if (attempt.room == LeaseRoom::kYes)
+            pins[pin_count++] = {ref, key.partition, token};
+    });
+    return attempt;
+}
+
+void end_bound_leases(int, Datum) {
+    LeaseDatabase* database = find_or_make_database(MyDatabaseId);
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, bound_leases);
+    while (auto* bound = static_cast<BoundLease*>(hash_seq_search(&scan))) {
+        LeaseKey key = lease_key(MyDatabaseId, bound->key, bound->length);
+        end_lease_of(database, key, bound->token, LeaseEnd::kLost);
+    }
+}
+
+} // namespace
+
+bool pin_lease(const LeaseKey& key, int64 token) {
+    static bool registered = false;
+    if (!registered)
+        RegisterXactCallback(unpin_all, nullptr);
+    registered = true;
+    need_room();
+    PinAttempt attempt = try_to_pin(key, token, LeaseAccess::kOrdinary);
+    if (attempt.room != LeaseRoom::kYes && superuser_arg(attempt.role))
+        attempt = try_to_pin(key, token, LeaseAccess::kPrivileged);
+    if (attempt.room != LeaseRoom::kYes)
+        raise_no_room(attempt.room, attempt.role);
+    return attempt.held;
+}
+
+bool has_pinned_token(int64 token) {
+    for (int i = pin_count - 1; i >= 0; i--)
+        if (pins[i].token == token)
+            return true;
+    return false;
+}
+
+bool has_pins() { return pin_count > 0; }
+
+bool has_pinned(const char* key, size_t length) {
+    for (int i = pin_count - 1; i >= 0; i--) {
+        const Lease& lease = *lease_at(pins[i].lease);
+        const LeaseNode& node = *node_at(lease.node);
+        if (lease.mode == LeaseMode::kExclusive && !lease.ended && node.length <= length &&
+            memcmp(node.key, key, node.length) == 0 &&
+            (node.length == length || key[node.length] == '/'))
+            return true;
+    }
+    return false;
+}
+
+// With a free entry in the table, so that binding the lease cannot fail once it is granted.
+void prepare_to_bind() {
+    if (bound_leases == nullptr) {
+        HASHCTL control = {};
+        control.keysize = sizeof(int64);
+        control.entrysize = sizeof(BoundLease);
+        control.hcxt = TopMemoryContext;
+        bound_leases = hash_create("pg_interlock bound leases", 16, &control,
+                                   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+        before_shmem_exit(end_bound_leases, 0);
+    }
+    bool found;
+    auto* spare = static_cast<BoundLease*>(hash_search(bound_leases, &kSpare, HASH_ENTER, &found));
+    spare->length = 0;
+}
+
+void bind_lease(const LeaseKey& key, int64 token) {
+    hash_search(bound_leases, &kSpare, HASH_REMOVE, nullptr);
+    bool found;
+    auto* bound = static_cast<BoundLease*>(hash_search(bound_leases, &token, HASH_ENTER, &found));
+    bound->length = static_cast<uint16>(key.length);
+    memcpy(bound->key, key.bytes, key.length);
+}
+
+void forget_bound_lease(int64 token) {
+    if (bound_leases != nullptr)
+        hash_search(bound_leases, &token, HASH_REMOVE, nullptr);
+}
+
+} // namespace interlock

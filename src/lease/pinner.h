@@ -1,0 +1,43 @@
+// The processes whose open transactions have asserted a lease and so pin it.
+//
+// One is noted in the lease itself; several are in a list in the memory of leases. A process is
+// noted until its transaction has ended, and takes itself off with the partition's lock held: while
+// the lock is held its entry in the server's array of processes cannot be another's.
+#pragma once
+
+#include "lease/table.h"
+
+namespace interlock {
+
+// With the lock of the lease's partition held exclusively. The list counts for the role of the
+// lease.
+LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
+void remove_pinner(Lease* lease); // of this process, which has pinned it
+
+struct Pinner {
+    int32 pid;
+    TimestampTz since; // start of its transaction
+};
+
+struct PinList {
+    Ref next;
+    int count;
+    int processes[(kMemoryUnit - sizeof(Ref) - sizeof(int)) / sizeof(int)];
+};
+static_assert(sizeof(PinList) <= kMemoryUnit);
+
+Pinner pinner_of(int process);
+
+// Runs body(Pinner) for each, with the partition's lock held.
+template <typename Body>
+void for_each_pinner(const Lease& lease, Body&& body) {
+    if (lease.pins == 1)
+        body(pinner_of(static_cast<int>(lease.pinned_by)));
+    if (lease.pins < 2)
+        return;
+    for (Ref ref = lease.pinned_by; ref != 0; ref = at<PinList>(ref)->next)
+        for (int i = 0; i < at<PinList>(ref)->count; i++)
+            body(pinner_of(at<PinList>(ref)->processes[i]));
+}
+
+} // namespace interlock

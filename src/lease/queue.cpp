@@ -1,0 +1,184 @@
+#include "lease/lease.h"
+#include "lease/pinner.h"
+
+namespace interlock {
+
+namespace {
+
+// Who is behind another for the same key looks a little later than that one, in case it is paused.
+constexpr int64 kLater = 10000;
+
+LeaseWaiter* waiters = nullptr;
+
+int number_of(const LeaseWaiter* waiter) { return static_cast<int>(waiter - waiters) + 1; }
+
+bool is_exclusive(const LeaseClaim& claim) {
+    return kind_of(lease_at(claim.lease)->mode) == kExclusiveKind;
+}
+
+// --- Who is in front -----------------------------------------------------------------------------
+
+void note(uint32* seen, bool* seen_exclusive, uint32 look, bool exclusive) {
+    *seen_exclusive = exclusive || (*seen == look && *seen_exclusive);
+    *seen = look;
+}
+
+// Those behind see it at its key, and at the ancestors.
+void pass_over(const LeaseClaim& claim, uint32 look) {
+    LeaseNode* node = node_at(claim.node);
+    bool exclusive = is_exclusive(claim);
+    note(&node->passed_over, &node->passed_exclusive[0], look, exclusive);
+    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
+        note(&node_at(ref)->passed_below, &node_at(ref)->passed_exclusive[1], look, exclusive);
+}
+
+// Whether one that was passed over in this look excludes the claim. For the same key a shared lease
+// that waits does not, but what keeps it waiting keeps another waiting too; a permit keeps others.
+bool is_behind(const LeaseClaim& claim, uint32 look) {
+    const LeaseNode* node = node_at(claim.node);
+    bool exclusive = is_exclusive(claim);
+    bool is_shared = lease_at(claim.lease)->mode == LeaseMode::kShared;
+    if (node->passed_over == look && (!is_shared || node->passed_exclusive[0]))
+        return true;
+    if (node->passed_below == look && (exclusive || node->passed_exclusive[1]))
+        return true;
+    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
+        if (node_at(ref)->passed_over == look && (exclusive || node_at(ref)->passed_exclusive[0]))
+            return true;
+    return false;
+}
+
+// One that sleeps longer than that has to be told.
+void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
+    bool earlier = moment < waiter->wake_at;
+    if (earlier || waiter->wake_at <= now)
+        waiter->wake_at = moment;
+    if (earlier && !is_asking)
+        SetLatch(waiter->latch);
+}
+
+// It may be one of the waiter's own transaction.
+bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 now) {
+    return waiter.has_pins && judgement.in_the_way != 0 &&
+           !is_live(*lease_at(judgement.in_the_way), now);
+}
+
+void drop_if_ended_and_serve(Ref ref) {
+    Ref root = root_of(lease_at(ref)->node);
+    bool is_awaited = has_queue(root);
+    if (lease_at(ref)->ended)
+        drop_ended(ref);
+    if (is_awaited) // and so the root is still there
+        serve_queue(root, nullptr);
+}
+
+int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
+
+} // namespace
+
+LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
+
+void join_queue(LeaseWaiter* waiter) {
+    LeaseNode* root = node_at(root_of(waiter->claim.node));
+    waiter->latch = MyLatch;
+    waiter->pid = MyProcPid;
+    waiter->has_pins = has_pins();
+    waiter->since = GetCurrentTimestamp();
+    waiter->wake_at = kNeverExpires;
+    pg_write_barrier();
+    waiter->queued = true;
+    waiter->token = 0;
+    waiter->next = 0;
+    waiter->previous = root->last_waiter;
+    if (root->last_waiter != 0)
+        waiter_number(root->last_waiter)->next = number_of(waiter);
+    else
+        root->first_waiter = number_of(waiter);
+    root->last_waiter = number_of(waiter);
+}
+
+void leave_queue(LeaseWaiter* waiter) {
+    LeaseNode* root = node_at(root_of(waiter->claim.node));
+    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
+        waiter->next;
+    *(waiter->next != 0 ? &waiter_number(waiter->next)->previous : &root->last_waiter) =
+        waiter->previous;
+    waiter->queued = false;
+}
+
+bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
+
+Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
+    LeaseNode* root = node_at(root_of(node));
+    Judgement answer = {Verdict::kInTheWay, 0, kNeverExpires};
+    if (root->first_waiter == 0)
+        return answer;
+    int64 now = monotonic_now();
+    int64 earliest = kNeverExpires;
+    Judgement work = {Verdict::kInTheWay, 0, 0};
+    uint32 look = next_look(waiter_number(root->first_waiter)->claim.partition);
+    int next;
+    for (int number = root->first_waiter; number != 0; number = next) {
+        LeaseWaiter* waiter = waiter_number(number);
+        next = waiter->next;
+        Judgement judgement = {Verdict::kInTheWay, 0, later(earliest)};
+        if (!is_behind(waiter->claim, look)) {
+            judgement = judge(waiter->claim, now);
+            if (judgement.verdict != Verdict::kGranted &&
+                judgement.verdict != Verdict::kOtherCapacity)
+                earliest = Min(earliest, judgement.until);
+            if (needs_work(judgement))
+                work = judgement;
+        } else if (needs_work(work) && waiter->wake_at <= now) {
+            judgement = work; // who should have done it by now is paused
+        }
+        if (waiter == asking)
+            answer = judgement;
+        if (judgement.verdict == Verdict::kGranted) {
+            leave_queue(waiter);
+            waiter->token = lease_at(waiter->claim.lease)->token;
+            SetLatch(waiter->latch);
+            continue;
+        }
+        if (judgement.verdict == Verdict::kOtherCapacity) { // to raise its error
+            wake_by(waiter, now, now, waiter == asking);
+            continue;
+        }
+        pass_over(waiter->claim, look);
+        wake_by(waiter, judgement.until, now, waiter == asking);
+        if (asking == nullptr && waits_for_pin(*waiter, judgement, now))
+            SetLatch(waiter->latch); // to find out whether it waits for itself
+    }
+    return answer;
+}
+
+const LeaseWaiter* first_in_queue(Ref node) {
+    return waiter_number(node_at(root_of(node))->first_waiter);
+}
+
+void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
+    Lease* lease = lease_at(ref);
+    if (how == LeaseEnd::kLost)
+        lose_token(database, key_of(*node_at(lease->node)), lease->role, lease->token);
+    lease->ended = true;
+    drop_if_ended_and_serve(ref);
+}
+
+void unpin_lease(Ref ref) {
+    remove_pinner(lease_at(ref));
+    drop_if_ended_and_serve(ref);
+}
+
+size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }
+
+void attach_lease_queue(void* memory, bool found) {
+    waiters = static_cast<LeaseWaiter*>(memory);
+    if (!found)
+        memset(waiters, 0, lease_queue_size());
+}
+
+int waiter_count() { return MaxBackends + NUM_AUXILIARY_PROCS; }
+
+LeaseWaiter* waiter_number(int number) { return &waiters[number - 1]; }
+
+} // namespace interlock

@@ -1,0 +1,169 @@
+// R9: records of long leases: written before they are granted, cleared before they are followed by
+// others.
+
+#include "lease/lease.h"
+
+namespace interlock {
+
+namespace {
+
+// With an expiry that is never earlier than that of the lease, if that has one yet.
+LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
+    LongLease record = {};
+    record.key_length = static_cast<uint16>(key.length);
+    record.holder_length = lease.holder_length;
+    record.lease = lease;
+    record.lease.expires = lease.expires == kNeverExpires ? until : Max(lease.expires, until);
+    record.lease.span = Max(lease.span, record.lease.expires - monotonic_now());
+    record.shown_expires = shown_time(record.lease.expires);
+    memcpy(record.key, key.bytes, key.length);
+    memcpy(record.holder, lease.holder(), lease.holder_length);
+    return record;
+}
+
+bool is_same_place(const StorePlace& left, const StorePlace& right) {
+    return left.block == right.block && left.offset == right.offset;
+}
+
+// A lease that is over but for its record.
+struct Stale {
+    size_t key_length;
+    char key[kMaxLeaseKeyBytes];
+};
+
+struct StaleLeases {
+    Stale* leases;
+    RecordOf* records;
+    int count;
+};
+constexpr int kMostAtOnce = 64;
+
+void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale) {
+    stale->count = 0;
+    LWLockAcquire(partition_lock(partition), LW_SHARED);
+    for (Ref ref = first_lease(partition); ref != 0 && stale->count < kMostAtOnce;
+         ref = next_lease(ref)) {
+        const Lease& lease = *lease_at(ref);
+        const LeaseNode& node = *node_at(lease.node);
+        if (!lease.ended || !has_record(lease) || node.database != database->database)
+            continue;
+        stale->records[stale->count] = {lease.place, lease.token};
+        Stale* copy = &stale->leases[stale->count++];
+        copy->key_length = node.length;
+        memcpy(copy->key, node.key, node.length);
+    }
+    LWLockRelease(partition_lock(partition));
+}
+
+// Takes over the place that was just written. Whether the lease is still there; `former` is where
+// another record of it is then.
+bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, StorePlace* former,
+                bool* is_current) {
+    bool is_there = false;
+    with_lease(key, record.lease.token, [&](Ref ref) {
+        is_there = ref != 0 && !lease_at(ref)->ended;
+        if (!is_there)
+            return; // released or broken meanwhile
+        Lease* lease = lease_at(ref);
+        if (has_record(*lease) && !is_same_place(lease->place, place))
+            *former = lease->place;
+        lease->place = place;
+        *is_current = lease->expires == kNeverExpires || lease->expires <= record.lease.expires;
+    });
+    return is_there;
+}
+
+// The expiry that the holder is told, once a record until `until` is durable; 0: the lease is over,
+// as somebody waits for it, or the record does not last as long.
+int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
+    int64 now = monotonic_now();
+    Lease* lease = lease_at(ref);
+    *is_over = ref == 0 || lease->ended || (lease->expires <= now && has_queue(lease->node));
+    int64 expires = Max(earliest, now + ttl);
+    if (*is_over || expires > until)
+        return 0;
+    lease->expires = Max(lease->expires, expires);
+    lease->span = lease->expires - now;
+    return expires;
+}
+
+} // namespace
+
+// The record is written until it says what memory says: another renewal may be at work too. Only
+// then may one at another place go.
+bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until) {
+    StorePlace former = kNoPlace;
+    StorePlace place = kNoPlace;
+    for (bool is_current = false; !is_current;) {
+        LongLease record = {};
+        with_lease(key, token, [&](Ref lease) {
+            if (lease == 0 || lease_at(lease)->ended)
+                return;
+            record = record_of(*lease_at(lease), key, until);
+            place = lease_at(lease)->place;
+        });
+        if (record.lease.token == 0)
+            return false;
+        record.boot = this_boot();
+        record_long_lease(database, record, &place);
+        if (!take_place(key, record, place, &former, &is_current)) {
+            RecordOf written = {place, token};
+            forget_long_leases(database, &written, 1);
+            return false;
+        }
+    }
+    RecordOf other = {former, token};
+    if (former.block != InvalidBlockNumber && !is_same_place(former, place))
+        forget_long_leases(database, &other, 1);
+    return true;
+}
+
+// The record lasts a little longer than needed, so that time can begin when it is durable. If it
+// took longer than that, because a synchronous standby was away, it is written once more.
+int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                   int64 earliest) {
+    for (int64 reserve = kRecordReserve;;) {
+        int64 began = monotonic_now();
+        int64 until = Max(earliest, began + ttl + reserve);
+        if (!write_record(database, key, token, until))
+            return 0;
+        bool is_over = false;
+        int64 expires = 0;
+        with_lease(key, token,
+                   [&](Ref lease) { expires = begin_time(lease, ttl, earliest, until, &is_over); });
+        if (expires != 0 || is_over)
+            return expires;
+        reserve = 2 * (monotonic_now() - began);
+    }
+}
+
+void clear_records(LeaseDatabase* database, int partition) {
+    StaleLeases stale = {static_cast<Stale*>(palloc(sizeof(Stale) * kMostAtOnce)),
+                         static_cast<RecordOf*>(palloc(sizeof(RecordOf) * kMostAtOnce)), 0};
+    for (find_stale(database, partition, &stale); stale.count > 0;
+         find_stale(database, partition, &stale)) {
+        CHECK_FOR_INTERRUPTS();
+        forget_long_leases(database, stale.records, stale.count);
+        for (int i = 0; i < stale.count; i++) {
+            const Stale& over = stale.leases[i];
+            LeaseKey key = lease_key(database->database, over.key, over.key_length);
+            with_lease(key, stale.records[i].token, [&](Ref lease) {
+                if (lease == 0 || !lease_at(lease)->ended)
+                    return;
+                lease_at(lease)->place = kNoPlace;
+                end_lease(database, lease, LeaseEnd::kGivenBack);
+            });
+        }
+    }
+    pfree(stale.leases);
+    pfree(stale.records);
+}
+
+void make_room(LeaseDatabase* database) {
+    forget_dropped_databases();
+    drop_expired_leases();
+    for (int i = 0; i < kLeasePartitions; i++)
+        clear_records(database, i);
+}
+
+} // namespace interlock

@@ -1,0 +1,159 @@
+// Renewing, reclaiming and releasing by token.
+
+#include "lease/lease.h"
+#include "lease/role.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
+
+enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
+
+// One that expired is renewed as long as nobody took it or waits in its tree.
+Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
+    if (ref == 0)
+        return Renewal::kUnknown;
+    Lease* lease = lease_at(ref);
+    int64 now = monotonic_now();
+    if (lease->ended || (lease->expires <= now && has_queue(lease->node)))
+        return Renewal::kLost;
+    *expires = lease->expires;
+    if (lease->pid != 0)
+        return Renewal::kDone;
+    *expires = Max(lease->expires, now + ttl);
+    if (!has_record(*lease) && ttl <= longest_short_lease() && !covers(database, *expires))
+        return Renewal::kNotDurable;
+    lease->expires = *expires;
+    lease->span = *expires - now;
+    lease->ttl = ttl;
+    return Renewal::kDone;
+}
+
+// R7, and then as a grant with the token of before.
+Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
+    int64 now = monotonic_now();
+    Lease* lease = lease_at(claim.lease);
+    if (!is_former_token(claim.database, token) ||
+        is_lost_token(claim.database, key, lease->role, token))
+        return Renewal::kLost;
+    *expires = now + lease->ttl;
+    if (lease->ttl <= longest_short_lease() && !covers(claim.database, *expires))
+        return Renewal::kNotDurable;
+    Judgement judgement = make_way_for_reclaim(claim, token, now);
+    if (judgement.verdict == Verdict::kStaleRecord)
+        return Renewal::kStaleRecord;
+    if (judgement.verdict != Verdict::kGranted)
+        return Renewal::kLost;
+    lease->token = token;
+    lease->span = lease->ttl;
+    lease->since = GetCurrentTimestamp();
+    lease->expires = *expires;
+    put_lease(claim.node, claim.lease);
+    release_node(claim.node);
+    return Renewal::kDone;
+}
+
+Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                int64* expires) {
+    if (!is_former_token(database, token))
+        return Renewal::kLost;
+    LeaseRequest request = {};
+    request.role = role_of_token(database, key, token);
+    if (!OidIsValid(request.role))
+        return Renewal::kLost;
+    request.key = key;
+    request.mode = mode_of_token(token);
+    request.ttl = ttl;
+    request.bond = LeaseBond::kTtl;
+    request.holder = default_holder(&request.holder_length);
+    LeaseClaim claim;
+    lock_and_claim(database, request, &claim);
+    Ref there = find_lease(claim.node, token);
+    Renewal done = Renewal::kLost; // for two roles, as a token can be by chance
+    if (there == 0)
+        done = reclaim_at(claim, key, token, expires);
+    else if (lease_at(there)->role == request.role)
+        done = Renewal::kNotDurable; // another session has reclaimed it meanwhile: renew
+    if (done != Renewal::kDone)
+        drop_claim(claim);
+    LWLockRelease(partition_lock(key.partition));
+    return done;
+}
+
+} // namespace
+
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl) {
+    for (;;) {
+        int64 expires = 0;
+        int64 wanted = ttl;
+        bool is_recorded = false;
+        Renewal renewal = Renewal::kUnknown;
+        with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
+            if (lease != 0 && wanted == 0)
+                wanted = lease_at(lease)->ttl;
+            renewal = renew_at(database, lease, wanted, &expires);
+            is_recorded = lease != 0 && has_record(*lease_at(lease));
+        });
+        if (wanted == 0)
+            wanted = kDefaultTtl;
+        if (renewal == Renewal::kUnknown)
+            renewal = reclaim(database, key, token, wanted, &expires);
+        if (renewal == Renewal::kLost)
+            return 0;
+        if (renewal == Renewal::kNotDurable) {
+            make_durable(database, Min(wanted, longest_short_lease()));
+            continue;
+        }
+        if (renewal == Renewal::kStaleRecord) {
+            clear_records(database, key.partition);
+            continue;
+        }
+        if (expires != kNeverExpires && (is_recorded || !covers(database, expires)))
+            return record_lease(database, key, token, wanted, expires);
+        return expires;
+    }
+}
+
+bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    bool was_held = false;
+    bool had_record = false;
+    with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
+        had_record = lease != 0 && has_record(*lease_at(lease));
+        if (lease == 0 || lease_at(lease)->ended)
+            return;
+        was_held = is_live(*lease_at(lease), monotonic_now());
+        // R4: one that expired is lost, and the answer says so: its token must not come back.
+        end_lease(database, lease, was_held ? LeaseEnd::kGivenBack : LeaseEnd::kLost);
+    });
+    if (was_held)
+        forget_bound_lease(token);
+    if (had_record)
+        clear_records(database, key.partition);
+    return was_held;
+}
+
+bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how) {
+    bool is_there = false;
+    with_lease(key, token, [&](Ref lease) {
+        is_there = lease != 0 && !lease_at(lease)->ended;
+        if (is_there)
+            end_lease(database, lease, how);
+    });
+    return is_there;
+}
+
+void time_lease(const LeaseKey& key, int64 token, int64 expires) {
+    with_lease(key, token, [&](Ref lease) {
+        if (lease == 0)
+            return;
+        lease_at(lease)->expires = expires;
+        lease_at(lease)->span = expires - monotonic_now();
+        lease_at(lease)->pid = 0;
+        if (has_queue(lease_at(lease)->node)) // it knows of no end yet
+            serve_queue(lease_at(lease)->node, nullptr);
+    });
+}
+
+} // namespace interlock

@@ -1,0 +1,202 @@
+// Requiring leases: checks what the owner says and keeps it as the arguments of a trigger.
+
+#include "lease/require.h"
+
+#include "lease/argument.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/key.h"
+#include "table/plan.h"
+#include "table/trigger_state.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerPrefix = "zzz_interlock_lease_";
+constexpr const char* kTriggerFunction = "lease_trigger";
+
+const char* default_template(Relation rel);
+void check_template(Relation rel, const char* key);
+const char* column_arguments(Relation rel, const Arguments& arguments, int n);
+const Trigger* find_requirement(Relation rel, const char* key);
+const Trigger* only_requirement(Relation rel);
+const char* trigger_name(Relation rel, const Trigger* existing, const char* key);
+[[noreturn]] void raise_no_requirement(Relation rel, const char* key);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(require_lease);
+PG_FUNCTION_INFO_V1(unrequire_lease);
+
+// require_lease(rel, key, columns)
+Datum require_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), ShareRowExclusiveLock);
+    const char* key = arguments.is_null(1) ? default_template(rel) : arguments.string(1, "key");
+    check_template(rel, key);
+    const char* columns = column_arguments(rel, arguments, 2);
+    const Trigger* existing = find_requirement(rel, key);
+    refuse_partition(rel, existing != nullptr && existing->tgisclone);
+    const char* name = trigger_name(rel, existing, key);
+    char* command = psprintf(
+        "CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION interlock.%s(%s%s)",
+        quote_identifier(name), qualified_name(rel), kTriggerFunction, quote_literal_cstr(key),
+        columns);
+    Oid relid = RelationGetRelid(rel);
+    close_table(rel);
+    with_spi([&] { replace_trigger(relid, name, command); });
+    PG_RETURN_VOID();
+}
+
+// unrequire_lease(rel, key)
+Datum unrequire_lease(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const char* key = arguments.string_or_null(1);
+    const Trigger* trigger = key != nullptr ? find_requirement(rel, key) : only_requirement(rel);
+    if (trigger == nullptr)
+        raise_no_requirement(rel, key);
+    refuse_partition(rel, trigger->tgisclone);
+    char* command =
+        psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname), qualified_name(rel));
+    close_table(rel);
+    with_spi([&] { run_command(command); });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+// table:{a}:{b}
+const char* default_template(Relation rel) {
+    const RelationFacts* facts = facts_of(rel);
+    require_key(rel, facts);
+    StringInfoData key;
+    initStringInfo(&key);
+    for (const char* at = RelationGetRelationName(rel); *at != '\0'; at++) {
+        if (*at == '{' || *at == '}')
+            appendStringInfoChar(&key, *at);
+        appendStringInfoChar(&key, *at);
+    }
+    for (int i = 0; i < facts->key_count; i++)
+        appendStringInfo(&key, ":{%s}", column_name(facts, facts->keys[i].attnum));
+    return key.data;
+}
+
+void check_stored(Relation rel, Form_pg_attribute attribute) {
+    if (!is_stored(attribute))
+        ereport(ERROR,
+                (errcode(ERRCODE_GENERATED_ALWAYS),
+                 errmsg("virtual generated column \"%s\" of table \"%s\" cannot decide on a lease",
+                        NameStr(attribute->attname), RelationGetRelationName(rel)),
+                 errhint("Name the columns that it is computed from.")));
+}
+
+void check_key_column(Relation rel, const char* name) {
+    Form_pg_attribute attribute =
+        TupleDescAttr(RelationGetDescr(rel), column_number(rel, name) - 1);
+    check_stored(rel, attribute);
+    if (!prints_alike(getBaseType(attribute->atttypid)))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be in a lease's key: its type is %s",
+                        name, RelationGetRelationName(rel), format_type_be(attribute->atttypid)),
+                 errhint("Use a text, integer, numeric, boolean, uuid, enum, date or timestamp "
+                         "column.")));
+}
+
+// The levels must be good with whatever values.
+void check_template(Relation rel, const char* key) {
+    LeaseTemplate pieces = parse_template(key);
+    if (pieces.count == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("braces of lease key \"%s\" do not match", key),
+                        errhint("For example product:{id}; write {{ and }} for braces.")));
+    StringInfoData sample;
+    initStringInfo(&sample);
+    for (int i = 0; i < pieces.count; i++) {
+        appendStringInfoString(&sample, pieces.pieces[i].text);
+        if (pieces.pieces[i].name == nullptr)
+            continue;
+        check_key_column(rel, pieces.pieces[i].name);
+        appendStringInfoChar(&sample, '*');
+    }
+    lease_key_argument(cstring_to_text_with_len(sample.data, sample.len));
+}
+
+// The columns as more arguments of the trigger.
+const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
+    if (arguments.is_null(n))
+        return "";
+    NameList columns = arguments.names(n, "columns");
+    if (columns.count == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"columns\" must not be empty"),
+                        errhint("Leave it out if every update needs the lease.")));
+    StringInfoData text;
+    initStringInfo(&text);
+    for (int i = 0; i < columns.count; i++) {
+        check_stored(rel, TupleDescAttr(RelationGetDescr(rel), column_number(rel, columns[i]) - 1));
+        appendStringInfo(&text, ", %s", quote_literal_cstr(columns[i]));
+    }
+    return text.data;
+}
+
+bool is_requirement(const Trigger* trigger) {
+    return trigger->tgnargs > 0 && trigger_calls(trigger, kTriggerFunction);
+}
+
+const Trigger* find_requirement(Relation rel, const char* key) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (is_requirement(trigger) && strcmp(trigger->tgargs[0], key) == 0)
+            return trigger;
+    }
+    return nullptr;
+}
+
+// Not the one for the default template: that changes with the names of the table and its key.
+const Trigger* only_requirement(Relation rel) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    const Trigger* only = nullptr;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!is_requirement(trigger))
+            continue;
+        if (only != nullptr)
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("table \"%s\" requires several leases", RelationGetRelationName(rel)),
+                     errhint("Name one with key: \"%s\" or \"%s\".", only->tgargs[0],
+                             trigger->tgargs[0])));
+        only = trigger;
+    }
+    return only;
+}
+
+// The requirement's trigger, by whatever name, or the name of the one to create.
+const char* trigger_name(Relation rel, const Trigger* existing, const char* key) {
+    if (existing != nullptr)
+        return pstrdup(existing->tgname);
+    uint64 hash = hash_bytes_extended(reinterpret_cast<const unsigned char*>(key),
+                                      static_cast<int>(strlen(key)), 0);
+    char* name = psprintf("%s%08x%08x", kTriggerPrefix, static_cast<uint32>(hash >> 32),
+                          static_cast<uint32>(hash));
+    refuse_taken_trigger(rel, name, psprintf("lease \"%s\"", key));
+    return name;
+}
+
+void raise_no_requirement(Relation rel, const char* key) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    key != nullptr ? errmsg("table \"%s\" does not require lease \"%s\"",
+                                            RelationGetRelationName(rel), key)
+                                   : errmsg("table \"%s\" does not require a lease",
+                                            RelationGetRelationName(rel)),
+                    errhint("Its owner can call interlock.require_lease.")));
+}
+
+} // namespace

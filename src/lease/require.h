@@ -1,0 +1,51 @@
+// Demanding a lease: every write to a row of a table needs an asserted, exclusive lease that covers
+// the row's key.
+//
+// The requirement is the arguments of an AFTER ROW trigger: the template of the lease's key, and
+// the columns whose change needs it (none: all). It runs after the write, so that it judges the row
+// as it is stored, whatever other triggers and generated columns have made of it. What it asks is
+// local to the session (has_pinned in lease/lease.h).
+//
+// SQLSTATEs of a write: IL006 no such lease is asserted; 22004 a null and 22023 a value that cannot
+// be in a lease's key; 55000 the columns do not fit any more.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+// Literal text, and the column whose value follows it.
+struct TemplatePiece {
+    const char* text;
+    const char* name; // null: nothing follows
+    AttrNumber column;
+    Oid type; // below any domain
+    FmgrInfo output;
+};
+
+struct LeaseTemplate {
+    TemplatePiece* pieces;
+    int count; // zero: it is malformed
+};
+
+struct LeaseRequirement {
+    Oid trigger;
+    bool fits; // false: malformed, or a column is gone or has another type
+    LeaseTemplate key;
+    Bitmapset* key_columns;
+    Bitmapset* columns; // null: every update needs the lease
+};
+
+// 'product:{id}/x': {column} is the column's value, {{ and }} are braces.
+LeaseTemplate parse_template(const char* text);
+
+// Whether values of the type (below any domain) print the same whatever the session's settings are,
+// or can be made to.
+bool prints_alike(Oid type);
+
+// Whether rows hold the column's value: not if it is computed on reading.
+bool is_stored(Form_pg_attribute attribute);
+
+void load_requirement(TupleDesc columns, const Trigger* trigger, LeaseRequirement* requirement);
+
+} // namespace interlock

@@ -1,0 +1,237 @@
+// The trigger that demands a lease of every writer.
+
+#include "lease/argument.h"
+#include "lease/require.h"
+#include "server/error.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger);
+bool changes_any(const TriggerData* trigger, const Bitmapset* columns);
+void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(lease_trigger);
+
+Datum lease_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "lease_trigger", TRIGGER_EVENT_AFTER);
+    if (fires_in_restore(trigger))
+        return 0;
+    Relation rel = trigger->tg_relation;
+    const LeaseRequirement* requirement = requirement_of(rel, trigger->tg_trigger);
+    if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        demand_lease(rel, requirement, trigger->tg_trigtuple);
+        return 0;
+    }
+    bool moves = changes_any(trigger, requirement->key_columns);
+    if (moves)
+        demand_lease(rel, requirement, trigger->tg_trigtuple);
+    if (moves || requirement->columns == nullptr || changes_any(trigger, requirement->columns))
+        demand_lease(rel, requirement, trigger->tg_newtuple);
+    return 0;
+}
+}
+
+namespace {
+
+const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
+    const RelationFacts* facts = facts_of(rel);
+    if (trigger->tgnargs == 0)
+        raise_forged(rel, trigger->tgname, "require_lease");
+    for (int i = 0; i < facts->requirement_count; i++)
+        if (facts->requirements[i].trigger == trigger->tgoid && facts->requirements[i].fits)
+            return &facts->requirements[i];
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the columns of table \"%s\" do not fit the lease it requires, \"%s\"",
+                    RelationGetRelationName(rel), trigger->tgargs[0]),
+             errhint("One was renamed, dropped or changed in type. Call interlock.unrequire_lease, "
+                     "then interlock.require_lease with the present names.")));
+}
+
+bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        if (!same_value(RelationGetDescr(trigger->tg_relation), trigger->tg_trigtuple,
+                        trigger->tg_newtuple, column))
+            return true;
+    return false;
+}
+
+// As the output function prints it; dates and times, whose printing depends on settings, as in
+// JSON, with time zone UTC.
+char* value_text(const TemplatePiece& piece, Datum value) {
+    if (piece.type != DATEOID && piece.type != TIMESTAMPOID && piece.type != TIMESTAMPTZOID)
+        return OutputFunctionCall(const_cast<FmgrInfo*>(&piece.output), value);
+    const int utc = 0;
+    auto* text = static_cast<char*>(palloc(MAXDATELEN + 1));
+    return JsonEncodeDateTime(text, value, piece.type, &utc);
+}
+
+[[noreturn]] void refuse_value(Relation rel, const TemplatePiece& piece, int sqlstate,
+                               const char* why) {
+    ereport(ERROR, (errcode(sqlstate),
+                    errmsg("no lease can be for a row of table \"%s\" whose column \"%s\" %s",
+                           RelationGetRelationName(rel), piece.name, why)));
+}
+
+void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTuple row) {
+    bool is_null;
+    Datum value = heap_getattr(row, piece.column, RelationGetDescr(rel), &is_null);
+    if (is_null)
+        refuse_value(rel, piece, ERRCODE_NULL_VALUE_NOT_ALLOWED, "is null");
+    const char* text = value_text(piece, value);
+    // It would be a path below another row's key, whose lease would do.
+    if (strchr(text, '/') != nullptr)
+        refuse_value(rel, piece, ERRCODE_INVALID_PARAMETER_VALUE, "contains a slash");
+    if (strlen(text) > kMaxLeaseKeyBytes)
+        refuse_value(rel, piece, ERRCODE_INVALID_PARAMETER_VALUE, "is too long");
+    appendStringInfoString(key, text);
+}
+
+// lease_key_argument would show the key.
+void refuse_empty_level(Relation rel, const char* key, size_t length) {
+    if (length > 0 && key[0] != '/' && key[length - 1] != '/' && strstr(key, "//") == nullptr)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("the lease of a row of table \"%s\" would have an empty level",
+                           RelationGetRelationName(rel)),
+                    errhint("A column of its key is empty.")));
+}
+
+LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
+    StringInfoData key;
+    initStringInfo(&key);
+    appendStringInfoSpaces(&key, VARHDRSZ);
+    for (int i = 0; i < requirement->key.count; i++) {
+        const TemplatePiece& piece = requirement->key.pieces[i];
+        appendStringInfoString(&key, piece.text);
+        if (piece.name != nullptr)
+            add_value(&key, rel, piece, row);
+    }
+    refuse_empty_level(rel, key.data + VARHDRSZ, key.len - VARHDRSZ);
+    SET_VARSIZE(key.data, key.len);
+    return lease_key_argument(reinterpret_cast<text*>(key.data));
+}
+
+void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
+    LeaseKey key = key_of_row(rel, requirement, row);
+    if (has_pinned(key.bytes, key.length))
+        return;
+    bool may_tell = bms_is_subset(requirement->key_columns, tellable_columns(rel, row));
+    const char* table = RelationGetRelationName(rel);
+    const char* name = may_tell ? pnstrdup(key.bytes, key.length) : nullptr;
+    ereport(ERROR,
+            (errcode(kLeaseNotHeld),
+             may_tell ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+                      : errmsg("writing to table \"%s\" needs a lease", table),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+             errhint("Acquire it exclusively, it or one above it, and call interlock.assert_lease "
+                     "in the transaction that writes.")));
+}
+
+} // namespace
+
+namespace interlock {
+
+LeaseTemplate parse_template(const char* text) {
+    size_t most = strlen(text) / 3 + 1; // a placeholder has three bytes at least
+    LeaseTemplate result = {static_cast<TemplatePiece*>(palloc0(sizeof(TemplatePiece) * most)), 0};
+    StringInfoData literal;
+    initStringInfo(&literal);
+    for (const char* at = text;; at++) {
+        bool is_brace = *at == '{' || *at == '}';
+        if (is_brace && at[1] == *at)
+            at++;
+        else if (*at == '}')
+            return {};
+        else if (is_brace || *at == '\0') {
+            TemplatePiece* piece = &result.pieces[result.count++];
+            piece->text = pstrdup(literal.data);
+            resetStringInfo(&literal);
+            if (*at == '\0')
+                return result;
+            size_t length = strcspn(at + 1, "{}");
+            if (length == 0 || at[1 + length] != '}')
+                return {};
+            piece->name = pnstrdup(at + 1, length);
+            at += 1 + length;
+            continue;
+        }
+        appendStringInfoChar(&literal, *at);
+    }
+}
+
+bool prints_alike(Oid type) {
+    switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case NUMERICOID:
+    case BOOLOID:
+    case UUIDOID:
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+        return true;
+    default:
+        return TypeCategory(type) == TYPCATEGORY_STRING || get_typtype(type) == TYPTYPE_ENUM;
+    }
+}
+
+bool is_stored(Form_pg_attribute attribute) {
+    return attribute->attgenerated == '\0' || attribute->attgenerated == ATTRIBUTE_GENERATED_STORED;
+}
+
+namespace {
+
+// Also whether it can be what it was declared to be.
+bool find_stored(TupleDesc columns, const char* name, AttrNumber* column) {
+    *column = find_attribute(columns, name);
+    return *column != InvalidAttrNumber && is_stored(TupleDescAttr(columns, *column - 1));
+}
+
+bool load_piece(TupleDesc columns, TemplatePiece* piece) {
+    if (!find_stored(columns, piece->name, &piece->column))
+        return false;
+    piece->type = getBaseType(TupleDescAttr(columns, piece->column - 1)->atttypid);
+    if (!prints_alike(piece->type))
+        return false;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(piece->type, &output, &is_varlena);
+    fmgr_info_cxt(output, &piece->output, CurrentMemoryContext);
+    return true;
+}
+
+} // namespace
+
+void load_requirement(TupleDesc columns, const Trigger* trigger, LeaseRequirement* requirement) {
+    requirement->trigger = trigger->tgoid;
+    if (trigger->tgnargs == 0)
+        return;
+    requirement->key = parse_template(trigger->tgargs[0]);
+    requirement->fits = requirement->key.count > 0;
+    for (int i = 0; i < requirement->key.count; i++) {
+        TemplatePiece* piece = &requirement->key.pieces[i];
+        if (piece->name == nullptr)
+            continue;
+        if (load_piece(columns, piece))
+            requirement->key_columns = bms_add_member(requirement->key_columns, piece->column);
+        else
+            requirement->fits = false;
+    }
+    for (int i = 1; i < trigger->tgnargs; i++) {
+        AttrNumber column;
+        if (find_stored(columns, trigger->tgargs[i], &column))
+            requirement->columns = bms_add_member(requirement->columns, column);
+        else
+            requirement->fits = false;
+    }
+}
+
+} // namespace interlock

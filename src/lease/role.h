@@ -1,0 +1,45 @@
+// Whose a lease is: only members of the role that acquired it can renew, release or assert it, or
+// see its token.
+#pragma once
+
+#include "lease/service.h"
+
+namespace interlock {
+
+// The role that has opened the session, for whom the caller acts also after SET ROLE, as pools use
+// it; InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER
+// and those of indexes: these do not get the session's leases.
+Oid session_role();
+
+// Whether the caller acts for the role: the current or the session's role is a member of it. Reads
+// catalogs, and may raise an error: not with a lock held.
+bool acts_for(Oid role);
+
+// The role of the caller, current or the session's, that was given the token before a crash;
+// InvalidOid: neither, or wrong tokens were given too often. In the grace members of that role are
+// not known, since the token alone is left. With no lock held.
+Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// Runs body(Ref) under the partition's lock; 0: there is no lease with that token, or it is not the
+// caller's, and then there is no lock. The caller must not be able to tell the two apart.
+template <typename Body>
+void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& body) {
+    LWLock* lock = partition_lock(key.partition);
+    for (Oid trusted = GetUserId();;) {
+        LWLockAcquire(lock, mode);
+        Ref lease = find_lease(find_node(key), token);
+        Oid role = lease == 0 ? trusted : lease_at(lease)->role;
+        if (role == trusted)
+            body(lease);
+        LWLockRelease(lock);
+        if (role == trusted)
+            return;
+        if (!acts_for(role)) {
+            body(Ref{0});
+            return;
+        }
+        trusted = role; // a token is of one grant, and so the role's as long as it is there
+    }
+}
+
+} // namespace interlock

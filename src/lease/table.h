@@ -1,0 +1,169 @@
+// The leases of all databases in shared memory: a forest of keys, and the leases on each.
+//
+// A key is found by hash, and knows its parent (the path without its last level) and its children.
+// All keys with one first level belong to one tree and one partition, whose lock guards the tree:
+// ancestors and descendants are seen under one lock. A key is there while it has leases, children
+// or users.
+//
+// Nothing here waits, allocates of the server's memory or raises an error; the caller holds the
+// partition's lock exclusively, or shared where a function only looks.
+#pragma once
+
+#include "lease/usage.h"
+
+namespace interlock {
+
+constexpr int kLeasePartitions = 64;
+constexpr size_t kMaxLeaseKeyBytes = 1024;
+constexpr int kMaxLeaseLevels = 64;
+constexpr size_t kMaxHolderBytes = 255;
+
+// As time that decides is told: microseconds of a clock that nobody sets.
+constexpr int64 kNeverExpires = PG_INT64_MAX;
+int64 monotonic_now();
+
+// What a moment of that clock is in the system's time, as it is shown to users.
+TimestampTz shown_time(int64 moment);
+
+enum class LeaseMode : uint8 { kExclusive, kShared, kPermit };
+
+// What excludes what: a permit is shared, but for its capacity.
+enum LeaseKind { kExclusiveKind, kSharedKind };
+inline LeaseKind kind_of(LeaseMode mode) {
+    return mode == LeaseMode::kExclusive ? kExclusiveKind : kSharedKind;
+}
+
+// Where the durable record of a long lease is (lease/store.h).
+struct StorePlace {
+    BlockNumber block; // InvalidBlockNumber: there is none
+    OffsetNumber offset;
+};
+constexpr StorePlace kNoPlace = {InvalidBlockNumber, InvalidOffsetNumber};
+
+// What is known of a lease wherever it is kept.
+struct LeaseFacts {
+    int64 token;
+    int64 expires;
+    int64 ttl;
+    int64 span; // from when it was granted or last renewed to `expires`
+    TimestampTz since;
+    Oid role;             // that acquired it
+    uint32 capacity : 30; // of a permit; 0: not known, as after it was reclaimed
+    LeaseMode mode : 2;
+};
+constexpr int kMaxCapacity = (1 << 30) - 1; // more than there can be leases
+
+struct Lease : LeaseFacts {
+    Ref node;
+    Ref next;    // of the same key
+    int32 pid;   // of the session it is bound to; 0: none
+    uint32 pins; // open transactions that have asserted it
+    StorePlace place;
+    bool long_term; // R9: its record stands for it, and not the horizon
+    bool ended;     // given back or lost: in the way only while it is pinned
+    uint8 holder_length;
+    uint32 pinned_by; // the process that pins it, or a list of several (lease/pinner.h)
+    LeaseCharge charge;
+
+    char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
+    const char* holder() const { return reinterpret_cast<const char*>(this + 1); }
+};
+
+struct LeaseNode {
+    uint64 hash;
+    Oid database;
+    Ref chain; // next with the same bucket
+    Ref parent;
+    Ref first_child; // siblings of a first level hang in their partition
+    Ref next_sibling;
+    Ref previous_sibling;
+    Ref leases;
+    uint32 here[2];   // leases, by kind
+    uint32 below[2];  // in all descendants
+    uint32 users;     // backends that need the key to stay
+    int first_waiter; // of the whole tree, in the first level (lease/queue.h)
+    int last_waiter;
+    uint32 passed_over;       // the last look at the queue in which a waiter for this key stayed
+    uint32 passed_below;      // or one for a descendant
+    bool passed_exclusive[2]; // of these two: whether one of them was exclusive
+    uint16 length;
+    char key[FLEXIBLE_ARRAY_MEMBER];
+};
+
+inline Lease* lease_at(Ref ref) { return at<Lease>(ref); }
+inline LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
+
+struct LeaseKey {
+    Oid database;
+    const char* bytes;
+    size_t length;
+    size_t root; // length of the first level
+    uint64 root_hash;
+    int partition;
+};
+
+// Where the level ends that has the byte at `from`, or begins there.
+inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
+    const void* slash = memchr(bytes + from, '/', length - from);
+    return slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
+}
+
+// The key, which is valid: has levels that are not empty, at most as many and as long as above.
+LeaseKey lease_key(Oid database, const char* bytes, size_t length);
+uint64 hash_of_key(const LeaseKey& key);
+LeaseKey key_of(const LeaseNode& node);
+
+constexpr const char* kLeaseTranche = "pg_interlock leases";
+LWLock* partition_lock(int partition);
+
+// All leases of a partition, one after the other; 0: there are no more.
+Ref first_lease(int partition);
+Ref next_lease(Ref lease);
+
+// The number of the next look at a queue of the partition.
+uint32 next_look(int partition);
+
+// 0: it is not there.
+Ref find_node(const LeaseKey& key);
+
+// Finds or makes the key and its ancestors; 0: there is no room. It stays until release_node.
+Ref use_node(const LeaseKey& key, LeaseAccess access);
+void release_node(Ref node);
+
+Ref root_of(Ref node);
+
+// The units of memory that a lease needs at most: its own, and those of every level of its key.
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length);
+
+// A new lease that belongs to no key yet; 0: there is no room. The charge is given back when it is
+// freed.
+Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length,
+               const LeaseCharge& charge, LeaseAccess access);
+void free_lease(Ref lease);
+
+// A lease of before a start, at its key: found by its token, or made anew, whatever its role uses
+// already. 0: there is no room.
+Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
+                     size_t holder_length, StorePlace place);
+
+// Hangs it at the key, or takes it away and frees it, and the key if nobody needs it any more.
+void put_lease(Ref node, Ref lease);
+void drop_lease(Ref lease);
+
+// The lease with that token at the key; 0: there is none.
+Ref find_lease(Ref node, int64 token);
+
+// Runs body(Ref lease) for all leases of a partition; it may drop the one it is given.
+template <typename Body>
+void for_each_lease(int partition, Body&& body) {
+    Ref next;
+    for (Ref lease = first_lease(partition); lease != 0; lease = next) {
+        next = next_lease(lease);
+        body(lease);
+    }
+}
+
+size_t lease_table_size();
+void attach_lease_table(void* memory, bool found);
+
+} // namespace interlock

@@ -1,0 +1,306 @@
+// Enabling and disabling markers: columns, index and trigger.
+
+#include "marker/marker.h"
+
+#include "execution/last_word.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "sweeper/state.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+#include "table/row.h"
+#include "table/trigger_state.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_marker";
+constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
+constexpr const char* kIndexSuffix = "interlock_sweep_idx";
+
+// What listeners are told: nothing, that something happened, or to which row and by whom as well.
+enum class Notify : uint8 { kOff, kOn, kFull };
+
+// What enable_marker is asked for.
+struct Request {
+    int64 timeout;
+    bool enforce;
+    Notify notify;
+    bool sweep_index;
+    const char* columns[kMarkerRoles];
+};
+
+Request read_request(const Arguments& arguments);
+void check_columns(Relation rel, const Request& request);
+void add_missing_columns(Oid relid, const char* table, const Request& request);
+void date_open_markers(const char* table, const Request& request);
+void create_sweep_index(Oid relid, const char* table, const Request& request);
+void create_marker_trigger(Oid relid, const char* table, const Request& request);
+void set_notify_trigger(Oid relid, const char* table, Notify notify);
+void report_open_markers(const char* table, const Request& request);
+void drop_sweep_indexes(Oid relid, AttrNumber kept);
+
+// Statements on the rows run the table's triggers, and plan what is in its indexes: with the rights
+// of the owner who put them there, also for an administrator, past policies as one.
+template <typename Body>
+void as_owner_of_rows(Oid relid, Body&& body) {
+    Oid owner = owner_of_table(relid);
+    if (owner == GetUserId())
+        body();
+    else
+        as_restricted(owner, SECURITY_NOFORCE_RLS, body);
+}
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_marker);
+PG_FUNCTION_INFO_V1(disable_marker);
+
+Datum enable_marker(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    const Marker* present = facts_of(rel)->marker;
+    refuse_partition(rel, present != nullptr && present->is_clone);
+    check_columns(rel, request);
+    require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        as_owner_of_rows(relid, [&] { refuse_foreign_status(relid, request.columns); });
+        add_missing_columns(relid, table, request);
+        as_owner_of_rows(relid, [&] { date_open_markers(table, request); });
+        if (request.sweep_index)
+            create_sweep_index(relid, table, request);
+        else
+            drop_sweep_indexes(relid, InvalidAttrNumber);
+        create_marker_trigger(relid, table, request);
+        set_notify_trigger(relid, table, request.notify);
+        as_owner_of_rows(relid, [&] { report_open_markers(table, request); });
+    });
+    PG_RETURN_VOID();
+}
+
+Datum disable_marker(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    if (facts_of(rel)->marker == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
+    refuse_partition(rel, facts_of(rel)->marker->is_clone);
+    char* table = qualified_name(rel);
+    close_table(rel);
+
+    with_spi([&] {
+        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        set_notify_trigger(relid, table, Notify::kOff);
+        drop_sweep_indexes(relid, InvalidAttrNumber);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Notify notify_argument(const Arguments& arguments) {
+    const char* notify = arguments.string(3, "notify");
+    if (strcmp(notify, "full") == 0)
+        return Notify::kFull;
+    bool on;
+    if (!parse_bool(notify, &on))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown value \"%s\" for argument \"notify\"", notify),
+                        errhint("Use 'off', 'on' or 'full'.")));
+    return on ? Notify::kOn : Notify::kOff;
+}
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    request.timeout = duration_argument(arguments.interval(1, "timeout"), "timeout");
+    request.enforce = arguments.boolean(2, "enforce");
+    request.notify = notify_argument(arguments);
+    request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
+    constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
+                                                 "until_column", "reason_column"};
+    for (int role = 0; role < kMarkerRoles; role++) {
+        request.columns[role] = arguments.name(4 + role, names[role]);
+        for (int other = 0; other < role; other++)
+            if (strcmp(request.columns[role], request.columns[other]) == 0)
+                ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                                errmsg("column \"%s\" cannot have two parts in a marker",
+                                       request.columns[role])));
+    }
+    return request;
+}
+
+const char* role_types(int role) {
+    switch (role) {
+    case kStatus:
+        return "smallint, integer or bigint";
+    case kTime:
+        return "timestamp with or without time zone";
+    case kUntil:
+        return "timestamp with time zone";
+    default:
+        return "text or character varying";
+    }
+}
+
+void check_columns(Relation rel, const Request& request) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int role = 0; role < kMarkerRoles; role++) {
+        require_column_name(rel, request.columns[role]);
+        AttrNumber attnum = find_attribute(facts->columns, request.columns[role]);
+        if (attnum == InvalidAttrNumber)
+            continue;
+        Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+        if (!fits_role(role, attribute->atttypid))
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: its type is %s",
+                        request.columns[role], RelationGetRelationName(rel),
+                        format_type_be(attribute->atttypid)),
+                 errhint("Its type must be %s, and no domain; alter it, or name another column.",
+                         role_types(role))));
+        if (attribute->attgenerated != '\0' || attribute->attidentity != '\0' ||
+            bms_is_member(attnum, facts->key_columns))
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: it is "
+                            "generated or part of the key",
+                            request.columns[role], RelationGetRelationName(rel))));
+    }
+}
+
+void add_missing_columns(Oid relid, const char* table, const Request& request) {
+    constexpr const char* definitions[kMarkerRoles] = {"pg_catalog.int2 NOT NULL DEFAULT 0",
+                                                       "pg_catalog.text", "pg_catalog.timestamptz",
+                                                       "pg_catalog.timestamptz", "pg_catalog.text"};
+    for (int role = 0; role < kMarkerRoles; role++)
+        if (get_attnum(relid, request.columns[role]) == InvalidAttrNumber)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table,
+                                 quote_identifier(request.columns[role]), definitions[role]));
+}
+
+// Rows that were marked before there were deadlines get one, counted from now.
+void date_open_markers(const char* table, const Request& request) {
+    run_command(
+        psprintf("UPDATE %s SET %s = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) "
+                 "'" INT64_FORMAT " microseconds'::pg_catalog.interval "
+                 "WHERE %s OPERATOR(pg_catalog.=) 1 AND %s IS NULL",
+                 table, quote_identifier(request.columns[kUntil]), request.timeout,
+                 quote_identifier(request.columns[kStatus]),
+                 quote_identifier(request.columns[kUntil])));
+}
+
+// To ask for the predicate itself would plan what the table's owner wrote.
+bool is_partial(Relation index) {
+    return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
+}
+
+bool leads_with(Relation index, AttrNumber attnum) {
+    return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
+           index->rd_index->indkey.values[0] == attnum && !is_partial(index);
+}
+
+// As create_sweep_index makes it. The suffix may be followed by the number that made the name
+// unique.
+bool is_ours(Relation index) {
+    if (index->rd_index->indnatts != 1 || !is_partial(index))
+        return false;
+    const char* name = RelationGetRelationName(index);
+    size_t length = strlen(name);
+    while (length > 0 && strchr("0123456789", name[length - 1]) != nullptr)
+        length--;
+    size_t suffix = strlen(kIndexSuffix);
+    return length > suffix && strncmp(name + length - suffix, kIndexSuffix, suffix) == 0;
+}
+
+// Calls visit(index) for each index of the table.
+template <typename Visit>
+void each_index(Oid relid, Visit&& visit) {
+    Relation rel = table_open(relid, AccessShareLock);
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel)) {
+        Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+        visit(index);
+        index_close(index, AccessShareLock);
+    }
+    table_close(rel, AccessShareLock);
+}
+
+// Drops our indexes but for those that lead with the column `kept`.
+void drop_sweep_indexes(Oid relid, AttrNumber kept) {
+    const char* schema = get_namespace_name(get_rel_namespace(relid));
+    List* names = NIL;
+    each_index(relid, [&](Relation index) {
+        if (is_ours(index) && index->rd_index->indkey.values[0] != kept)
+            names = lappend(names, pstrdup(RelationGetRelationName(index)));
+    });
+    ListCell* cell;
+    foreach (cell, names)
+        run_command(psprintf("DROP INDEX %s",
+                             quote_qualified_identifier(schema, static_cast<char*>(lfirst(cell)))));
+}
+
+// The sweeper finds what has expired, and when the next marker does, without reading the table. An
+// index of the owner's that leads with the deadline serves as well.
+void create_sweep_index(Oid relid, const char* table, const Request& request) {
+    AttrNumber until = get_attnum(relid, request.columns[kUntil]);
+    drop_sweep_indexes(relid, until);
+    bool found = false;
+    each_index(relid, [&](Relation index) {
+        found = found || leads_with(index, until) || is_ours(index);
+    });
+    if (found)
+        return;
+    char* name = ChooseRelationName(get_rel_name(relid), nullptr, kIndexSuffix,
+                                    get_rel_namespace(relid), false);
+    run_command(psprintf("CREATE INDEX %s ON %s (%s) WHERE %s OPERATOR(pg_catalog.=) 1",
+                         quote_identifier(name), table, quote_identifier(request.columns[kUntil]),
+                         quote_identifier(request.columns[kStatus])));
+}
+
+void create_marker_trigger(Oid relid, const char* table, const Request& request) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(
+        &text,
+        "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION interlock.marker_trigger('" INT64_FORMAT " microseconds', '%s'",
+        kTriggerName, table, request.timeout, request.enforce ? "enforce" : "advise");
+    for (const char* column : request.columns)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(column));
+    appendStringInfoChar(&text, ')');
+    replace_trigger(relid, kTriggerName, text.data);
+}
+
+void set_notify_trigger(Oid relid, const char* table, Notify notify) {
+    if (notify != Notify::kOff)
+        replace_trigger(
+            relid, kNotifyTriggerName,
+            psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
+                     "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger(%s)",
+                     kNotifyTriggerName, table, notify == Notify::kFull ? "'full'" : ""));
+    else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
+        run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));
+}
+
+void report_open_markers(const char* table, const Request& request) {
+    run_command(psprintf("SELECT pg_catalog.min(%s) FROM %s WHERE %s OPERATOR(pg_catalog.=) 1",
+                         quote_identifier(request.columns[kUntil]), table,
+                         quote_identifier(request.columns[kStatus])));
+    bool is_null;
+    Datum earliest = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+    if (!is_null)
+        note_deadline(DatumGetTimestampTz(earliest));
+}
+
+} // namespace

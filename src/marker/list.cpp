@@ -1,0 +1,317 @@
+// row_locks: the marked rows of every table with markers that the caller may read.
+//
+// Who looks has never named these tables. So their rights are asked before anything is locked, no
+// lock is waited for, and nothing that their owners wrote is called: not what planning or a cast
+// would evaluate. Policies have to be evaluated where they apply to the caller, and then only his
+// own and a superuser's are.
+
+#include "marker/marker.h"
+#include "marker/scan.h"
+#include "server/arguments.h"
+#include "server/relation_lock.h"
+#include "server/subtransaction.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+#include "table/row.h"
+#include "table/row_json.h"
+
+using namespace interlock;
+
+namespace {
+
+// A table as it was enabled, and what to show of its rows.
+struct Listed {
+    Relation rel;
+    const Marker* marker;
+    List* key; // names of columns
+    ReturnSetInfo* output;
+};
+
+bool list_table(Oid relid, ReturnSetInfo* output);
+void warn_of(Oid relid, int sqlstate, const char* why);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_row_locks);
+
+Datum list_row_locks(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    ListCell* cell;
+    foreach (cell, marker_tables(MarkerTables::kEnabled)) {
+        Oid relid = lfirst_oid(cell);
+        bool listed = false;
+        ErrorData* error = attempt_if([&] {
+            listed = list_table(relid, output);
+            return false; // locks nothing any longer
+        });
+        if (error != nullptr)
+            warn_of(relid, error->sqlerrcode, error->message);
+        else if (!listed)
+            warn_of(relid, ERRCODE_LOCK_NOT_AVAILABLE, "Another transaction has locked it.");
+    }
+    return 0;
+}
+}
+
+namespace {
+
+// The last one, as in the facts (table/relation.h).
+const Marker* marker_of(Relation rel) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    const Marker* marker = nullptr;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+        if (trigger_calls(&triggers->triggers[i], "marker_trigger"))
+            marker =
+                load_marker(RelationGetRelid(rel), RelationGetDescr(rel), &triggers->triggers[i]);
+    return marker;
+}
+
+bool may_read_some(Oid relid) {
+    bool is_missing = false;
+    return pg_class_aclcheck_ext(relid, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK ||
+           (!is_missing &&
+            pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK);
+}
+
+Bitmapset* key_attnums(const Listed& table, Relation rel) {
+    Bitmapset* attnums = nullptr;
+    ListCell* cell;
+    foreach (cell, table.key)
+        attnums = bms_add_member(
+            attnums, find_attribute(RelationGetDescr(rel), static_cast<char*>(lfirst(cell))));
+    return attnums;
+}
+
+bool may_list(const Listed& table) {
+    Bitmapset* columns = bms_union(table.marker->attnums, key_attnums(table, table.rel));
+    return bms_is_subset(columns, readable_columns(table.rel));
+}
+
+// --- A row ---------------------------------------------------------------------------------------
+
+// A cast to json of a type that is not the server's own would be called. Its output function is
+// the server's or a superuser's; other types print in JSON as they do in text.
+bool has_casts(Oid type) { return type >= FirstNormalObjectId; }
+
+Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
+    int count = list_length(table.key);
+    TupleDesc key = CreateTemplateTupleDesc(count);
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc0(sizeof(bool) * count));
+    for (int i = 0; i < count; i++) {
+        const char* name = static_cast<char*>(list_nth(table.key, i));
+        AttrNumber column = find_attribute(columns, name);
+        Oid type = getBaseType(TupleDescAttr(columns, column - 1)->atttypid);
+        values[i] = row.values[column - 1];
+        if (has_casts(type)) {
+            Oid output;
+            bool is_varlena;
+            getTypeOutputInfo(type, &output, &is_varlena);
+            values[i] = CStringGetTextDatum(OidOutputFunctionCall(output, values[i]));
+            type = TEXTOID;
+        }
+        TupleDescInitEntry(key, i + 1, name, type, -1, 0);
+    }
+    return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
+}
+
+// rel, key, holder, locked_at, expires_at, reason, live; values out of line are fetched.
+void list_row(const Listed& table, const Marker* marker, TupleDesc columns, const RowValues& row) {
+    MarkerState state = marker_state(marker, row, GetCurrentTimestamp());
+    NullableDatum reason = row[marker->columns[kReason].attnum];
+    Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(table.rel))};
+    bool nulls[7] = {};
+    nulls[1] = table.key == NIL;
+    if (!nulls[1])
+        values[1] = key_json(table, columns, row);
+    nulls[2] = state.holder == nullptr;
+    if (!nulls[2])
+        values[2] = CStringGetTextDatum(state.holder);
+    values[3] = TimestampTzGetDatum(state.since);
+    nulls[3] = state.since == DT_NOBEGIN;
+    values[4] = TimestampTzGetDatum(state.until);
+    nulls[4] = state.until == DT_NOBEGIN;
+    nulls[5] = reason.isnull;
+    if (!nulls[5])
+        values[5] = PointerGetDatum(PG_DETOAST_DATUM(reason.value));
+    values[6] = BoolGetDatum(state.live);
+    tuplestore_putvalues(table.output->setResult, table.output->setDesc, values, nulls);
+}
+
+// --- Without policies ----------------------------------------------------------------------------
+
+// The names that the trigger has are those of a partition's columns, too.
+void list_stored(const Listed& table, Relation rel) {
+    const Marker* marker = rel == table.rel ? table.marker : marker_of(rel);
+    if (marker == nullptr || !marker->usable)
+        return;
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "listed row", ALLOCSET_DEFAULT_SIZES);
+    MarkedScan scan = begin_marked_scan(rel, marker);
+    while (next_marked(&scan)) {
+        in_context(memory, [&] {
+            list_row(table, marker, RelationGetDescr(rel), values_in(scan.row));
+            return 0;
+        });
+        MemoryContextReset(memory);
+    }
+    end_marked_scan(&scan);
+    MemoryContextDelete(memory);
+}
+
+// Partitions elsewhere are left out. False when somebody has locked one.
+bool list_partitions(const Listed& table) {
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
+        Oid relid = lfirst_oid(cell);
+        if (get_rel_relkind(relid) != RELKIND_RELATION)
+            continue;
+        if (!lock_without_waiting(relid, AccessShareLock))
+            return false;
+        Relation rel = try_relation_open(relid, NoLock);
+        if (rel == nullptr)
+            continue;
+        list_stored(table, rel);
+        relation_close(rel, NoLock);
+    }
+    return true;
+}
+
+// --- With policies -------------------------------------------------------------------------------
+
+void write_list(Statement* statement, Relation rel, const RelationFacts* facts,
+                const Bitmapset* columns) {
+    const char* separator = "SELECT ";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
+        separator = ", ";
+    }
+    statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1", rows_of(rel),
+                   quoted(facts->marker, kStatus));
+}
+
+void list_by_statement(const Listed& table) {
+    const RelationFacts* facts = facts_of(table.rel);
+    StoredRow row = {};
+    row.attnums = bms_union(facts->marker->attnums, facts->key_columns);
+    PlanShape shape = {RelationGetRelid(table.rel), PlanKind::kMarkerList};
+    SPIPlanPtr plan = plan_of(
+        shape, [&](Statement* statement) { write_list(statement, table.rel, facts, row.attnums); });
+    uint64 count = run_plan(plan, Parameters(1));
+    row.columns = SPI_tuptable->tupdesc;
+    SPITupleTable* rows = SPI_tuptable;
+    for (uint64 i = 0; i < count; i++) {
+        row.tuple = rows->vals[i];
+        HeapTuple whole = stored_row_as_tuple(row, facts);
+        list_row(table, facts->marker, facts->columns, values_of_row(facts->columns, whole));
+    }
+}
+
+bool is_trusted(Oid owner) { return owner == GetUserId() || superuser_arg(owner); }
+
+// The statement opens the partitions and plans what is in their indexes, so it must be able to,
+// and their owners count as the table's. False when somebody has locked one.
+bool lock_partitions(const Listed& table, bool* are_trusted) {
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
+        Oid relid = lfirst_oid(cell);
+        if (!lock_without_waiting(relid, AccessShareLock))
+            return false;
+        Oid owner = owner_of_table(relid);
+        *are_trusted = *are_trusted && (!OidIsValid(owner) || is_trusted(owner));
+    }
+    return true;
+}
+
+// False when somebody has locked a part of it.
+bool list_with_policies(const Listed& table) {
+    bool are_trusted = is_trusted(table.rel->rd_rel->relowner);
+    if (are_trusted && table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
+        !lock_partitions(table, &are_trusted))
+        return false;
+    if (are_trusted)
+        as_restricted(GetUserId(), 0, [&] { with_spi([&] { list_by_statement(table); }); });
+    return true;
+}
+
+// --- A table -------------------------------------------------------------------------------------
+
+// False when somebody has locked a part of it.
+bool list_rows(const Listed& table) {
+    Relation rel = table.rel;
+    if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
+        return list_with_policies(table);
+    if (rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+        return list_partitions(table);
+    if (rel->rd_rel->relkind == RELKIND_RELATION)
+        list_stored(table, rel);
+    return true;
+}
+
+// What is asked before the lock may have changed until it was got.
+bool list_table(Oid relid, ReturnSetInfo* output) {
+    if (!may_read_some(relid))
+        return true;
+    if (!lock_without_waiting(relid, AccessShareLock))
+        return false;
+    Relation rel = try_relation_open(relid, NoLock);
+    if (rel == nullptr)
+        return true; // dropped meanwhile
+    Listed table = {rel, marker_of(rel), key_column_names(rel), output};
+    bool listed = true;
+    bool is_marked = table.marker != nullptr && !RELATION_IS_OTHER_TEMP(rel);
+    if (is_marked && table.marker->well_formed && !table.marker->usable)
+        warn_of(relid, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "A marker column is gone or has another type.");
+    else if (is_marked && table.marker->usable && may_list(table))
+        listed = list_rows(table);
+    relation_close(rel, NoLock);
+    return listed;
+}
+
+void warn_of(Oid relid, int sqlstate, const char* why) {
+    const char* name = get_rel_name(relid);
+    if (name != nullptr)
+        ereport(WARNING, (errcode(sqlstate), errmsg("could not list every marker of \"%s\"", name),
+                          errdetail("%s", why)));
+}
+
+} // namespace
+
+namespace interlock {
+
+List* marker_tables(MarkerTables which) {
+    require_schema_name();
+    const char* condition = which == MarkerTables::kStored
+                                ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
+                                : "t.tgparentid OPERATOR(pg_catalog.=) 0 AND "
+                                  "pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')";
+    List* tables = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        run_command(
+            psprintf("SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t "
+                     "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
+                     "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+                     "'interlock.marker_trigger()'::pg_catalog.regprocedure AND %s "
+                     "AND (c.relpersistence OPERATOR(pg_catalog.<>) 't' OR "
+                     "c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) "
+                     "ORDER BY 1",
+                     condition));
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum oid =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                tables = lappend_oid(tables, DatumGetObjectId(oid));
+            }
+            return 0;
+        });
+    });
+    return tables;
+}
+
+} // namespace interlock

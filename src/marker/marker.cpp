@@ -1,0 +1,243 @@
+#include "marker/marker.h"
+
+#include "server/arguments.h"
+#include "server/error.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(set_holder);
+
+// set_holder(text): who this transaction writes as, until it ends. Null: nobody again.
+Datum set_holder(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* holder = arguments.is_null(0) ? "" : check_holder(arguments.string(0, "holder"));
+    (void)set_config_option("interlock.holder", holder, PGC_INTERNAL, PGC_S_SESSION,
+                            GUC_ACTION_LOCAL, true, 0, false);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+// The setting is of class "internal": only this module sets it, always for a transaction or a nest
+// inside one, so that the server itself undoes it at rollback to a savepoint and at the end.
+char* holder_setting = nullptr;
+
+const VerbCall* current_verb = nullptr;
+
+// The longest duration of any kind.
+constexpr int64 kTenYears = 3653 * USECS_PER_DAY;
+
+} // namespace
+
+namespace interlock {
+
+bool fits_role(int role, Oid type) {
+    switch (role) {
+    case kStatus:
+        return type == INT2OID || type == INT4OID || type == INT8OID;
+    case kTime:
+        return type == TIMESTAMPTZOID || type == TIMESTAMPOID;
+    case kUntil:
+        return type == TIMESTAMPTZOID;
+    default: // the types whose values are read and written as text, byte for byte
+        return type == TEXTOID || type == VARCHAROID;
+    }
+}
+
+void define_marker_settings() {
+    DefineCustomStringVariable("interlock.holder", "Shows who the current transaction writes as.",
+                               "interlock.set_holder() sets it for the rest of the transaction.",
+                               &holder_setting, "", PGC_INTERNAL,
+                               GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
+}
+
+bool same_holder(const char* left, const char* right) {
+    return left != nullptr && right != nullptr && strcmp(left, right) == 0;
+}
+
+const char* current_holder() {
+    return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
+}
+
+void set_holder_for_nest(const char* holder) {
+    (void)set_config_option("interlock.holder", holder, PGC_INTERNAL, PGC_S_SESSION,
+                            GUC_ACTION_SAVE, true, 0, false);
+}
+
+const VerbCall* enter_verb(const VerbCall* call) {
+    const VerbCall* outer = current_verb;
+    current_verb = call;
+    return outer;
+}
+
+int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }
+
+const VerbCall* firing_verb(const Marker* marker) {
+    if (current_verb == nullptr || current_verb->root != marker->root ||
+        trigger_depth() != current_verb->trigger_depth + 1)
+        return nullptr;
+    return current_verb;
+}
+
+const char* check_holder(const char* holder) {
+    if (holder[0] == '\0')
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("holder must not be empty"),
+                 errhint("Give a name that tells people who is editing.")));
+    if (strlen(holder) > kHolderBytes)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("holder is longer than %d bytes", kHolderBytes)));
+    return holder;
+}
+
+int64 duration_argument(const Interval* interval, const char* name) {
+    double days = interval->month * 30.0 + interval->day;
+    double duration = days * USECS_PER_DAY + static_cast<double>(interval->time);
+    if (duration < 1.0 || duration > static_cast<double>(kTenYears))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("argument \"%s\" must be a duration above zero and at most ten years", name),
+             errhint("For example '5 min'.")));
+    return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
+}
+
+namespace {
+
+constexpr int kFirstColumn = 2; // among the trigger's arguments
+
+bool names_twice(const Trigger* trigger) {
+    for (int i = kFirstColumn; i < trigger->tgnargs; i++)
+        for (int j = kFirstColumn; j < i; j++)
+            if (strcmp(trigger->tgargs[i], trigger->tgargs[j]) == 0)
+                return true;
+    return false;
+}
+
+// Reads the timeout, the mode and how many names there are.
+bool read_marker(const Trigger* trigger, Marker* marker) {
+    if (trigger->tgnargs != kFirstColumn + kMarkerRoles || names_twice(trigger))
+        return false;
+    marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
+    marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
+    return marker->timeout > 0 && marker->timeout <= kTenYears;
+}
+
+} // namespace
+
+Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
+    auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
+    marker->trigger = pstrdup(trigger->tgname);
+    marker->root = root_of_trigger(relid, trigger);
+    marker->enabled = trigger->tgenabled;
+    marker->is_clone = trigger->tgisclone;
+    marker->well_formed = marker->usable = read_marker(trigger, marker);
+    if (!marker->well_formed)
+        return marker;
+    for (int role = 0; role < kMarkerRoles; role++) {
+        MarkerColumn* column = &marker->columns[role];
+        name_argument(trigger, kFirstColumn + role, &column->name);
+        column->attnum = find_attribute(columns, NameStr(column->name));
+        if (column->attnum == InvalidAttrNumber) {
+            marker->usable = false;
+            continue;
+        }
+        Form_pg_attribute attribute = TupleDescAttr(columns, column->attnum - 1);
+        column->type = attribute->atttypid;
+        column->typmod = attribute->atttypmod;
+        column->not_null = attribute->attnotnull;
+        bool fits = fits_role(role, attribute->atttypid);
+        if (fits && role == kHolder)
+            marker->compares_bytes = get_collation_isdeterministic(attribute->attcollation);
+        marker->usable = marker->usable && fits;
+        marker->attnums = bms_add_member(marker->attnums, column->attnum);
+    }
+    return marker;
+}
+
+const Marker* usable_marker(Relation rel, const RelationFacts* facts) {
+    if (facts->marker == nullptr || !facts->marker->well_formed)
+        raise_forged(rel, facts->marker != nullptr ? facts->marker->trigger : "marker_trigger",
+                     "enable_marker");
+    if (!facts->marker->usable)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("a marker column of table \"%s\" is gone or has another type",
+                        RelationGetRelationName(rel)),
+                 errhint("Call interlock.enable_marker again with the columns' present names.")));
+    return facts->marker;
+}
+
+const Marker* require_marker(Relation rel, const RelationFacts* facts) {
+    if (facts->marker == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has no markers", RelationGetRelationName(rel)),
+                        errhint("Its owner can call interlock.enable_marker.")));
+    const Marker* marker = usable_marker(rel, facts);
+    if (!trigger_fires(marker->enabled))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("markers of table \"%s\" are off: their trigger does not fire in this session",
+                    RelationGetRelationName(rel)),
+             errhint("Enable the trigger and leave session_replication_role at origin.")));
+    return marker;
+}
+
+namespace {
+
+TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
+    NullableDatum time = row[column.attnum];
+    if (time.isnull)
+        return DT_NOBEGIN;
+    if (column.type == TIMESTAMPOID)
+        return DatumGetTimestampTz(DirectFunctionCall1(timestamp_timestamptz, time.value));
+    return DatumGetTimestampTz(time.value);
+}
+
+} // namespace
+
+MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
+                         TimestampTz clock) {
+    return marker_state(marker, values_of_row(columns, tuple), clock);
+}
+
+MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock) {
+    const MarkerColumn& status_column = marker->columns[kStatus];
+    NullableDatum status = row[status_column.attnum];
+    NullableDatum holder = row[marker->columns[kHolder].attnum];
+    MarkerState state = {};
+    int64 value = status.isnull ? 0 : integer_of(status_column.type, status.value);
+    state.set = value == 1;
+    state.foreign = value != 0 && value != 1;
+    state.since = time_value(marker->columns[kTime], row);
+    state.until = time_value(marker->columns[kUntil], row);
+    if (!state.set)
+        return state;
+    state.live = state.until > clock;
+    if (!holder.isnull)
+        state.holder = TextDatumGetCString(holder.value);
+    return state;
+}
+
+Datum marker_time(const MarkerColumn& column, TimestampTz time) {
+    Timestamp value = time;
+    if (column.type == TIMESTAMPOID)
+        value = DatumGetTimestamp(
+            DirectFunctionCall1(timestamptz_timestamp, TimestampTzGetDatum(time)));
+    round_timestamp(&value, column.typmod);
+    return TimestampGetDatum(value);
+}
+
+Datum marker_text(const MarkerColumn& column, const char* text) {
+    Datum value = CStringGetTextDatum(text);
+    if (column.type == VARCHAROID)
+        value =
+            DirectFunctionCall3(varchar, value, Int32GetDatum(column.typmod), BoolGetDatum(false));
+    return value;
+}
+
+} // namespace interlock

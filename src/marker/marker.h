@@ -1,0 +1,150 @@
+// State markers: business locks on rows. A row that somebody edits says so in columns of its own,
+// with the holder's name and a deadline; everybody else can read it and is kept from changing it.
+//
+// The configuration is the arguments of a trigger, which judges every write, also one that sets the
+// marker by plain SQL. A marker past its deadline counts as free at once, for everyone; the sweeper
+// tidies up.
+//
+// Isolation: the trigger sees the newest committed row after any wait, so that under READ COMMITTED
+// of two callers that lock one row exactly one wins. Under REPEATABLE READ and above a row that
+// changed after the snapshot is 40001.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+#include "table/row.h"
+
+namespace interlock {
+
+constexpr int kHolderBytes = 1024;
+
+enum MarkerRole { kStatus, kHolder, kTime, kUntil, kReason, kMarkerRoles };
+
+struct MarkerColumn {
+    NameData name;
+    AttrNumber attnum; // InvalidAttrNumber when the column is gone
+    Oid type;
+    int32 typmod;
+    bool not_null;
+};
+
+struct Marker {
+    const char* trigger;
+    bool well_formed; // false: its arguments are not as enable_marker writes them
+    Oid root;         // the table it is enabled on: this one, or one that this is a partition of
+    MarkerColumn columns[kMarkerRoles];
+    Bitmapset* attnums;
+    int64 timeout; // microseconds
+    bool enforce;
+    bool usable;         // every column is there
+    bool compares_bytes; // holders: the collation of their column is deterministic
+    bool is_clone;       // the trigger belongs to the partitioned parent
+    char enabled;
+};
+
+// Whether a column of that type can have the role. No domain can: the trigger writes past its
+// constraints.
+bool fits_role(int role, Oid type);
+
+Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
+
+// The table's markers; raises 39P01 when the trigger's arguments are no marker's, 55000 when a
+// column is gone, and require_marker also when they are
+// not enabled or their trigger does not fire in this session.
+const Marker* usable_marker(Relation rel, const RelationFacts* facts);
+const Marker* require_marker(Relation rel, const RelationFacts* facts);
+
+// Raises 55000 when the table's column has another meaning than a marker's status: other values
+// than 0 and 1, a 1 that no holder and no time goes with, transitions, or a CHECK that lets other
+// values in. For enable_marker, inside with_spi; `columns` has the names by role.
+void refuse_foreign_status(Oid relid, const char* const* columns);
+
+inline const char* quoted(const Marker* marker, MarkerRole role) {
+    return quote_identifier(NameStr(marker->columns[role].name));
+}
+
+// The marker of a row as it stands at `clock`.
+struct MarkerState {
+    bool set;           // status is 1
+    bool foreign;       // status is none of a marker's: neither 0 nor 1 nor null
+    bool live;          // set, and its deadline lies ahead
+    const char* holder; // null when not set or the column is null
+    TimestampTz since;  // DT_NOBEGIN when null
+    TimestampTz until;  // DT_NOBEGIN when null
+};
+MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
+                         TimestampTz clock);
+MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock);
+
+// A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
+// that is too long is 22001.
+Datum marker_time(const MarkerColumn& column, TimestampTz time);
+Datum marker_text(const MarkerColumn& column, const char* text);
+
+// Whether both are the same name; a null is nobody's.
+bool same_holder(const char* left, const char* right);
+
+// Who the current transaction writes as: what set_holder was given, or null.
+const char* current_holder();
+
+// Checks a holder's name: 22023 when it is empty or longer than kHolderBytes.
+const char* check_holder(const char* holder);
+
+// What a verb asks of the trigger. The conditions of its statement may be judged before a wait for
+// the row, and are not judged again when whoever had the row only locked it or rolled back. So the
+// trigger, which runs after the wait, has the last word: it counts the deadline, and leaves a row
+// alone whose marker has expired by then, as if the statement had not found it.
+enum class Verb : uint8 { kLock, kTouch, kRelease, kForce };
+struct VerbCall {
+    Verb verb;
+    Oid root; // of the marker
+    const char* holder;
+    int64 timeout;
+    TimestampTz until; // the deadline that the statement sets, before any wait
+    bool has_reason;
+    int trigger_depth; // around the statement
+};
+
+// Runs body(), which runs the verb's statement, with the verb's holder as the current holder.
+template <typename Body>
+void as_verb(const VerbCall& call, Body&& body);
+void set_holder_for_nest(const char* holder);
+const VerbCall* enter_verb(const VerbCall* call); // returns the one around it
+int trigger_depth();
+
+// The verb whose own statement has fired the trigger that runs now on a table with this marker;
+// null for any other write, also one by a trigger of the verb's row.
+const VerbCall* firing_verb(const Marker* marker);
+
+// A positive duration of at most ten years, in microseconds; raises 22023.
+int64 duration_argument(const Interval* interval, const char* name);
+
+// The tables with markers in this database, a list of Oid in the current context: as they were
+// enabled, in schemas the current user may use; or those that store the rows, partitions instead of
+// their parents.
+enum class MarkerTables { kEnabled, kStored };
+List* marker_tables(MarkerTables which);
+
+void define_marker_settings();
+
+} // namespace interlock
+
+#include "server/scope.h"
+
+namespace interlock {
+
+// Never inlined, as attempt() in server/subtransaction.h.
+template <typename Body>
+pg_noinline void as_verb(const VerbCall& call, Body&& body) {
+    with_settings([&] {
+        set_holder_for_nest(call.holder);
+        const VerbCall* outer = enter_verb(&call);
+        PG_TRY();
+        { body(); }
+        PG_FINALLY();
+        { enter_verb(outer); }
+        PG_END_TRY();
+    });
+}
+
+} // namespace interlock

@@ -1,0 +1,150 @@
+// The trigger that tells listeners what became of a marker, on channel interlock_row_lock at
+// commit: {table, event}; with the argument 'full' key and holder too.
+//
+// Anybody may listen, and what a listener could read is not known here. So the row is named only
+// where the owner of the table says that all may know.
+//
+// It exists where notifications are wanted only, and runs after the write: what was not written is
+// not told.
+
+#include "marker/marker.h"
+#include "server/error.h"
+
+using namespace interlock;
+
+namespace {
+
+// A row that changes its partition is deleted here and inserted there. The deletion is kept until
+// the insertion by the same command, which follows it, and both are told as the update they are.
+struct Departure {
+    Oid root; // InvalidOid: none
+    TransactionId transaction;
+    CommandId command;
+    MarkerState marker; // its holder lives in TopTransactionContext
+};
+Departure departure = {};
+
+// One firing of the trigger.
+struct Change {
+    const RelationFacts* facts;
+    const Marker* marker;
+    bool is_full;  // key and holder are told
+    HeapTuple row; // the newest there is
+    MarkerState before;
+    MarkerState after;
+};
+
+bool is_full(const Trigger* trigger);
+void keep_departure(const Change& change);
+MarkerState arriving_marker(const Change& change);
+void tell(const Change& change);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(marker_notify_trigger);
+
+Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "marker_notify_trigger", TRIGGER_EVENT_AFTER);
+    Change change = {};
+    change.facts = facts_of(trigger->tg_relation);
+    if (change.facts->marker == nullptr)
+        return 0;
+    change.marker = usable_marker(trigger->tg_relation, change.facts);
+    change.is_full = is_full(trigger->tg_trigger);
+    change.row = trigger->tg_trigtuple;
+    TupleDesc columns = RelationGetDescr(trigger->tg_relation);
+    TimestampTz clock = GetCurrentTimestamp();
+    MarkerState present = marker_state(change.marker, columns, change.row, clock);
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        change.before = arriving_marker(change);
+        change.after = present;
+    } else {
+        change.before = present;
+    }
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event) &&
+        HeapTupleHeaderIndicatesMovedPartitions(change.row->t_data)) {
+        keep_departure(change);
+        return 0;
+    }
+    if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        change.row = trigger->tg_newtuple;
+        change.after = marker_state(change.marker, columns, change.row, clock);
+    }
+    tell(change);
+    return 0;
+}
+}
+
+namespace {
+
+bool is_full(const Trigger* trigger) {
+    return trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], "full") == 0;
+}
+
+void keep_departure(const Change& change) {
+    HeapTupleHeader row = change.row->t_data;
+    departure = {change.marker->root, HeapTupleHeaderGetUpdateXid(row), HeapTupleHeaderGetCmax(row),
+                 change.before};
+    if (departure.marker.holder != nullptr)
+        departure.marker.holder =
+            MemoryContextStrdup(TopTransactionContext, departure.marker.holder);
+}
+
+// The marker of a row that is inserted, where it comes from; not set when it is new.
+MarkerState arriving_marker(const Change& change) {
+    HeapTupleHeader row = change.row->t_data;
+    if (departure.root != change.marker->root ||
+        departure.transaction != HeapTupleHeaderGetXmin(row) ||
+        departure.command != HeapTupleHeaderGetCmin(row))
+        return {};
+    departure.root = InvalidOid;
+    return departure.marker;
+}
+
+void notify(const Change& change, const char* event, const char* holder) {
+    constexpr int kLongestPayload = 7900; // the server refuses 8000
+    const char* table = qualified_name(change.marker->root);
+    if (!change.is_full) {
+        Async_Notify("interlock_row_lock", json_object({{"table", table}, {"event", event}}));
+        return;
+    }
+    const char* key = key_to_text(change.facts, key_of_tuple(change.facts, change.row));
+    char* payload = json_object(
+        {{"table", table}, {"key", nullptr, key}, {"event", event}, {"holder", holder}});
+    if (strlen(payload) > kLongestPayload)
+        payload = json_object({{"table", table}, {"key"}, {"event", event}, {"holder", holder}});
+    if (strlen(payload) > kLongestPayload)
+        payload = json_object({{"table", table}, {"key"}, {"event", event}, {"holder"}});
+    Async_Notify("interlock_row_lock", payload);
+}
+
+const char* end_of(const MarkerState& marker) { return marker.live ? "unlocked" : "expired"; }
+
+void tell_release(const Change& change) {
+    const VerbCall* verb = firing_verb(change.marker);
+    const char* event = end_of(change.before);
+    if (verb != nullptr && verb->verb == Verb::kForce)
+        event = "forced";
+    if (verb != nullptr && verb->verb == Verb::kRelease)
+        event = "unlocked"; // it was live when the trigger let it pass
+    notify(change, event, change.before.holder);
+}
+
+void tell(const Change& change) {
+    const MarkerState& before = change.before;
+    const MarkerState& after = change.after;
+    if (!after.set) {
+        if (before.set)
+            tell_release(change);
+        return;
+    }
+    bool expired = !before.live && before.since != after.since;
+    if (before.set && same_holder(before.holder, after.holder) && !expired)
+        return; // a renewal is no news
+    if (before.set)
+        notify(change, end_of(before), before.holder);
+    notify(change, "locked", after.holder);
+}
+
+} // namespace

@@ -1,0 +1,28 @@
+// The marked rows of a table as the transaction sees them, read without a statement.
+//
+// For who never named the table: nothing that its owner wrote is called. The rows come from the
+// table itself, or from the index that enable_marker makes, which holds the marked ones. Planning a
+// statement would evaluate what is constant in the expressions and conditions of all indexes.
+#pragma once
+
+#include "marker/marker.h"
+
+namespace interlock {
+
+struct MarkedScan {
+    const Marker* marker;
+    Snapshot snapshot;
+    Relation index; // null: the table is read
+    IndexScanDesc by_index;
+    TableScanDesc by_table;
+    TupleTableSlot* row;
+};
+
+// The table and its indexes are locked already (server/relation_lock.h).
+MarkedScan begin_marked_scan(Relation rel, const Marker* marker);
+
+// Puts the next marked row into scan->row; false at the end.
+bool next_marked(MarkedScan* scan);
+void end_marked_scan(MarkedScan* scan);
+
+} // namespace interlock

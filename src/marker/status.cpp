@@ -1,0 +1,196 @@
+// Whether a column that is there already can be the status of a marker: a marker writes 0 and 1
+// over what is in it.
+
+#include "marker/marker.h"
+#include "table/plan.h"
+#include "table/relation_code.h"
+#include "table/row.h"
+#include "transition/transition.h"
+
+namespace interlock {
+
+namespace {
+
+[[noreturn]] void refuse(Relation rel, const char* column, const char* why) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\" cannot be a marker's status: %s", column,
+                           RelationGetRelationName(rel), why),
+                    errhint("0 is free, 1 is being edited, by a holder. Name another column as "
+                            "status_column; one that does not exist is added.")));
+}
+
+// --- What the rows say
+
+int64 count_rows(Relation rel, const char* condition) {
+    run_command(psprintf("SELECT pg_catalog.count(*) FROM %s t WHERE %s", rows_of(rel), condition));
+    bool is_null;
+    return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+}
+
+void check_values(Relation rel, const char* column) {
+    int64 count = count_rows(
+        rel, psprintf("t.%s OPERATOR(pg_catalog.<>) 0 AND t.%s OPERATOR(pg_catalog.<>) 1",
+                      quote_identifier(column), quote_identifier(column)));
+    if (count > 0)
+        refuse(rel, column, psprintf("rows with another value than 0 and 1: " INT64_FORMAT, count));
+}
+
+void check_holders(Relation rel, const char* const* columns) {
+    StringInfoData condition;
+    initStringInfo(&condition);
+    appendStringInfo(&condition, "t.%s OPERATOR(pg_catalog.=) 1",
+                     quote_identifier(columns[kStatus]));
+    Oid relid = RelationGetRelid(rel);
+    if (get_attnum(relid, columns[kHolder]) != InvalidAttrNumber)
+        appendStringInfo(&condition,
+                         " AND COALESCE(t.%s, ''::pg_catalog.text) OPERATOR(pg_catalog.=) ''",
+                         quote_identifier(columns[kHolder]));
+    if (get_attnum(relid, columns[kTime]) != InvalidAttrNumber)
+        appendStringInfo(&condition, " AND t.%s IS NULL", quote_identifier(columns[kTime]));
+    int64 count = count_rows(rel, condition.data);
+    if (count > 0)
+        refuse(rel, columns[kStatus],
+               psprintf("rows with 1, no holder and no time: " INT64_FORMAT, count));
+}
+
+// --- What the table's definition says
+
+void check_machines(Relation rel, const char* column) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int i = 0; i < facts->machine_count; i++)
+        if (strcmp(NameStr(facts->machines[i].name), column) == 0)
+            refuse(rel, column, "it has transitions");
+}
+
+// What conditions name: Datum of int8.
+struct Values {
+    Datum* values;
+    int count;
+};
+
+bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
+void add_value(Values* values, Oid type, Datum value) {
+    values->values = static_cast<Datum*>(
+        values->values == nullptr ? palloc(sizeof(Datum))
+                                  : repalloc(values->values, sizeof(Datum) * (values->count + 1)));
+    values->values[values->count++] = Int64GetDatum(integer_of(type, value));
+}
+
+void add_elements(Values* values, Oid type, Datum array) {
+    int16 length;
+    bool by_value;
+    char alignment;
+    get_typlenbyvalalign(type, &length, &by_value, &alignment);
+    Datum* elements;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(array), type, length, by_value, alignment, &elements,
+                      &nulls, &count);
+    for (int i = 0; i < count; i++)
+        if (!nulls[i])
+            add_value(values, type, elements[i]);
+}
+
+bool collect_values(Node* node, void* values) {
+    if (node == nullptr)
+        return false;
+    if (IsA(node, Const)) {
+        auto* constant = reinterpret_cast<Const*>(node);
+        Oid element = get_element_type(constant->consttype);
+        if (!constant->constisnull && is_integer(constant->consttype))
+            add_value(static_cast<Values*>(values), constant->consttype, constant->constvalue);
+        else if (!constant->constisnull && is_integer(element))
+            add_elements(static_cast<Values*>(values), element, constant->constvalue);
+    }
+    return walk_expression(node, collect_values, values);
+}
+
+// column = value
+Node* equals(Form_pg_attribute column, int64 value) {
+    Oid type = column->atttypid;
+    Var* var = makeVar(1, column->attnum, type, -1, InvalidOid, 0);
+    Datum datum = type == INT8OID ? Int64GetDatum(value) : Int32GetDatum(static_cast<int32>(value));
+    Const* constant =
+        makeConst(type, -1, InvalidOid, get_typlen(type), datum, false, get_typbyval(type));
+    Oid equality = lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr;
+    auto* clause = reinterpret_cast<OpExpr*>(
+        make_opclause(equality, BOOLOID, false, reinterpret_cast<Expr*>(var),
+                      reinterpret_cast<Expr*>(constant), InvalidOid, InvalidOid));
+    set_opfuncid(clause);
+    return reinterpret_cast<Node*>(clause);
+}
+
+// The conditions of CHECK constraints that look at this column alone.
+List* conditions_on(Relation rel, AttrNumber attnum) {
+    List* result = NIL;
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    for (int i = 0; constraints != nullptr && i < constraints->num_check; i++) {
+        auto* check = static_cast<Node*>(stringToNode(constraints->check[i].ccbin));
+        if (only_computes(check))
+            check = eval_const_expressions(nullptr, check); // 2::bigint becomes a constant
+        ListCell* cell;
+        foreach (cell, make_ands_implicit(reinterpret_cast<Expr*>(check))) {
+            Bitmapset* columns = nullptr;
+            pull_varattnos(static_cast<Node*>(lfirst(cell)), 1, &columns);
+            if (bms_num_members(columns) == 1 &&
+                bms_singleton_member(columns) == attnum - FirstLowInvalidHeapAttributeNumber)
+                result = lappend(result, lfirst(cell));
+        }
+    }
+    return result;
+}
+
+// Whether a condition names the value, or one beside it, and lets it in. What conditions imply is
+// derived from the operators of the server's btree families: nothing that the owner wrote is
+// called.
+bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
+    List* given = list_make1(equals(column, value));
+    bool let_in = false;
+    ListCell* cell;
+    foreach (cell, conditions) {
+        List* condition = list_make1(lfirst(cell));
+        if (predicate_refuted_by(condition, given, false))
+            return false;
+        let_in = let_in || predicate_implied_by(condition, given, false);
+    }
+    return let_in;
+}
+
+bool fits_type(int64 value, Oid type) {
+    int64 most = type == INT2OID ? PG_INT16_MAX : type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX - 1;
+    return value <= most && value >= -most;
+}
+
+void check_constraints(Relation rel, Form_pg_attribute column) {
+    List* conditions = conditions_on(rel, column->attnum);
+    Values named = {};
+    collect_values(reinterpret_cast<Node*>(conditions), &named);
+    for (int i = 0; i < named.count; i++) {
+        int64 name = DatumGetInt64(named.values[i]);
+        if (!fits_type(name, column->atttypid))
+            continue;
+        for (int64 value = name - 1; value <= name + 1; value++)
+            if (value != 0 && value != 1 && fits_type(value, column->atttypid) &&
+                is_let_in(conditions, column, value))
+                refuse(rel, NameStr(column->attname),
+                       psprintf("a CHECK allows other values, as " INT64_FORMAT, value));
+    }
+}
+
+} // namespace
+
+void refuse_foreign_status(Oid relid, const char* const* columns) {
+    const char* column = columns[kStatus];
+    Relation rel = table_open(relid, AccessShareLock);
+    AttrNumber attnum = get_attnum(relid, column);
+    if (attnum != InvalidAttrNumber) {
+        check_machines(rel, column);
+        check_constraints(rel, TupleDescAttr(RelationGetDescr(rel), attnum - 1));
+        check_values(rel, column);
+        check_holders(rel, columns);
+    }
+    table_close(rel, AccessShareLock);
+}
+
+} // namespace interlock

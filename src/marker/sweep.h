@@ -1,0 +1,51 @@
+// Releasing expired markers of one table. The sweeper (sweeper/sweeper.h) decides when; sweep()
+// does it by hand.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// A place in the order of deadlines: everything up to it has been tried.
+struct SweepPosition {
+    TimestampTz until = DT_NOBEGIN;
+    ItemPointerData row = {{0, 0}, 0};
+};
+
+struct SweepResult {
+    int64 released = 0;
+    int64 failed = 0;  // rows whose release raised an error; it is tried again later
+    int64 skipped = 0; // rows or tables that somebody has locked
+    bool unfinished = false;
+    SweepPosition reached = {};           // where to go on when unfinished
+    TimestampTz next_deadline = DT_NOEND; // DT_NOEND when nothing is marked
+    char last_error[256] = "";
+};
+
+// How much one call may do, and who wants to know how far it is.
+struct SweepBudget {
+    int64 max_rows = 0;             // 0: no limit
+    TimestampTz stop_at = DT_NOEND; // nothing is begun after it
+    int statement_timeout = 0;      // milliseconds for a batch or row, then it has failed; 0: none
+    bool row_by_row = false;        // no batches: one of them has killed the caller before
+    SweepPosition from = {};        // what lies before was tried by an earlier call
+
+    // Called before a batch or row is tried with the position that counts as tried should the
+    // caller not survive it, and whether that was a batch.
+    void (*before_attempt)(Oid relid, const SweepPosition& position, bool is_batch) = nullptr;
+};
+
+// Releases the table's expired markers in the order of their deadlines, in batches of one
+// subtransaction each, small ones first and larger ones while they are quick; a batch that fails is
+// done again row by row, so that a bad row holds up nobody. Says `unfinished` when the budget ended
+// it, and gets at least one row further each time. Rows and tables that are locked are skipped.
+//
+// Acts as the table's owner, restricted (table/restricted.h): the table's triggers run, never with
+// more rights than their owner has, and the settings they make end with the call.
+SweepResult sweep_table(Oid relid, const SweepBudget& budget);
+
+// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire when
+// nobody guards them any more, so the server refuses to queue one in a restricted operation.
+void fire_triggers_at_once();
+
+} // namespace interlock

@@ -1,0 +1,272 @@
+// The trigger that judges every write to a table with markers.
+//
+// It answers three questions: may this writer touch the row; does the write take, renew or give
+// back the marker; and what must the marker's columns then say. Plain SQL that sets the marker gets
+// the same answers as the verbs do.
+
+#include "execution/last_word.h"
+#include "execution/probe.h"
+#include "execution/row_change.h"
+#include "marker/marker.h"
+#include "server/error.h"
+#include "sweeper/state.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+// One firing of the trigger.
+struct Write {
+    RowChange* change; // without an old row for INSERT, without a new one for DELETE
+    const Marker* marker;
+    MarkerState before;
+    MarkerState after;
+    TimestampTz clock;    // after any wait for the row
+    const VerbCall* verb; // null when no verb writes
+    const char* writer;   // the present holder, null for nobody
+};
+
+Write read_write(RowChange* change, const char* writer);
+bool settle(const Write& write);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(marker_trigger);
+
+Datum marker_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "marker_trigger");
+    if (fires_in_restore(trigger))
+        return PointerGetDatum(trigger->tg_trigtuple);
+    Relation rel = trigger->tg_relation;
+    RowChange change = change_of(trigger, facts_of(rel));
+    change.verb = firing_verb(usable_marker(rel, change.facts));
+    HeapTuple row = trigger->tg_trigtuple;
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        require_last_word(rel, change.facts, TRIGGER_TYPE_INSERT);
+        change.old_row = nullptr;
+        change.new_row = trigger->tg_trigslot;
+    } else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
+        require_last_word(rel, change.facts, TRIGGER_TYPE_UPDATE);
+        row = trigger->tg_newtuple;
+    }
+    bool writes = settle(read_write(&change, current_holder()));
+    if (writes && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        refuse_unchecked_move(change);
+    return PointerGetDatum(writes ? tuple_to_write(change, row) : nullptr);
+}
+}
+
+namespace {
+
+Write read_write(RowChange* change, const char* writer) {
+    Write write = {};
+    write.change = change;
+    write.marker = usable_marker(change->rel, change->facts);
+    write.clock = GetCurrentTimestamp();
+    write.verb = change->verb;
+    write.writer = writer;
+    if (change->old_row != nullptr)
+        write.before = marker_state(write.marker, values_in(change->old_row), write.clock);
+    if (change->new_row != nullptr)
+        write.after = marker_state(write.marker, values_in(change->new_row), write.clock);
+    return write;
+}
+
+bool is_verb(const Write& write, Verb verb) {
+    return write.verb != nullptr && write.verb->verb == verb;
+}
+
+// Whether the row is the one that a verb names. A marker without a holder has the empty name there.
+bool is_verbs_row(const Write& write) {
+    const char* holder = write.before.holder != nullptr ? write.before.holder : "";
+    return write.verb != nullptr && write.before.set && strcmp(holder, write.verb->holder) == 0;
+}
+
+// Whether the marker that a verb wants to touch or give back has expired while it waited.
+bool is_lost(const Write& write) {
+    return !write.before.live && is_verbs_row(write) && !is_verb(write, Verb::kLock);
+}
+
+const char* time_text(TimestampTz time) {
+    return TIMESTAMP_NOT_FINITE(time) ? nullptr : pstrdup(timestamptz_to_str(time));
+}
+
+[[noreturn]] void refuse_write(const Write& write) {
+    Relation rel = write.change->rel;
+    const RelationFacts* facts = write.change->facts;
+    HeapTuple row = row_in(write.change->old_row);
+    const Bitmapset* tellable = tellable_columns(rel, row);
+    auto may_tell = [&](MarkerRole role) {
+        return bms_is_member(write.marker->columns[role].attnum, tellable);
+    };
+    const char* table = RelationGetRelationName(rel);
+    const char* holder = may_tell(kHolder) ? write.before.holder : nullptr;
+    const char* since = may_tell(kTime) ? time_text(write.before.since) : nullptr;
+    const char* until = may_tell(kUntil) ? time_text(write.before.until) : nullptr;
+    const char* key = tellable_key(facts, tellable, row);
+    ereport(
+        ERROR,
+        (errcode(kRowBeingEdited),
+         holder != nullptr ? errmsg("row of table \"%s\" is being edited by \"%s\"", table, holder)
+                           : errmsg("row of table \"%s\" is being edited", table),
+         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                               {"key", nullptr, key},
+                                               {"holder", holder},
+                                               {"locked_at", since},
+                                               {"expires_at", until}})),
+         errhint(
+             "Wait until it is released or expires. The holder writes with interlock.save_row, or "
+             "after interlock.set_holder in the same transaction.")));
+}
+
+// Where markers are enforced only the live holder writes. Where they are not, anybody may, but
+// nobody takes a live marker over.
+void check_authority(const Write& write) {
+    if (!write.before.live || same_holder(write.writer, write.before.holder) ||
+        (is_verb(write, Verb::kForce) && is_verbs_row(write)))
+        return;
+    bool takes_over = write.change->new_row != nullptr && write.after.set &&
+                      !same_holder(write.after.holder, write.before.holder);
+    if (write.marker->enforce || takes_over)
+        refuse_write(write);
+}
+
+bool column_changed(const Write& write, MarkerRole role) {
+    const RowChange& change = *write.change;
+    return change.old_row == nullptr ||
+           !same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
+                       write.marker->columns[role].attnum);
+}
+
+bool marker_changed(const Write& write) {
+    for (int role = 0; role < kMarkerRoles; role++)
+        if (column_changed(write, static_cast<MarkerRole>(role)))
+            return true;
+    return false;
+}
+
+void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false) {
+    put(write.change, write.marker->columns[role].attnum, {value, is_null});
+}
+
+// A released marker leaves nothing behind. Adopted columns that are NOT NULL keep a value that says
+// nothing.
+void clear_column(const Write& write, MarkerRole role) {
+    if (!write.marker->columns[role].not_null)
+        fill(write, role, 0, true);
+    else if (role == kHolder || role == kReason)
+        fill(write, role, marker_text(write.marker->columns[role], ""));
+    else if (role == kUntil)
+        fill(write, role, TimestampTzGetDatum(DT_NOBEGIN));
+}
+
+void release(const Write& write) {
+    for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
+        clear_column(write, role);
+}
+
+const char* require_holder(const Write& write) {
+    if (write.after.holder != nullptr && write.after.holder[0] != '\0')
+        return check_holder(write.after.holder);
+    if (write.writer == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a row of table \"%s\" cannot be marked without a holder",
+                               RelationGetRelationName(write.change->rel)),
+                        errhint("Set column \"%s\", or use interlock.lock_row.",
+                                NameStr(write.marker->columns[kHolder].name))));
+    return write.writer;
+}
+
+// The writer's own deadline counts if it gave one. Else the timeout counts, from the clock and not
+// from the start of the transaction: when the marker is taken, and no nearer than before when a new
+// time says that the holder marks the row again. What a verb's statement says is the verb's own,
+// unless another trigger has changed it.
+TimestampTz deadline(const Write& write, bool taken) {
+    const VerbCall* verb = write.verb;
+    bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
+    if (given && (verb == nullptr || write.after.until != verb->until))
+        return write.after.until;
+    bool renewed = verb != nullptr || column_changed(write, kTime);
+    if (!taken && !renewed && write.after.until != DT_NOBEGIN)
+        return write.before.until;
+    int64 timeout = verb != nullptr ? verb->timeout : write.marker->timeout;
+    TimestampTz until =
+        DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + timeout));
+    return taken || is_verb(write, Verb::kLock) ? until : Max(until, write.before.until);
+}
+
+// Takes or renews the marker.
+void hold(const Write& write, bool taken) {
+    const char* holder = require_holder(write);
+    TimestampTz until = deadline(write, taken);
+    if (!same_holder(holder, write.after.holder))
+        fill(write, kHolder, marker_text(write.marker->columns[kHolder], holder));
+    if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
+        fill(write, kTime, marker_time(write.marker->columns[kTime], write.clock));
+    if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
+        clear_column(write, kReason);
+    if (until != write.after.until)
+        fill(write, kUntil, TimestampTzGetDatum(until));
+    if (TIMESTAMP_NOT_FINITE(until))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a marker cannot be held for ever"),
+                        errhint("Leave column \"%s\" to the server, or set a time.",
+                                NameStr(write.marker->columns[kUntil].name))));
+    note_deadline(until);
+}
+
+// Another value means something to somebody: it is neither stored where others look for a marker
+// nor lost to a verb.
+void refuse_foreign_status(const Write& write) {
+    const char* column = NameStr(write.marker->columns[kStatus].name);
+    const char* table = RelationGetRelationName(write.change->rel);
+    if (write.after.foreign)
+        ereport(ERROR, (errcode(ERRCODE_CHECK_VIOLATION),
+                        errmsg("column \"%s\" of table \"%s\" can be 0 or 1 only", column, table),
+                        errhint("0 is free, 1 is being edited. Keep another status in a column of "
+                                "its own.")));
+    if (write.before.foreign && write.verb != nullptr)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("column \"%s\" of a row of table \"%s\" is neither 0 nor 1", column, table),
+                 errhint("Set it to 0 if it means nothing; else disable the markers and "
+                         "enable them with another column.")));
+}
+
+void settle_marker(const Write& write) {
+    if (write.after.foreign || write.before.foreign)
+        refuse_foreign_status(write);
+    if (!write.after.set) {
+        if (write.before.set)
+            release(write);
+        return;
+    }
+    // A write that leaves an expired marker alone does not bring it back to life.
+    if (write.before.set && write.verb == nullptr && !marker_changed(write))
+        return;
+    bool taken = !write.before.live || !same_holder(write.before.holder, write.after.holder);
+    hold(write, taken);
+}
+
+// False to leave the row alone.
+bool settle(const Write& write) {
+    if (is_lost(write))
+        return false;
+    check_authority(write);
+    if (write.change->new_row != nullptr)
+        settle_marker(write);
+    return true;
+}
+
+} // namespace
+
+namespace interlock {
+
+bool judge_marker(RowChange* change) {
+    return settle(
+        read_write(change, change->verb != nullptr ? change->verb->holder : current_holder()));
+}
+
+} // namespace interlock

@@ -1,0 +1,33 @@
+// What the verbs on one row's marker write, each on the condition that it may.
+#pragma once
+
+#include "marker/marker.h"
+#include "table/row.h"
+
+namespace interlock {
+
+// The row that a verb is about, and who calls it.
+struct MarkedRow {
+    Relation rel;
+    const RelationFacts* facts;
+    const Marker* marker;
+    Key key;
+    const char* holder; // null for verbs that name none
+};
+
+// Takes or renews the marker if it is free or the holder's own; *held is what is stored then. The
+// reason stays where it is null.
+bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, MarkerState* held);
+
+// Takes the marker off while row.holder holds it.
+bool release_marker(const MarkedRow& row, Verb kind);
+
+// Puts the deadline off while row.holder holds the marker.
+bool touch_marker(const MarkedRow& row, TimestampTz* until);
+
+// Writes the changes and takes the marker off while row.holder holds it, if `expected` is null or
+// the row's version. A version that is a counter comes out as bigint.
+bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
+                 NullableDatum* version);
+
+} // namespace interlock

@@ -1,0 +1,149 @@
+// What the view column_ownership shows, and samples of values for the write log.
+
+#include "ownership/ownership.h"
+
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/row_json.h"
+
+using namespace interlock;
+
+namespace {
+
+// A trigger as the catalog has it.
+struct ListedTrigger {
+    Oid relid;
+    int16 count;
+    const bytea* arguments;
+    bool enforced;
+};
+void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_column_rules);
+
+// From the catalog, without opening the tables: no lock to wait for.
+Datum list_column_rules(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    with_spi([&] {
+        run_command(
+            "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgenabled FROM pg_catalog.pg_trigger t "
+            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
+            "'interlock.ownership_trigger()'::pg_catalog.regprocedure "
+            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 ORDER BY 1");
+        SPITupleTable* rows = SPI_tuptable;
+        for (uint64 i = 0; i < rows->numvals; i++) {
+            Datum values[4];
+            bool nulls[4];
+            heap_deform_tuple(rows->vals[i], rows->tupdesc, values, nulls);
+            list_rules({DatumGetObjectId(values[0]), DatumGetInt16(values[1]),
+                        DatumGetByteaPP(values[2]), trigger_fires(DatumGetChar(values[3]))},
+                       output);
+        }
+    });
+    return 0;
+}
+}
+
+namespace {
+
+// rel, column_name, writer, on_violation, strategy, group_number, enforced
+void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetInfo* output) {
+    Datum values[7] = {ObjectIdGetDatum(trigger.relid)};
+    bool nulls[7] = {false,
+                     false,
+                     rule.access != Access::kOwned,
+                     rule.access != Access::kOwned,
+                     rule.access != Access::kShared,
+                     rule.group == 0};
+    values[1] = DirectFunctionCall1(namein, CStringGetDatum(rule.name));
+    if (!nulls[2]) {
+        values[2] = CStringGetTextDatum(rule.writer);
+        values[3] = CStringGetTextDatum(on_violation_name(rule.on_violation));
+    }
+    if (!nulls[4])
+        values[4] = CStringGetTextDatum(strategy_name(rule.strategy));
+    values[5] = Int32GetDatum(rule.group);
+    values[6] = BoolGetDatum(trigger.enforced);
+    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+}
+
+// Nothing of a trigger whose arguments are no rules.
+void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
+    auto** texts = static_cast<char**>(palloc(sizeof(char*) * (trigger.count + 1)));
+    char* at = VARDATA_ANY(trigger.arguments);
+    for (int i = 0; i < trigger.count; i++) {
+        texts[i] = at;
+        at += strlen(at) + 1;
+    }
+    ColumnRules rules;
+    if (!parse_rules(texts, trigger.count, &rules))
+        return;
+    for (int i = 0; i < rules.count; i++)
+        list_rule(trigger, rules.rules[i], output);
+}
+
+// Values of at most so many bytes are told in full.
+constexpr Size kSampleBytes = 8192;
+
+bool is_large(Form_pg_attribute attribute, Datum value) {
+    return attribute->attlen == -1 && toast_raw_datum_size(value) > kSampleBytes;
+}
+
+// Whether a value of the type may have json in it.
+bool may_hold_json(Oid type) {
+    Oid base = getBaseType(type);
+    Oid element = get_element_type(base);
+    if (OidIsValid(element))
+        return may_hold_json(element);
+    return base == JSONOID || get_typtype(base) == TYPTYPE_COMPOSITE;
+}
+
+// json takes characters and numbers that jsonb does not: \u0000, 1e1000000.
+bool may_be_no_jsonb(const char* text) {
+    for (const char* at = text; *at != '\0'; at++)
+        if ((at[0] == '\\' && at[1] == 'u') ||
+            (at[0] >= '0' && at[0] <= '9' && (at[1] == 'e' || at[1] == 'E')))
+            return true;
+    return false;
+}
+
+// What to tell instead of a value, or null.
+const char* stand_in(Form_pg_attribute attribute, Datum value) {
+    if (is_large(attribute, value))
+        return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));
+    if (!may_hold_json(attribute->atttypid))
+        return nullptr;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
+    const char* text = OidOutputFunctionCall(output, value);
+    return may_be_no_jsonb(text) ? text : nullptr;
+}
+
+} // namespace
+
+namespace interlock {
+
+Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row) {
+    int count = bms_num_members(attnums);
+    TupleDesc sample = CreateTemplateTupleDesc(count);
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(attnums, column)) >= 0; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
+        values[i] = heap_getattr(row, column, columns, &nulls[i]);
+        const char* other = nulls[i] ? nullptr : stand_in(attribute, values[i]);
+        if (other != nullptr)
+            values[i] = CStringGetTextDatum(other);
+        TupleDescInitEntry(sample, i + 1, NameStr(attribute->attname),
+                           other != nullptr ? TEXTOID : attribute->atttypid, -1, 0);
+    }
+    return row_to_jsonb(sample, heap_form_tuple(sample, values, nulls));
+}
+
+} // namespace interlock

@@ -1,0 +1,385 @@
+// Declaring who may change which columns: checks what the owner of the table says and keeps it as
+// the arguments of a trigger.
+
+#include "ownership/ownership.h"
+
+#include "execution/last_word.h"
+#include "marker/marker.h"
+#include "ownership/writer.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/trigger_state.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_writer";
+
+// The rules of a table while a verb changes them.
+struct Draft {
+    Relation rel;
+    const RelationFacts* facts;
+    NameList columns; // what the verb is called for
+    ColumnRules rules;
+};
+
+Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode);
+void check_columns(const Draft& draft);
+ColumnRule* named_rule(Draft* draft, int i);
+ColumnRule* present_rule(Draft* draft, int i);
+void refuse_later_trigger(const Draft& draft);
+void refuse_ignored_columns(const Draft& draft);
+void warn_if_ungranted(const char* writer);
+OnViolation on_violation_argument(const Arguments& arguments, int n);
+Strategy strategy_argument(const Arguments& arguments, int n);
+[[noreturn]] void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
+[[noreturn]] void raise_not_ruled(const Draft& draft, const char* column, const char* what);
+int new_group(Draft* draft);
+void end_single_groups(ColumnRules* rules);
+void save_draft(const Draft& draft);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(own_columns);
+PG_FUNCTION_INFO_V1(share_columns);
+PG_FUNCTION_INFO_V1(release_columns);
+PG_FUNCTION_INFO_V1(hand_over_columns);
+PG_FUNCTION_INFO_V1(group_columns);
+PG_FUNCTION_INFO_V1(ungroup_columns);
+
+// own_columns(rel, writer, columns, on_violation)
+Datum own_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* writer = check_writer(arguments.string(1, "writer"));
+    OnViolation on_violation = on_violation_argument(arguments, 3);
+    Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
+    check_columns(draft);
+    refuse_later_trigger(draft);
+    for (int i = 0; i < draft.columns.count; i++) {
+        ColumnRule* rule = named_rule(&draft, i);
+        if (rule->access == Access::kShared)
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("column \"%s\" of table \"%s\" is shared", rule->name,
+                                   RelationGetRelationName(draft.rel)),
+                            errhint("Call interlock.release_columns first.")));
+        if (rule->access == Access::kOwned && strcmp(rule->writer, writer) != 0)
+            raise_owned(draft, rule, "Use interlock.hand_over_columns.");
+        rule->access = Access::kOwned;
+        rule->writer = writer;
+        rule->on_violation = on_violation;
+    }
+    save_draft(draft);
+    warn_if_ungranted(writer);
+    PG_RETURN_VOID();
+}
+
+// share_columns(rel, columns, strategy)
+Datum share_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Strategy strategy = strategy_argument(arguments, 2);
+    Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
+    check_columns(draft);
+    if (strategy == Strategy::kMerge)
+        refuse_ignored_columns(draft);
+    for (int i = 0; i < draft.columns.count; i++) {
+        ColumnRule* rule = named_rule(&draft, i);
+        if (rule->access == Access::kOwned)
+            raise_owned(draft, rule, "Call interlock.release_columns first.");
+        rule->access = Access::kShared;
+        rule->strategy = strategy;
+    }
+    save_draft(draft);
+    PG_RETURN_VOID();
+}
+
+// release_columns(rel, columns). Nothing of a column that is gone is kept: only by this name can
+// its rules be removed.
+Datum release_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    // Dropping the trigger with the last rule takes the strongest lock; to ask for it later could
+    // deadlock.
+    Draft draft = open_draft(arguments, 1, AccessExclusiveLock);
+    for (int i = 0; i < draft.columns.count; i++) {
+        ColumnRule* rule = present_rule(&draft, i);
+        bool is_gone = rule != nullptr && rule->column == InvalidAttrNumber;
+        if (rule == nullptr || (rule->access == Access::kFree && !is_gone))
+            raise_not_ruled(draft, draft.columns[i], "is neither owned nor shared");
+        rule->access = Access::kFree;
+        if (is_gone)
+            rule->group = 0;
+    }
+    end_single_groups(&draft.rules);
+    save_draft(draft);
+    PG_RETURN_VOID();
+}
+
+// hand_over_columns(rel, columns, to_writer)
+Datum hand_over_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* writer = check_writer(arguments.string(2, "to_writer"));
+    Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
+    check_columns(draft);
+    for (int i = 0; i < draft.columns.count; i++) {
+        ColumnRule* rule = present_rule(&draft, i);
+        if (rule == nullptr || rule->access != Access::kOwned)
+            raise_not_ruled(draft, draft.columns[i], "is not owned");
+        rule->writer = writer;
+    }
+    save_draft(draft);
+    warn_if_ungranted(writer);
+    PG_RETURN_VOID();
+}
+
+// group_columns(rel, columns)
+Datum group_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
+    check_columns(draft);
+    if (draft.columns.count < 2)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("a group needs at least two columns")));
+    int group = new_group(&draft);
+    for (int i = 0; i < draft.columns.count; i++)
+        named_rule(&draft, i)->group = group;
+    save_draft(draft);
+    PG_RETURN_VOID();
+}
+
+// ungroup_columns(rel, columns)
+Datum ungroup_columns(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Draft draft = open_draft(arguments, 1, AccessExclusiveLock);
+    for (int i = 0; i < draft.columns.count; i++) {
+        ColumnRule* rule = present_rule(&draft, i);
+        if (rule == nullptr || rule->group == 0)
+            raise_not_ruled(draft, draft.columns[i], "is in no group");
+        rule->group = 0;
+    }
+    end_single_groups(&draft.rules);
+    save_draft(draft);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+NameList columns_argument(const Arguments& arguments, int n) {
+    NameList columns = arguments.names(n, "columns");
+    if (columns.count == 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"columns\" must not be empty")));
+    for (int i = 0; i < columns.count; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(columns[i], columns[j]) == 0)
+                ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                                errmsg("column \"%s\" is named twice", columns[i])));
+    return columns;
+}
+
+Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
+    Draft draft = {};
+    draft.columns = columns_argument(arguments, n);
+    draft.rel = open_own_table(arguments.relation(0), mode);
+    draft.facts = facts_of(draft.rel);
+    const Ownership* present = draft.facts->ownership;
+    int count = present != nullptr ? present->rules.count : 0;
+    if (present != nullptr) {
+        refuse_partition(draft.rel, present->is_clone);
+        if (!present->well_formed)
+            raise_malformed(draft.rel, present);
+    }
+    draft.rules.rules =
+        static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count + draft.columns.count)));
+    draft.rules.count = count;
+    if (count > 0)
+        memcpy(draft.rules.rules, present->rules.rules, sizeof(ColumnRule) * count);
+    return draft;
+}
+
+bool is_managed(const RelationFacts* facts, AttrNumber column) {
+    return (facts->versioning != nullptr && facts->versioning->column == column) ||
+           (facts->marker != nullptr && bms_is_member(column, facts->marker->attnums));
+}
+
+void check_columns(const Draft& draft) {
+    const char* table = RelationGetRelationName(draft.rel);
+    for (int i = 0; i < draft.columns.count; i++) {
+        const char* name = draft.columns[i];
+        AttrNumber column = column_number(draft.rel, name);
+        if (TupleDescAttr(draft.facts->columns, column - 1)->attgenerated != '\0')
+            ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                            errmsg("generated column \"%s\" of table \"%s\" can have no writer",
+                                   name, table),
+                            errhint("Name the columns that it is computed from.")));
+        if (is_managed(draft.facts, column))
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("column \"%s\" of table \"%s\" is a version or part of a marker, which "
+                            "every writer moves",
+                            name, table)));
+    }
+}
+
+// The rule of the i-th column of the verb, or null.
+ColumnRule* present_rule(Draft* draft, int i) {
+    for (int j = 0; j < draft->rules.count; j++)
+        if (strcmp(draft->rules.rules[j].name, draft->columns[i]) == 0)
+            return &draft->rules.rules[j];
+    return nullptr;
+}
+
+// The rule of the i-th column, which may be a new one.
+ColumnRule* named_rule(Draft* draft, int i) {
+    ColumnRule* rule = present_rule(draft, i);
+    if (rule == nullptr) {
+        rule = &draft->rules.rules[draft->rules.count++];
+        rule->name = draft->columns[i];
+    }
+    return rule;
+}
+
+void refuse_later_trigger(const Draft& draft) {
+    const Ownership* present = draft.facts->ownership;
+    require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
+                         TRIGGER_TYPE_UPDATE);
+}
+
+void refuse_ignored_columns(const Draft& draft) {
+    const Versioning* versioning = draft.facts->versioning;
+    for (int i = 0; versioning != nullptr && i < draft.columns.count; i++)
+        if (bms_is_member(column_number(draft.rel, draft.columns[i]), versioning->ignored))
+            raise_merge_of_ignored(draft.rel, draft.columns[i]);
+}
+
+void warn_if_ungranted(const char* writer) {
+    if (!writer_is_granted(writer))
+        ereport(WARNING, (errmsg("writer \"%s\" has been granted to nobody", writer),
+                          errhint("Call interlock.grant_writer.")));
+}
+
+OnViolation on_violation_argument(const Arguments& arguments, int n) {
+    const char* value = arguments.string(n, "on_violation");
+    for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
+        if (strcmp(value, on_violation_name(on_violation)) == 0)
+            return on_violation;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown value \"%s\" for argument \"on_violation\"", value),
+                    errhint("Use 'reject' or 'skip'.")));
+}
+
+Strategy strategy_argument(const Arguments& arguments, int n) {
+    const char* value = arguments.string(n, "strategy");
+    for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
+        if (strcmp(value, strategy_name(strategy)) == 0)
+            return strategy;
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown value \"%s\" for argument \"strategy\"", value),
+                    errhint("Use 'retry', 'skip' or 'merge'.")));
+}
+
+void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"", rule->name,
+                           RelationGetRelationName(draft.rel), rule->writer),
+                    errhint("%s", hint)));
+}
+
+void raise_not_ruled(const Draft& draft, const char* column, const char* what) {
+    column_number(draft.rel, column);
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\" %s", column,
+                           RelationGetRelationName(draft.rel), what),
+                    errhint("The view interlock.column_ownership lists the rules.")));
+}
+
+bool is_named(const Draft& draft, const char* column) {
+    for (int i = 0; i < draft.columns.count; i++)
+        if (strcmp(draft.columns[i], column) == 0)
+            return true;
+    return false;
+}
+
+// The number for a group of the named columns. Groups that they were in must be part of it.
+int new_group(Draft* draft) {
+    Bitmapset* taken = nullptr;
+    Bitmapset* replaced = nullptr;
+    for (int i = 0; i < draft->columns.count; i++) {
+        const ColumnRule* rule = present_rule(draft, i);
+        if (rule != nullptr && rule->group > 0)
+            replaced = bms_add_member(replaced, rule->group);
+    }
+    for (int i = 0; i < draft->rules.count; i++) {
+        const ColumnRule& rule = draft->rules.rules[i];
+        taken = bms_add_member(taken, rule.group);
+        if (rule.group > 0 && bms_is_member(rule.group, replaced) && !is_named(*draft, rule.name))
+            ereport(ERROR,
+                    (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                     errmsg("column \"%s\" of table \"%s\" is in a group with one of these columns",
+                            rule.name, RelationGetRelationName(draft->rel)),
+                     errhint("Name it too, or call interlock.ungroup_columns first.")));
+    }
+    if (!bms_is_empty(replaced))
+        return bms_next_member(replaced, -1);
+    int group = 1;
+    while (bms_is_member(group, taken))
+        group++;
+    return group;
+}
+
+// A column is not in a group with itself.
+void end_single_groups(ColumnRules* rules) {
+    for (int i = 0; i < rules->count; i++) {
+        int members = 0;
+        for (int j = 0; j < rules->count; j++)
+            members += rules->rules[j].group == rules->rules[i].group ? 1 : 0;
+        if (members == 1)
+            rules->rules[i].group = 0;
+    }
+}
+
+void add_triple(StringInfo text, const char* column, const char* kind, const char* value) {
+    appendStringInfo(text, "%s%s, %s, %s", text->len > 0 ? ", " : "", quote_literal_cstr(column),
+                     quote_literal_cstr(kind), quote_literal_cstr(value));
+}
+
+// What parse_rules reads.
+char* trigger_arguments(const ColumnRules& rules) {
+    StringInfoData text;
+    initStringInfo(&text);
+    for (int i = 0; i < rules.count; i++) {
+        const ColumnRule& rule = rules.rules[i];
+        if (rule.access == Access::kOwned)
+            add_triple(&text, rule.name, psprintf("own:%s", on_violation_name(rule.on_violation)),
+                       rule.writer);
+        else if (rule.access == Access::kShared)
+            add_triple(&text, rule.name, psprintf("share:%s", strategy_name(rule.strategy)), "");
+        if (rule.group > 0)
+            add_triple(&text, rule.name, "group", psprintf("%d", rule.group));
+    }
+    return text.data;
+}
+
+// Writes the rules down, or drops the trigger if there are none, and closes the table.
+void save_draft(const Draft& draft) {
+    const Ownership* present = draft.facts->ownership;
+    const char* name = present != nullptr ? present->trigger_name : kTriggerName;
+    if (present == nullptr)
+        refuse_taken_trigger(draft.rel, name, "field ownership");
+    char* rules = trigger_arguments(draft.rules);
+    char* table = qualified_name(draft.rel);
+    char* command = rules[0] == '\0'
+                        ? psprintf("DROP TRIGGER %s ON %s", quote_identifier(name), table)
+                        : psprintf(
+                              "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE ON %s FOR EACH ROW "
+                              "EXECUTE FUNCTION interlock.ownership_trigger(%s)",
+                              quote_identifier(name), table, rules);
+    Oid relid = RelationGetRelid(draft.rel);
+    close_table(draft.rel); // the server refuses to alter a table that somebody has open
+    with_spi([&] { replace_trigger(relid, name, command); });
+}
+
+} // namespace

@@ -1,0 +1,93 @@
+// Field ownership: each column has a writer who may change it, or is shared under a strategy.
+//
+// The rules are the arguments of a BEFORE UPDATE trigger, triples of column, kind and value. It
+// runs after every other BEFORE trigger, so that it judges the row as it will be stored: a column
+// whose value changes is claimed, whoever made the change, and one that stays the same claims
+// nothing. Columns are known by their names of the day; an owned column that is gone refuses every
+// update until it is released, one of a group every merge of the others.
+//
+// Strategies and groups say how try_versioned_update merges columns that both sides changed.
+//
+// Isolation: under READ COMMITTED the old row is the newest committed one, after any wait; under
+// REPEATABLE READ and above a row that changed after the snapshot is 40001. A change of the rules
+// waits for writers of the table, and holds for every statement that begins after it.
+//
+// SQLSTATEs of an update: IL007 a column belongs to another writer; 55000 an owned column is gone,
+// another trigger fires after ours, or the rules are malformed.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+enum class Access : uint8 { kFree, kOwned, kShared };
+enum class OnViolation : uint8 { kReject, kSkip };
+enum class Strategy : uint8 { kRetry, kSkip, kMerge };
+
+// What is said of one column.
+struct ColumnRule {
+    const char* name;
+    AttrNumber column; // InvalidAttrNumber when it is gone, or the server computes it
+    Access access;
+    OnViolation on_violation; // of an owned column
+    const char* writer;       // of an owned column
+    Strategy strategy;        // of a shared column
+    int group;                // zero: none
+};
+
+struct ColumnRules {
+    ColumnRule* rules;
+    int count;
+};
+
+struct Ownership {
+    Oid trigger;
+    const char* trigger_name;
+    Oid root; // the table the rules were made for: this one, or one that this is a partition of
+    bool is_clone;
+    bool well_formed;
+    ColumnRules rules;
+    const char* gone;          // an owned column that the table does not have
+    const ColumnRule** judged; // owned columns that are neither version nor marker
+    int judged_count;
+    AttrNumber last_judged; // the highest number among them
+};
+
+// Reads the arguments of a trigger; false when they are no rules.
+bool parse_rules(char** arguments, int count, ColumnRules* rules);
+const char* on_violation_name(OnViolation on_violation);
+const char* strategy_name(Strategy strategy);
+
+Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger);
+
+// The version and the marker are moved by whoever writes the row.
+void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker);
+
+// The rules as a trigger needs them; raises 55000 when they cannot be kept.
+const Ownership* usable_ownership(Relation rel, const RelationFacts* facts, const Trigger* trigger);
+
+[[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
+
+// A merge goes by the version: changes that do not move it would be overwritten.
+[[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);
+
+// The rule of a column, or null.
+const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column);
+
+// Whether the column is shared with strategy merge and counts: both sides' changes are added up.
+bool is_counted(const RelationFacts* facts, AttrNumber column);
+
+// What both sides made of a column since `base`, in one value of the column's type. False when
+// it cannot be combined; raises 22003 when a number leaves its range, and what a domain's
+// constraints raise.
+bool combine_values(const RelationFacts* facts, AttrNumber column, NullableDatum base,
+                    NullableDatum theirs, NullableDatum mine, Datum* combined);
+
+// Adds the columns of every group that one of `columns` is in; raises 55000 when one is gone.
+Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns);
+
+// The columns with their values in the row, as jsonb for the write log; values that are too large
+// are told by their size, and json that may be no jsonb as text.
+Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row);
+
+} // namespace interlock

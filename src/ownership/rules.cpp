@@ -1,0 +1,202 @@
+// Reading the rules from the trigger's arguments.
+
+#include "execution/last_word.h"
+#include "marker/marker.h"
+#include "ownership/ownership.h"
+#include "version/version.h"
+
+namespace interlock {
+
+const char* on_violation_name(OnViolation on_violation) {
+    return on_violation == OnViolation::kReject ? "reject" : "skip";
+}
+
+const char* strategy_name(Strategy strategy) {
+    switch (strategy) {
+    case Strategy::kRetry:
+        return "retry";
+    case Strategy::kSkip:
+        return "skip";
+    case Strategy::kMerge:
+        return "merge";
+    }
+    pg_unreachable();
+}
+
+namespace {
+
+// Anybody may create a trigger with any arguments: nothing here raises.
+bool parse_group(const char* value, int* group) {
+    char* end;
+    long number = strtol(value, &end, 10);
+    *group = static_cast<int>(number);
+    return *end == '\0' && number > 0 && number <= MaxHeapAttributeNumber;
+}
+
+// Reads one triple's kind and value into the rule of its column.
+bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
+    if (strcmp(kind, "group") == 0)
+        return parse_group(value, &rule->group);
+    if (rule->access != Access::kFree)
+        return false;
+    for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
+        if (strncmp(kind, "own:", 4) == 0 &&
+            strcmp(kind + 4, on_violation_name(on_violation)) == 0) {
+            rule->access = Access::kOwned;
+            rule->on_violation = on_violation;
+            rule->writer = value;
+            return true;
+        }
+    for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
+        if (strncmp(kind, "share:", 6) == 0 && strcmp(kind + 6, strategy_name(strategy)) == 0) {
+            rule->access = Access::kShared;
+            rule->strategy = strategy;
+            return true;
+        }
+    return false;
+}
+
+ColumnRule* rule_named(ColumnRules* rules, const char* name) {
+    for (int i = 0; i < rules->count; i++)
+        if (strcmp(rules->rules[i].name, name) == 0)
+            return &rules->rules[i];
+    ColumnRule* rule = &rules->rules[rules->count++];
+    rule->name = name;
+    return rule;
+}
+
+} // namespace
+
+bool parse_rules(char** arguments, int count, ColumnRules* rules) {
+    *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
+    // A column can have two: one of its own and that of its group.
+    constexpr int kMostRules = 2 * MaxHeapAttributeNumber;
+    if (count == 0 || count % 3 != 0 || count / 3 > kMostRules)
+        return false;
+    for (int i = 0; i < count; i += 3)
+        if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))
+            return false;
+    return true;
+}
+
+namespace {
+
+void find_columns(Ownership* ownership, TupleDesc columns) {
+    for (int i = 0; i < ownership->rules.count; i++) {
+        ColumnRule* rule = &ownership->rules.rules[i];
+        rule->column = find_attribute(columns, rule->name);
+        if (rule->column != InvalidAttrNumber &&
+            TupleDescAttr(columns, rule->column - 1)->attgenerated != '\0')
+            rule->column = InvalidAttrNumber;
+        if (rule->column == InvalidAttrNumber && rule->access == Access::kOwned)
+            ownership->gone = rule->name;
+    }
+}
+
+} // namespace
+
+Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger) {
+    auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
+    ownership->trigger = trigger->tgoid;
+    ownership->trigger_name = pstrdup(trigger->tgname);
+    ownership->root = root_of_trigger(relid, trigger);
+    ownership->is_clone = trigger->tgisclone;
+    ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
+    find_columns(ownership, columns);
+    return ownership;
+}
+
+void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker) {
+    ownership->judged = static_cast<const ColumnRule**>(
+        palloc0(sizeof(ColumnRule*) * (ownership->rules.count + 1)));
+    for (int i = 0; i < ownership->rules.count; i++) {
+        const ColumnRule* rule = &ownership->rules.rules[i];
+        if (rule->access != Access::kOwned || rule->column == InvalidAttrNumber ||
+            (versioning != nullptr && versioning->column == rule->column) ||
+            (marker != nullptr && bms_is_member(rule->column, marker->attnums)))
+            continue;
+        ownership->judged[ownership->judged_count++] = rule;
+        ownership->last_judged = Max(ownership->last_judged, rule->column);
+    }
+}
+
+namespace {
+
+[[noreturn]] void raise_gone(const char* column, const char* table) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated",
+                           column, table),
+                    errhint("Call interlock.release_columns with that name, then declare the "
+                            "rules for the column's present name.")));
+}
+
+} // namespace
+
+void raise_malformed(Relation rel, const Ownership* ownership) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("trigger \"%s\" of table \"%s\" has arguments that are no rules",
+                           ownership->trigger_name, RelationGetRelationName(rel)),
+                    errhint("Drop it, and declare the rules with interlock.own_columns.")));
+}
+
+const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
+                                  const Trigger* trigger) {
+    const Ownership* ownership = facts->ownership;
+    if (ownership == nullptr)
+        raise_forged(rel, trigger->tgname, "own_columns");
+    if (!ownership->well_formed)
+        raise_malformed(rel, ownership);
+    if (ownership->trigger != trigger->tgoid)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" has rules in triggers \"%s\" and \"%s\"",
+                        RelationGetRelationName(rel), trigger->tgname, ownership->trigger_name),
+                 errhint("Drop one of them.")));
+    if (ownership->gone != nullptr)
+        raise_gone(ownership->gone, RelationGetRelationName(rel));
+    if (ownership->judged_count > 0)
+        require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
+    return ownership;
+}
+
+void raise_merge_of_ignored(Relation rel, const char* column) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("column \"%s\" of table \"%s\" cannot be merged and ignored by the version",
+                    column, RelationGetRelationName(rel)),
+             errdetail("A change that does not move the version would be overwritten."),
+             errhint("Leave it out of ignore_columns, or share it with another strategy.")));
+}
+
+const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
+    const Ownership* ownership = facts->ownership;
+    for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
+        if (ownership->rules.rules[i].column == column)
+            return &ownership->rules.rules[i];
+    return nullptr;
+}
+
+Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
+    const Ownership* ownership = facts->ownership;
+    Bitmapset* groups = nullptr;
+    auto each_grouped = [&](auto&& visit) {
+        for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
+            if (ownership->rules.rules[i].group > 0)
+                visit(ownership->rules.rules[i]);
+    };
+    each_grouped([&](const ColumnRule& rule) {
+        if (bms_is_member(rule.column, columns))
+            groups = bms_add_member(groups, rule.group);
+    });
+    Bitmapset* all = bms_copy(columns);
+    each_grouped([&](const ColumnRule& rule) {
+        if (!bms_is_member(rule.group, groups))
+            return;
+        if (rule.column == InvalidAttrNumber)
+            raise_gone(rule.name, get_rel_name(facts->relid));
+        all = bms_add_member(all, rule.column);
+    });
+    return all;
+}
+
+} // namespace interlock

@@ -1,0 +1,242 @@
+// The trigger that holds every update to the owners of the columns it changes.
+
+#include "execution/last_word.h"
+#include "execution/row_change.h"
+#include "ownership/ownership.h"
+#include "ownership/write_log.h"
+#include "ownership/writer.h"
+#include "server/error.h"
+#include "server/scope.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+// One firing of the trigger, and the columns that the update changes without owning them.
+struct Update {
+    Relation rel;
+    const RelationFacts* facts;
+    const Ownership* ownership;
+    const TriggerData* trigger;
+    HeapTuple old_row;
+    HeapTuple new_row;
+    Writer writer;
+    Bitmapset* rejected;
+    Bitmapset* skipped;
+    Bitmapset* forced;
+};
+
+bool find_violations(Update* update);
+[[noreturn]] void refuse_update(const Update& update);
+void log_forced(const Update& update);
+void log_skipped(const Update& update);
+HeapTuple put_back(const Update& update);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(ownership_trigger);
+
+Datum ownership_trigger(PG_FUNCTION_ARGS) {
+    Update update = {};
+    update.trigger = row_trigger(fcinfo, "ownership_trigger");
+    update.old_row = update.trigger->tg_trigtuple;
+    if (!TRIGGER_FIRED_BY_UPDATE(update.trigger->tg_event))
+        return PointerGetDatum(update.old_row);
+    update.new_row = update.trigger->tg_newtuple;
+    update.rel = update.trigger->tg_relation;
+    update.facts = facts_of(update.rel);
+    update.ownership = usable_ownership(update.rel, update.facts, update.trigger->tg_trigger);
+    if (update.ownership->judged_count > 0)
+        refuse_unchecked_move(change_of(update.trigger, update.facts));
+    if (!find_violations(&update))
+        return PointerGetDatum(update.new_row);
+    if (update.rejected != nullptr)
+        refuse_update(update);
+    if (update.forced != nullptr)
+        log_forced(update);
+    if (update.skipped == nullptr)
+        return PointerGetDatum(update.new_row);
+    log_skipped(update);
+    return PointerGetDatum(put_back(update));
+}
+}
+
+namespace {
+
+// Whether a foreign key's action updates the row, as the server runs them. It must not be skipped:
+// the key would refer to nothing.
+bool is_referential_action() {
+    return InLocalUserIdChange() && InNoForceRLSOperation() && !InSecurityRestrictedOperation();
+}
+
+bool is_in_foreign_key(Relation rel, AttrNumber column) {
+    ListCell* cell;
+    foreach (cell, RelationGetFKeyList(rel)) {
+        const auto* key = static_cast<const ForeignKeyCacheInfo*>(lfirst(cell));
+        for (int i = 0; i < key->nkeys; i++)
+            if (key->conkey[i] == column)
+                return true;
+    }
+    return false;
+}
+
+// Triggers that an action fires inherit what it is told by, so the column has its say, too.
+bool rejects(const Update& update, const ColumnRule* rule) {
+    return rule->on_violation == OnViolation::kReject ||
+           (is_referential_action() && is_in_foreign_key(update.rel, rule->column));
+}
+
+// Who writes, in memory of the row: policies and casts may say another before all is told.
+Writer present_writer() {
+    Writer writer = current_writer();
+    if (writer.name != nullptr)
+        writer.name = pstrdup(writer.name);
+    return writer;
+}
+
+bool column_changes(const Update& update, AttrNumber column) {
+    const TupleTableSlot* old_row = update.trigger->tg_trigslot;
+    const TupleTableSlot* new_row = update.trigger->tg_newslot;
+    int i = column - 1;
+    if (old_row->tts_isnull[i] || new_row->tts_isnull[i])
+        return old_row->tts_isnull[i] != new_row->tts_isnull[i];
+    return !same_image(TupleDescAttr(RelationGetDescr(update.rel), i), old_row->tts_values[i],
+                       new_row->tts_values[i]);
+}
+
+bool find_violations(Update* update) {
+    const Ownership* ownership = update->ownership;
+    if (ownership->judged_count == 0)
+        return false;
+    slot_getsomeattrs(update->trigger->tg_trigslot, ownership->last_judged);
+    slot_getsomeattrs(update->trigger->tg_newslot, ownership->last_judged);
+    bool asked = false;
+    bool found = false;
+    for (int i = 0; i < ownership->judged_count; i++) {
+        const ColumnRule* rule = ownership->judged[i];
+        if (!column_changes(*update, rule->column))
+            continue;
+        if (!asked)
+            update->writer = present_writer();
+        asked = true;
+        const char* writer = update->writer.name;
+        if (writer != nullptr && strcmp(writer, rule->writer) == 0)
+            continue;
+        Bitmapset** columns = update->writer.force     ? &update->forced
+                              : rejects(*update, rule) ? &update->rejected
+                                                       : &update->skipped;
+        *columns = bms_add_member(*columns, rule->column);
+        found = true;
+    }
+    return found;
+}
+
+const char* owner_of(const Update& update, int column) {
+    return rule_of(update.facts, column)->writer;
+}
+
+const char* first_owner(const Update& update, const Bitmapset* columns) {
+    return owner_of(update, bms_next_member(columns, -1));
+}
+
+Bitmapset* owned_by(const Update& update, const Bitmapset* columns, const char* writer) {
+    Bitmapset* owned = nullptr;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        if (strcmp(owner_of(update, column), writer) == 0)
+            owned = bms_add_member(owned, column);
+    return owned;
+}
+
+const char* names_json(const Update& update, const Bitmapset* columns) {
+    StringInfoData out;
+    initStringInfo(&out);
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        appendStringInfoString(&out, out.len == 0 ? "[" : ", ");
+        escape_json(&out, column_name(update.facts, static_cast<AttrNumber>(column)));
+    }
+    appendStringInfoChar(&out, ']');
+    return out.data;
+}
+
+// Tells the columns of one owner; those of others would be next.
+void refuse_update(const Update& update) {
+    const char* owner = first_owner(update, update.rejected);
+    const Bitmapset* columns = owned_by(update, update.rejected, owner);
+    const char* key =
+        tellable_key(update.facts, tellable_columns(update.rel, update.old_row), update.old_row);
+    ereport(ERROR, (errcode(kColumnNotOwned),
+                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                           column_name(update.facts, bms_next_member(columns, -1)),
+                           RelationGetRelationName(update.rel), owner),
+                    errdetail_internal(
+                        "%s", json_object({{"table", qualified_name(update.rel)},
+                                           {"key", nullptr, key},
+                                           {"columns", nullptr, names_json(update, columns)},
+                                           {"owner", owner},
+                                           {"writer", update.writer.name}})),
+                    errhint("Leave the column as it is stored, or call interlock.set_writer in the "
+                            "transaction; interlock.grant_writer says who may.")));
+}
+
+WriteSample sample_of(const Update& update, const Bitmapset* columns) {
+    const RelationFacts* facts = update.facts;
+    WriteSample sample = {};
+    if (facts->key_count > 0)
+        sample.key = key_to_jsonb(facts, key_of_tuple(facts, update.old_row));
+    sample.stored = sample_of_row(facts->columns, columns, update.old_row);
+    sample.given = sample_of_row(facts->columns, columns, update.new_row);
+    return sample;
+}
+
+// Calls log(columns, owner) for the columns of each owner.
+template <typename Log>
+void each_owner(const Update& update, const Bitmapset* columns, Log&& log) {
+    Bitmapset* left = bms_copy(columns);
+    while (!bms_is_empty(left)) {
+        const char* owner = first_owner(update, left);
+        Bitmapset* owned = owned_by(update, left, owner);
+        log(owned, owner);
+        left = bms_del_members(left, owned);
+    }
+}
+
+WriteGroup group_of(const Update& update, WriteDecision decision, const char* owner) {
+    return {decision, "update", update.ownership->root, InvalidCommandId, owner};
+}
+
+void log_forced(const Update& update) {
+    each_owner(update, update.forced, [&](const Bitmapset* columns, const char* owner) {
+        log_row(group_of(update, WriteDecision::kForced, owner), sample_of(update, columns),
+                update.rel, columns);
+    });
+}
+
+// A worker that saves what it read long ago is skipped again and again: a line for all of it.
+void log_skipped(const Update& update) {
+    each_owner(update, update.skipped, [&](const Bitmapset* columns, const char* owner) {
+        WriteLine* line = count_writes(group_of(update, WriteDecision::kSkipped, owner), 1,
+                                       [&] { return sample_of(update, columns); });
+        add_columns(line, update.rel, columns);
+    });
+}
+
+// The new row with the stored values of the skipped columns.
+HeapTuple put_back(const Update& update) {
+    int count = bms_num_members(update.skipped);
+    auto* columns = static_cast<int*>(palloc(sizeof(int) * count));
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    const TupleTableSlot* stored = update.trigger->tg_trigslot;
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(update.skipped, column)) >= 0; i++) {
+        columns[i] = column;
+        values[i] = stored->tts_values[column - 1];
+        nulls[i] = stored->tts_isnull[column - 1];
+    }
+    return heap_modify_tuple_by_cols(update.new_row, RelationGetDescr(update.rel), count, columns,
+                                     values, nulls);
+}
+
+} // namespace

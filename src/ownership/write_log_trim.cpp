@@ -1,0 +1,77 @@
+// Deleting old lines of the write log, in short batches from the oldest on.
+
+#include "ownership/write_log.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+
+namespace interlock {
+
+namespace {
+
+int write_log_keep = 30 * 86400;
+
+TimestampTz keep() { return write_log_keep * USECS_PER_SEC; }
+
+int64 delete_oldest(Oid table, int32 max_rows) {
+    int64 deleted = 0;
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of({table, PlanKind::kWriteLogTrim}, [](Statement* statement) {
+            statement->add(
+                "DELETE FROM interlock.write_log WHERE id OPERATOR(pg_catalog.=) ANY (ARRAY("
+                "SELECT id FROM (SELECT id, written_at FROM interlock.write_log ORDER BY id "
+                "LIMIT $%d) l ",
+                statement->parameter(INT4OID));
+            statement->add("WHERE written_at OPERATOR(pg_catalog.<) $%d))",
+                           statement->parameter(TIMESTAMPTZOID));
+        });
+        Parameters parameters(2);
+        parameters.add(Int32GetDatum(max_rows));
+        parameters.add(TimestampTzGetDatum(GetCurrentTimestamp() - keep()));
+        deleted = static_cast<int64>(run_plan(plan, parameters));
+    });
+    return deleted;
+}
+
+TimestampTz first_line(Oid table) {
+    TimestampTz first = DT_NOEND;
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of({table, PlanKind::kWriteLogFirst}, [](Statement* statement) {
+            statement->add("SELECT written_at FROM interlock.write_log ORDER BY id LIMIT 1");
+        });
+        bool is_null;
+        if (run_plan(plan, Parameters(0)) > 0)
+            first = DatumGetTimestampTz(
+                SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+    });
+    return first;
+}
+
+} // namespace
+
+void define_write_log_settings() {
+    DefineCustomIntVariable("interlock.write_log_keep", "How long lines of the write log are kept.",
+                            "Zero keeps them for ever.", &write_log_keep, 30 * 86400, 0,
+                            PG_INT32_MAX, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr, nullptr);
+}
+
+TimestampTz write_log_expiry(TimestampTz written) {
+    return write_log_keep == 0 ? DT_NOEND : written + keep();
+}
+
+bool trim_write_log(int32 max_rows, TimestampTz* next) {
+    *next = DT_NOEND;
+    if (write_log_keep == 0)
+        return false;
+    bool more = false;
+    Oid table = own_table("write_log");
+    deleting_as_owner(table, [&] {
+        more = delete_oldest(table, max_rows) == max_rows;
+        TimestampTz first = first_line(table);
+        if (first != DT_NOEND)
+            *next = write_log_expiry(first);
+    });
+    return more;
+}
+
+} // namespace interlock

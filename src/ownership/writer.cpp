@@ -1,0 +1,242 @@
+#include "ownership/writer.h"
+
+#include "server/arguments.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+
+using namespace interlock;
+
+namespace {
+
+// Of class "internal": only this module sets it, always for a transaction, so that the server
+// itself undoes it at rollback to a savepoint and at the end. A line for each user who said who
+// writes: "OID - writer", with "!" for one who may force.
+char* writers_setting = nullptr;
+
+constexpr const char* kEverybody = "public";
+
+enum class Grant { kNone, kPlain, kForce };
+
+Grant grant_of(const char* writer, Oid user);
+void say_writer(Oid user, const char* writer, bool force);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(set_writer);
+PG_FUNCTION_INFO_V1(sql_current_writer);
+PG_FUNCTION_INFO_V1(grant_writer);
+PG_FUNCTION_INFO_V1(revoke_writer);
+
+// set_writer(writer, force)
+Datum set_writer(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    bool force = arguments.boolean(1, "force");
+    if (arguments.is_null(0)) {
+        say_writer(GetUserId(), "", false);
+        PG_RETURN_VOID();
+    }
+    const char* writer = check_writer(arguments.string(0, "writer"));
+    Grant grant = grant_of(writer, GetUserId());
+    if (grant == Grant::kNone || (force && grant != Grant::kForce))
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                 errmsg("role \"%s\" may not %s as \"%s\"", GetUserNameFromId(GetUserId(), false),
+                        grant == Grant::kNone ? "write" : "force writes", writer),
+                 errhint("Whoever may call interlock.grant_writer can allow it.")));
+    say_writer(GetUserId(), writer, force);
+    PG_RETURN_VOID();
+}
+
+Datum sql_current_writer(PG_FUNCTION_ARGS) {
+    Writer writer = current_writer();
+    if (writer.name == nullptr)
+        PG_RETURN_NULL();
+    PG_RETURN_TEXT_P(cstring_to_text(writer.name));
+}
+}
+
+namespace {
+
+void check_role(const char* role) {
+    if (strcmp(role, kEverybody) != 0)
+        get_role_oid(role, false);
+}
+
+} // namespace
+
+extern "C" {
+
+// grant_writer(writer, role, may_force)
+Datum grant_writer(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* writer = check_writer(arguments.string(0, "writer"));
+    const char* role = arguments.name(1, "role");
+    check_role(role);
+    Oid types[4] = {TEXTOID, TEXTOID, BOOLOID, TEXTOID};
+    Datum values[4] = {CStringGetTextDatum(writer), CStringGetTextDatum(role),
+                       BoolGetDatum(arguments.boolean(2, "may_force")),
+                       CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
+    write_own_table(
+        "writer_grant", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
+        "INSERT INTO interlock.writer_grant (writer, role_name, may_force, granted_by) "
+        "VALUES ($1, $2, $3, $4) ON CONFLICT (writer, role_name) "
+        "DO UPDATE SET may_force = excluded.may_force, granted_by = excluded.granted_by, "
+        "granted_at = excluded.granted_at",
+        4, types, values);
+    PG_RETURN_VOID();
+}
+
+// revoke_writer(writer, role)
+Datum revoke_writer(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* writer = check_writer(arguments.string(0, "writer"));
+    const char* role = arguments.name(1, "role");
+    Oid types[2] = {TEXTOID, TEXTOID};
+    Datum values[2] = {CStringGetTextDatum(writer), CStringGetTextDatum(role)};
+    uint64 revoked =
+        write_own_table("writer_grant", TRIGGER_TYPE_DELETE,
+                        "DELETE FROM interlock.writer_grant WHERE writer OPERATOR(pg_catalog.=) $1 "
+                        "AND role_name OPERATOR(pg_catalog.=) $2",
+                        2, types, values);
+    if (revoked == 0)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("writer \"%s\" was not granted to \"%s\"", writer, role),
+                        errhint("Table interlock.writer_grant lists the grants.")));
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+// One line of the setting.
+struct Said {
+    Oid user;
+    bool force;
+    const char* writer; // not terminated; empty: nobody
+    int length;
+    const char* line;
+    const char* end; // of the line
+};
+
+// Reads the line at `at`; false when there is none.
+bool read_line(const char* at, Said* said) {
+    if (at == nullptr || *at == '\0')
+        return false;
+    char* rest;
+    said->line = at;
+    said->user = static_cast<Oid>(strtoul(at, &rest, 10));
+    said->force = rest[1] == '!';
+    said->writer = rest + 3;
+    const char* newline = strchr(said->writer, '\n');
+    said->length = static_cast<int>(newline - said->writer);
+    said->end = newline + 1;
+    return true;
+}
+
+void say_writer(Oid user, const char* writer, bool force) {
+    StringInfoData lines;
+    initStringInfo(&lines);
+    Said said;
+    for (const char* at = writers_setting; read_line(at, &said); at = said.end)
+        if (said.user != user)
+            appendBinaryStringInfo(&lines, said.line, static_cast<int>(said.end - said.line));
+    appendStringInfo(&lines, "%u %c %s\n", user, force ? '!' : '-', writer);
+    (void)set_config_option("interlock.writers", lines.data, PGC_INTERNAL, PGC_S_SESSION,
+                            GUC_ACTION_LOCAL, true, 0, false);
+}
+
+// What the user said, false if he said nothing.
+bool find_said(Oid user, Said* said) {
+    for (const char* at = writers_setting; read_line(at, said); at = said->end)
+        if (said->user == user)
+            return true;
+    return false;
+}
+
+// Calls visit(role, may_force) for each grant of the writer.
+template <typename Visit>
+void each_grant(const char* writer, Visit&& visit) {
+    Oid table = own_table("writer_grant");
+    as_owner_of(table, [&] {
+        with_spi([&] {
+            SPIPlanPtr plan = plan_of({table, PlanKind::kWriterGrants}, [](Statement* statement) {
+                statement->add(
+                    "SELECT role_name, may_force FROM interlock.writer_grant "
+                    "WHERE writer OPERATOR(pg_catalog.=) $%d",
+                    statement->parameter(TEXTOID));
+            });
+            Parameters parameters(1);
+            parameters.add(CStringGetTextDatum(writer));
+            uint64 count = run_plan(plan, parameters);
+            for (uint64 i = 0; i < count; i++) {
+                HeapTuple row = SPI_tuptable->vals[i];
+                bool is_null;
+                Datum force = SPI_getbinval(row, SPI_tuptable->tupdesc, 2, &is_null);
+                visit(SPI_getvalue(row, SPI_tuptable->tupdesc, 1), DatumGetBool(force));
+            }
+        });
+    });
+}
+
+bool has_role(Oid user, const char* role) {
+    if (strcmp(role, kEverybody) == 0)
+        return true;
+    Oid oid = get_role_oid(role, true);
+    return OidIsValid(oid) && has_privs_of_role(user, oid);
+}
+
+Grant grant_of(const char* writer, Oid user) {
+    if (superuser_arg(user))
+        return Grant::kForce;
+    Grant grant = Grant::kNone;
+    each_grant(writer, [&](const char* role, bool force) {
+        if (grant != Grant::kForce && has_role(user, role))
+            grant = force ? Grant::kForce : Grant::kPlain;
+    });
+    return grant;
+}
+
+} // namespace
+
+namespace interlock {
+
+Writer current_writer() {
+    Said said;
+    bool found = find_said(GetUserId(), &said) || find_said(GetOuterUserId(), &said);
+    if (!found || said.length == 0)
+        return {nullptr, false};
+    return {pnstrdup(said.writer, said.length), said.force};
+}
+
+const char* check_writer(const char* name) {
+    if (name[0] == '\0')
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("writer must not be empty"),
+                 errhint("Give a name that tells who writes, as 'editor' or 'importer'.")));
+    if (strlen(name) > kWriterBytes)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("writer is longer than %d bytes", kWriterBytes)));
+    for (const char* at = name; *at != '\0'; at++)
+        if (static_cast<unsigned char>(*at) < ' ')
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("writer must not contain control characters")));
+    return name;
+}
+
+bool writer_is_granted(const char* name) {
+    bool granted = false;
+    each_grant(name, [&](const char*, bool) { granted = true; });
+    return granted;
+}
+
+void define_writer_settings() {
+    DefineCustomStringVariable(
+        "interlock.writers", "Shows who the current transaction writes as.",
+        "A line for each role that said so by interlock.set_writer(): its OID, \"!\" if it may "
+        "write what others own, and the writer.",
+        &writers_setting, "", PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr,
+        nullptr, nullptr);
+}
+
+} // namespace interlock

@@ -1,0 +1,87 @@
+// The arguments of an SQL function, read with the checks every verb owes its caller: a null where a
+// value is needed is 22004 and names the argument, since a STRICT function would silently do
+// nothing.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// An argument of type name[].
+struct NameList {
+    Datum* values;
+    int count;
+    const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
+};
+
+// Whether they differ in no more than the case of letters.
+inline bool is_same_word(std::string_view left, std::string_view right) {
+    return left.size() == right.size() &&
+           pg_strncasecmp(left.data(), right.data(), left.size()) == 0;
+}
+
+class Arguments {
+public:
+    explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
+
+    bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
+
+    // The value of argument n; raises 22004 when it is null.
+    Datum required(int n, const char* name) const {
+        if (is_null(n))
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("argument \"%s\" must not be null", name)));
+        return fcinfo_->args[n].value;
+    }
+    Datum value(int n) const { return fcinfo_->args[n].value; }
+
+    Oid relation(int n) const { return DatumGetObjectId(required(n, "rel")); }
+    const char* name(int n, const char* arg) const {
+        return NameStr(*DatumGetName(required(n, arg)));
+    }
+    char* string(int n, const char* arg) const { return TextDatumGetCString(required(n, arg)); }
+    // The text as it is, without a copy; it does not end with a zero byte.
+    std::string_view view(int n, const char* arg) const {
+        const text* value = DatumGetTextPP(required(n, arg));
+        return {VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)};
+    }
+    char* string_or_null(int n) const {
+        return is_null(n) ? nullptr : TextDatumGetCString(value(n));
+    }
+    bool boolean(int n, const char* arg) const { return DatumGetBool(required(n, arg)); }
+    Jsonb* jsonb(int n, const char* arg) const { return DatumGetJsonbP(required(n, arg)); }
+    Jsonb* jsonb_or_null(int n) const { return is_null(n) ? nullptr : DatumGetJsonbP(value(n)); }
+    Interval* interval(int n, const char* arg) const { return DatumGetIntervalP(required(n, arg)); }
+
+    // Raises 22004 for nulls in it, too.
+    NameList names(int n, const char* arg) const {
+        NameList list;
+        bool* nulls;
+        deconstruct_array(DatumGetArrayTypeP(required(n, arg)), NAMEOID, NAMEDATALEN, false,
+                          TYPALIGN_CHAR, &list.values, &nulls, &list.count);
+        for (int i = 0; i < list.count; i++)
+            if (nulls[i])
+                ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                                errmsg("argument \"%s\" must not contain nulls", arg)));
+        return list;
+    }
+
+    // The actual type of an argument declared "any"; of others, too. A call that comes without an
+    // expression (the protocol's message for function calls) has values of the declared types.
+    Oid type(int n) const {
+        Oid actual = get_fn_expr_argtype(fcinfo_->flinfo, n);
+        return OidIsValid(actual) ? actual : declared_type(n);
+    }
+
+private:
+    Oid declared_type(int n) const {
+        Oid* types;
+        int count;
+        get_func_signature(fcinfo_->flinfo->fn_oid, &types, &count);
+        return types[n];
+    }
+
+    FunctionCallInfo fcinfo_;
+};
+
+} // namespace interlock

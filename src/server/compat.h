@@ -1,0 +1,272 @@
+// What differs between the supported server versions, and nothing else: no other file tests
+// PG_VERSION_NUM. Each wrapper names the major that changed and why. Included by server/server.h.
+#pragma once
+
+#if PG_VERSION_NUM < 150000
+#error "pg_interlock needs PostgreSQL 15 or later"
+#endif
+
+namespace interlock {
+
+// 16 replaced the per-catalog privilege checks by object_ownercheck and object_aclcheck.
+inline bool owns_relation(Oid relid, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_ownercheck(RelationRelationId, relid, role);
+#else
+    return pg_class_ownercheck(relid, role);
+#endif
+}
+
+inline AclResult check_function_privilege(Oid function, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
+#else
+    return pg_proc_aclcheck(function, role, ACL_EXECUTE);
+#endif
+}
+
+inline AclResult check_schema_privilege(Oid schema, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return object_aclcheck(NamespaceRelationId, schema, role, ACL_USAGE);
+#else
+    return pg_namespace_aclcheck(schema, role, ACL_USAGE);
+#endif
+}
+
+// 16 renamed the counters of a database's statistics entry.
+inline PgStat_Counter rows_written(const PgStat_StatDBEntry* entry) {
+#if PG_VERSION_NUM >= 160000
+    return entry->tuples_inserted + entry->tuples_updated;
+#else
+    return entry->n_tuples_inserted + entry->n_tuples_updated;
+#endif
+}
+
+// 16 added a place for soft errors to the rounding of a timestamp.
+inline void round_timestamp(Timestamp* time, int32 typmod) {
+#if PG_VERSION_NUM >= 160000
+    AdjustTimestampForTypmod(time, typmod, nullptr);
+#else
+    AdjustTimestampForTypmod(time, typmod);
+#endif
+}
+
+// 17 can ask for a stronger mode too.
+inline bool holds_lock(const LOCKTAG* tag, LOCKMODE mode) {
+#if PG_VERSION_NUM >= 170000
+    return LockHeldByMe(tag, mode, false);
+#else
+    return LockHeldByMe(tag, mode);
+#endif
+}
+
+// Minor releases of 2025 have flags for it.
+inline bool has_synchronous_standbys() {
+#ifdef SYNC_STANDBY_DEFINED
+    return (WalSndCtl->sync_standbys_status & SYNC_STANDBY_DEFINED) != 0;
+#else
+    return WalSndCtl->sync_standbys_defined;
+#endif
+}
+
+// Whether the current transaction has truncated a table that was there before it. 16 renamed the
+// member.
+inline bool was_truncated(Relation rel) {
+#if PG_VERSION_NUM >= 160000
+    SubTransactionId storage = rel->rd_firstRelfilelocatorSubid;
+#else
+    SubTransactionId storage = rel->rd_firstRelfilenodeSubid;
+#endif
+    return rel->rd_createSubid == InvalidSubTransactionId && storage != InvalidSubTransactionId;
+}
+
+// 17 numbers processes by a variable of its own.
+inline int number_of_process() {
+#if PG_VERSION_NUM >= 170000
+    return MyProcNumber;
+#else
+    return MyProc->pgprocno;
+#endif
+}
+
+// 17 put the number of the transaction beside that of the process.
+inline LocalTransactionId local_transaction() {
+#if PG_VERSION_NUM >= 170000
+    return MyProc->vxid.lxid;
+#else
+    return MyProc->lxid;
+#endif
+}
+
+// 17 lets an extension name its wait events; before, all of them are called "Extension".
+inline uint32 named_wait_event([[maybe_unused]] const char* name) {
+#if PG_VERSION_NUM >= 170000
+    return WaitEventExtensionNew(name);
+#else
+    return PG_WAIT_EXTENSION;
+#endif
+}
+
+// 18 counts the pages an index scan reads for EXPLAIN.
+inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot snapshot, int keys) {
+#if PG_VERSION_NUM >= 180000
+    return index_beginscan(rel, index, snapshot, nullptr, keys, 0);
+#else
+    return index_beginscan(rel, index, snapshot, keys, 0);
+#endif
+}
+
+// Says that the statement of `estate` inserts or updates these columns of the one table (offset by
+// FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of its
+// own, and 18 asks which tables are not pruned.
+inline void set_changed_columns(EState* estate, RangeTblEntry* table, Bitmapset* inserted,
+                                Bitmapset* updated) {
+#if PG_VERSION_NUM >= 160000
+    auto* permissions = makeNode(RTEPermissionInfo);
+    permissions->relid = table->relid;
+    permissions->insertedCols = inserted;
+    permissions->updatedCols = updated;
+    table->perminfoindex = 1;
+#if PG_VERSION_NUM >= 180000
+    ExecInitRangeTable(estate, list_make1(table), list_make1(permissions), bms_make_singleton(1));
+#else
+    ExecInitRangeTable(estate, list_make1(table), list_make1(permissions));
+#endif
+#else
+    table->insertedCols = inserted;
+    table->updatedCols = updated;
+    ExecInitRangeTable(estate, list_make1(table));
+#endif
+}
+
+// 16 added the list of result relations.
+inline void begin_recheck(EPQState* recheck, EState* estate) {
+#if PG_VERSION_NUM >= 160000
+    EvalPlanQualInit(recheck, estate, nullptr, NIL, -1, NIL);
+#else
+    EvalPlanQualInit(recheck, estate, nullptr, NIL, -1);
+#endif
+}
+
+// 16 added the result, and 18 whether a MERGE updates.
+inline bool fire_before_update(EState* estate, EPQState* recheck, ResultRelInfo* target,
+                               ItemPointer row, TupleTableSlot* new_row) {
+    TM_FailureData failure;
+#if PG_VERSION_NUM >= 160000
+    TM_Result result;
+#endif
+#if PG_VERSION_NUM >= 180000
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &result, &failure,
+                                false);
+#elif PG_VERSION_NUM >= 160000
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &result, &failure);
+#else
+    return ExecBRUpdateTriggers(estate, recheck, target, row, nullptr, new_row, &failure);
+#endif
+}
+
+// 16 tells the indexes that only summarize from the others.
+#if PG_VERSION_NUM >= 160000
+using IndexesToUpdate = TU_UpdateIndexes;
+constexpr IndexesToUpdate kNoIndexes = TU_None;
+#else
+using IndexesToUpdate = bool;
+constexpr IndexesToUpdate kNoIndexes = false;
+#endif
+
+inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                                  [[maybe_unused]] IndexesToUpdate indexes) {
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(target, row, estate, true, false, nullptr, NIL,
+                                 indexes == TU_Summarizing);
+#else
+    return ExecInsertIndexTuples(target, row, estate, true, false, nullptr, NIL);
+#endif
+}
+
+// 17 asks for the table instead of its OID. Invalid when the column is no identity column.
+inline Oid sequence_of_identity(Relation rel, AttrNumber column) {
+#if PG_VERSION_NUM >= 170000
+    return getIdentitySequence(rel, column, true);
+#else
+    return getIdentitySequence(RelationGetRelid(rel), column, true);
+#endif
+}
+
+// Where the executor keeps the states of a table's checks. 18 renamed it.
+inline ExprState**& check_states(ResultRelInfo* target) {
+#if PG_VERSION_NUM >= 180000
+    return target->ri_CheckConstraintExprs;
+#else
+    return target->ri_ConstraintExprs;
+#endif
+}
+
+// 18 has checks that are not enforced.
+inline bool is_enforced([[maybe_unused]] const ConstrCheck& check) {
+#if PG_VERSION_NUM >= 180000
+    return check.ccenforced;
+#else
+    return true;
+#endif
+}
+
+// For a new row. With arbiters: sets `conflict` where one of them may have the key, and raises
+// nothing. 16 added what an update needs.
+inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                                  List* arbiters, bool* conflict) {
+#if PG_VERSION_NUM >= 160000
+    return ExecInsertIndexTuples(target, row, estate, false, arbiters != NIL, conflict, arbiters,
+                                 false);
+#else
+    return ExecInsertIndexTuples(target, row, estate, false, arbiters != NIL, conflict, arbiters);
+#endif
+}
+
+// Whether there is a row with the key of an arbiter, after a wait for who may enter or delete it.
+// 18 can leave a row out.
+inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
+                         List* arbiters) {
+    ItemPointerData place;
+#if PG_VERSION_NUM >= 180000
+    ItemPointerData none;
+    ItemPointerSetInvalid(&none);
+    return !ExecCheckIndexConstraints(target, row, estate, &place, &none, arbiters);
+#else
+    return !ExecCheckIndexConstraints(target, row, estate, &place, arbiters);
+#endif
+}
+
+// 16 declares what a walker takes.
+inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* context) {
+#if PG_VERSION_NUM >= 160000
+    return expression_tree_walker(node, visit, context);
+#else
+    return expression_tree_walker(
+        node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit)), context);
+#endif
+}
+
+// 18 has generated columns that are not stored.
+inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
+#if PG_VERSION_NUM >= 180000
+    return columns->constr != nullptr && columns->constr->has_generated_virtual;
+#else
+    return false;
+#endif
+}
+
+} // namespace interlock
+
+// 18 lets a module say its name and version beside the ABI block.
+#if PG_VERSION_NUM >= 180000
+#define INTERLOCK_MODULE_MAGIC \
+    PG_MODULE_MAGIC_EXT(.name = "pg_interlock", .version = INTERLOCK_VERSION)
+#else
+#define INTERLOCK_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
+// 16 declares what a module defines.
+#if PG_VERSION_NUM < 160000
+extern "C" PGDLLEXPORT void _PG_init(void);
+#endif

@@ -1,0 +1,54 @@
+#include "server/deadline.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int64 kForever = -1;
+
+// Longer waits are taken to be for ever: lock_timeout has no more bits.
+constexpr double kLongest = PG_INT32_MAX * 1000.0;
+
+} // namespace
+
+Deadline::Deadline(int64 limit) : limit_(limit) {
+    if (LockTimeout > 0 && (limit_ < 0 || limit_ > LockTimeout * INT64CONST(1000)))
+        limit_ = LockTimeout * INT64CONST(1000);
+    INSTR_TIME_SET_ZERO(start_);
+    if (limit_ > 0)
+        INSTR_TIME_SET_CURRENT(start_);
+}
+
+Deadline Deadline::after(const Interval* timeout, const char* argument) {
+    if (timeout == nullptr)
+        return Deadline(kForever);
+    double limit =
+        (timeout->month * 30.0 + timeout->day) * USECS_PER_DAY + static_cast<double>(timeout->time);
+    if (limit < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"%s\" must not be negative", argument),
+                        errhint("Zero does not wait at all.")));
+    return Deadline(limit > kLongest ? kForever : static_cast<int64>(limit));
+}
+
+Deadline Deadline::after_milliseconds(int64 timeout) {
+    return Deadline(timeout < 0 ? kForever : timeout * 1000);
+}
+
+int64 Deadline::left() const {
+    if (limit_ == 0)
+        return 0;
+    instr_time now;
+    INSTR_TIME_SET_CURRENT(now);
+    INSTR_TIME_SUBTRACT(now, start_);
+    return limit_ - static_cast<int64>(INSTR_TIME_GET_MICROSEC(now));
+}
+
+void Deadline::set_lock_timeout() const {
+    char milliseconds[32];
+    snprintf(milliseconds, sizeof(milliseconds), INT64_FORMAT, left_in_milliseconds());
+    (void)set_config_option("lock_timeout", milliseconds, PGC_USERSET, PGC_S_SESSION,
+                            GUC_ACTION_SAVE, true, 0, false);
+}
+
+} // namespace interlock

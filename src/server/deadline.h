@@ -1,0 +1,52 @@
+// How long one call may wait in all, however many waits it takes.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+class Deadline {
+public:
+    // As a caller says it: null waits for ever, zero not at all. Raises 22023 when it is negative.
+    // The setting lock_timeout ends the call too, when that comes first.
+    static Deadline after(const Interval* timeout, const char* argument);
+    static Deadline after_milliseconds(int64 timeout); // negative: for ever
+
+    bool is_never() const { return limit_ < 0; }
+    bool has_passed() const { return limit_ >= 0 && left() <= 0; }
+
+    // What is left, in milliseconds and at least one; only if it is not for ever.
+    int64 left_in_milliseconds() const { return Max(left(), 0) / 1000 + 1; }
+
+    // Runs body() so that a wait for a lock in it ends at the deadline with 55P03. Only before it
+    // has passed.
+    template <typename Body>
+    void bound(Body&& body) const;
+
+private:
+    explicit Deadline(int64 limit);
+    int64 left() const;
+    void set_lock_timeout() const;
+
+    int64 limit_; // microseconds from the start, negative: for ever
+    instr_time start_;
+};
+
+} // namespace interlock
+
+#include "server/scope.h"
+
+namespace interlock {
+
+template <typename Body>
+void Deadline::bound(Body&& body) const {
+    with_settings([&] {
+        if (!is_never())
+            set_lock_timeout();
+        body();
+    });
+}
+
+static_assert(std::is_trivially_destructible_v<Deadline>);
+
+} // namespace interlock

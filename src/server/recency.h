@@ -1,0 +1,52 @@
+// The order in which what is kept for a session was used, so that what has rested longest goes when
+// there is too much.
+//
+// What the present transaction has used does not go: a caller further up may hold it.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// A member of each thing that is kept.
+struct LastUse {
+    dlist_node place;
+    LocalTransactionId transaction;
+};
+
+inline void note_first_use(dlist_head* order, LastUse* use) {
+    use->transaction = local_transaction();
+    dlist_push_head(order, &use->place);
+}
+
+inline void note_use(dlist_head* order, LastUse* use) {
+    use->transaction = local_transaction();
+    dlist_move_head(order, &use->place);
+}
+
+inline void forget_use(LastUse* use) { dlist_delete(&use->place); }
+
+// The thing at a place in the order; it has a LastUse named `use`. (The server's own macro is not
+// C++.)
+template <typename T>
+T* thing_at(dlist_node* place) {
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(place) - offsetof(T, use) -
+                                offsetof(LastUse, place));
+}
+
+// The thing that was used last, null when there is none.
+template <typename T>
+T* latest(dlist_head* order) {
+    return dlist_is_empty(order) ? nullptr : thing_at<T>(dlist_head_node(order));
+}
+
+// The thing that has rested longest, null when this transaction has used every one.
+template <typename T>
+T* longest_unused(dlist_head* order) {
+    if (dlist_is_empty(order))
+        return nullptr;
+    T* oldest = thing_at<T>(dlist_tail_node(order));
+    return oldest->use.transaction != local_transaction() ? oldest : nullptr;
+}
+
+} // namespace interlock

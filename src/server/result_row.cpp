@@ -1,0 +1,56 @@
+#include "server/result_row.h"
+
+#include "server/scope.h"
+
+namespace interlock {
+
+namespace {
+
+// What a function returns never changes. OUT parameters are looked up once in a session; of a named
+// type, which can be altered, the server keeps the columns.
+struct KnownType {
+    Oid function;
+    Oid named;         // RECORDOID for OUT parameters
+    TupleDesc columns; // of those
+};
+constexpr int kKnownTypes = 16;
+KnownType known_types[kKnownTypes] = {};
+int next_to_forget = 0;
+
+TupleDesc look_up(FunctionCallInfo fcinfo) {
+    TupleDesc columns;
+    if (get_call_result_type(fcinfo, nullptr, &columns) != TYPEFUNC_COMPOSITE)
+        elog(ERROR, "return type must be a row type");
+    return BlessTupleDesc(columns);
+}
+
+void remember(Oid function, TupleDesc columns) {
+    TupleDesc copy = nullptr;
+    if (columns->tdtypeid == RECORDOID)
+        copy = in_context(TopMemoryContext, [&] { return CreateTupleDescCopy(columns); });
+    KnownType* known = &known_types[next_to_forget];
+    next_to_forget = (next_to_forget + 1) % kKnownTypes;
+    if (known->columns != nullptr)
+        FreeTupleDesc(known->columns);
+    *known = {function, columns->tdtypeid, copy};
+}
+
+TupleDesc columns_of(FunctionCallInfo fcinfo) {
+    Oid function = fcinfo->flinfo->fn_oid;
+    for (const KnownType& known : known_types)
+        if (known.function == function)
+            return known.columns != nullptr
+                       ? known.columns
+                       : lookup_type_cache(known.named, TYPECACHE_TUPDESC)->tupDesc;
+    TupleDesc columns = look_up(fcinfo);
+    remember(function, columns);
+    return columns;
+}
+
+} // namespace
+
+Datum result_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
+    return HeapTupleGetDatum(heap_form_tuple(columns_of(fcinfo), values, nulls));
+}
+
+} // namespace interlock

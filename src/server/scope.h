@@ -1,0 +1,59 @@
+// Pairs of calls that must be undone in order: open and close, connect and finish, switch and
+// restore. Each runs a body between the two. When the body raises an error nothing here runs;
+// transaction or subtransaction abort releases the same things, which is why these are functions
+// and not destructors.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+template <typename Body>
+inline constexpr bool kIsPlainBody =
+    std::is_trivially_destructible_v<std::remove_reference_t<Body>>;
+
+// Runs body() inside an SPI connection. What the body allocates dies with the connection: results
+// that outlive it go through SPI_palloc, SPI_copytuple or datumCopy in the caller's context.
+template <typename Body>
+void with_spi(Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    if (SPI_connect() != SPI_OK_CONNECT)
+        elog(ERROR, "SPI_connect failed");
+    body();
+    SPI_finish();
+}
+
+// Runs body() with another user's rights. `flags` are SECURITY_* bits added to the current ones.
+template <typename Body>
+void as_user(Oid user, int flags, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    Oid saved_user;
+    int saved_context;
+    GetUserIdAndSecContext(&saved_user, &saved_context);
+    SetUserIdAndSecContext(user, saved_context | flags);
+    body();
+    SetUserIdAndSecContext(saved_user, saved_context);
+}
+
+// Runs body() in a nest of settings of its own: what it sets with GUC_ACTION_SAVE ends here. What
+// the caller's own code in it sets for the session stays, as after the same statement by hand; code
+// of others runs in as_restricted (table/restricted.h).
+template <typename Body>
+void with_settings(Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    int nest = NewGUCNestLevel();
+    body();
+    AtEOXact_GUC(true, nest);
+}
+
+// Runs body() in `context` as the current memory context.
+template <typename Body>
+auto in_context(MemoryContext context, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    MemoryContext saved = MemoryContextSwitchTo(context);
+    auto result = body();
+    MemoryContextSwitchTo(saved);
+    return result;
+}
+
+} // namespace interlock

@@ -1,0 +1,38 @@
+// Tables of the extension, and writing them for callers who have no privilege on them.
+#pragma once
+
+#include "server/scope.h"
+
+namespace interlock {
+
+constexpr const char* kOwnSchema = "interlock";
+
+// The schema of the extension, under whatever name it is now; InvalidOid when the extension is not
+// there.
+Oid own_schema();
+
+// Raises 3F000 when that is not kOwnSchema. Statements name it, and would find what another role
+// has made under that name.
+void require_schema_name();
+
+// The table of that name in the extension's schema. Raises 42P01 when it is not there, and 3F000
+// when the schema has another name than the statements on the table.
+Oid own_table(const char* name);
+
+// InvalidOid when there is no such table any more.
+Oid owner_of_table(Oid relid);
+
+// Runs body() with the rights of the table's owner. For statements of our own, in which nothing of
+// the caller is evaluated.
+template <typename Body>
+void as_owner_of(Oid table, Body&& body) {
+    as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE, body);
+}
+
+// Runs a statement that does `event` (TRIGGER_TYPE_INSERT and its like) to a table of the
+// extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function
+// of another role would get the owner's rights.
+uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
+                       Datum* values);
+
+} // namespace interlock

@@ -1,0 +1,246 @@
+#include "table/plan.h"
+
+#include "server/recency.h"
+#include "server/scope.h"
+#include "table/row.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kColumnBytes = MaxHeapAttributeNumber / 8 + 1;
+constexpr int kKeptPlans = 8192; // about 17 kB each
+
+struct PlanKey {
+    Oid relid;
+    PlanKind kind;
+    AttrNumber subject;
+    uint8 columns[kColumnBytes];
+    uint8 padding; // the key is compared as bytes
+};
+static_assert(sizeof(PlanKey) ==
+              sizeof(Oid) + sizeof(PlanKind) + sizeof(AttrNumber) + kColumnBytes + 1);
+
+struct PlanEntry {
+    PlanKey key;
+    SPIPlanPtr plan;
+    LastUse use;
+};
+
+struct RetiredPlan {
+    SPIPlanPtr plan;
+    RetiredPlan* next;
+};
+
+HTAB* plans = nullptr;
+dlist_head plans_by_use = DLIST_STATIC_INIT(plans_by_use);
+RetiredPlan* retired_plans = nullptr;
+
+void retire(SPIPlanPtr plan) {
+    auto* retired =
+        static_cast<RetiredPlan*>(MemoryContextAlloc(TopMemoryContext, sizeof(RetiredPlan)));
+    retired->plan = plan;
+    retired->next = retired_plans;
+    retired_plans = retired;
+}
+
+void free_retired_plans(XactEvent event, void*) {
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+        return;
+    while (retired_plans != nullptr) {
+        RetiredPlan* next = retired_plans->next;
+        SPI_freeplan(retired_plans->plan);
+        pfree(retired_plans);
+        retired_plans = next;
+    }
+}
+
+// Takes the entry out and returns its plan.
+SPIPlanPtr remove_entry(PlanEntry* entry) {
+    SPIPlanPtr plan = entry->plan;
+    forget_use(&entry->use);
+    hash_search(plans, &entry->key, HASH_REMOVE, nullptr);
+    return plan;
+}
+
+// Whether one more plan can be kept, if need be in the place of one that nobody runs.
+bool make_room() {
+    while (hash_get_num_entries(plans) >= kKeptPlans) {
+        auto* entry = longest_unused<PlanEntry>(&plans_by_use);
+        if (entry == nullptr)
+            return false;
+        SPI_freeplan(remove_entry(entry));
+    }
+    return true;
+}
+
+PlanKey make_plan_key(const PlanShape& shape) {
+    PlanKey key = {};
+    key.relid = shape.relid;
+    key.kind = shape.kind;
+    key.subject = shape.subject;
+    for (int column = -1; (column = bms_next_member(shape.columns, column)) >= 0;)
+        key.columns[column / 8] |= 1 << (column % 8);
+    return key;
+}
+
+// Calls come in rows, and to hash a key takes longer than to compare it.
+PlanEntry* find_entry(const PlanKey& key) {
+    auto* entry = latest<PlanEntry>(&plans_by_use);
+    if (entry != nullptr && memcmp(&entry->key, &key, sizeof(PlanKey)) == 0)
+        return entry;
+    return static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
+}
+
+// Makes the generic plan, unless it is there and fits: where it is run it is found. The server
+// wants an owner for the plans alone that are kept.
+void plan_by_index(SPIPlanPtr plan, bool is_kept) {
+    with_settings([&] {
+        for (const char* setting : {"enable_seqscan", "jit"})
+            (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                                    true, 0, false);
+        CachedPlan* cached = SPI_plan_get_cached_plan(plan);
+        if (cached != nullptr)
+            ReleaseCachedPlan(cached, is_kept ? CurrentResourceOwner : nullptr);
+    });
+}
+
+} // namespace
+
+Statement::Statement() {
+    initStringInfo(&text_);
+    types_ = static_cast<Oid*>(palloc(sizeof(Oid) * capacity_));
+}
+
+int Statement::parameter(Oid type) {
+    if (count_ == capacity_) {
+        capacity_ *= 2;
+        types_ = static_cast<Oid*>(repalloc(types_, sizeof(Oid) * capacity_));
+    }
+    types_[count_++] = type;
+    return count_;
+}
+
+void Statement::add(const char* format, ...) {
+    for (;;) {
+        va_list arguments;
+        va_start(arguments, format);
+        int needed = appendStringInfoVA(&text_, format, arguments);
+        va_end(arguments);
+        if (needed == 0)
+            return;
+        enlargeStringInfo(&text_, needed);
+    }
+}
+
+Parameters::Parameters(int capacity) : capacity_(capacity) {
+    values_ = static_cast<Datum*>(palloc(sizeof(Datum) * capacity));
+    nulls_ = static_cast<char*>(palloc(capacity + 1));
+}
+
+void Parameters::add(Datum value, bool is_null) {
+    Assert(count_ < capacity_);
+    values_[count_] = value;
+    nulls_[count_++] = is_null ? 'n' : ' ';
+}
+
+void add_assignments(Statement* statement, const RelationFacts* facts, const Bitmapset* columns) {
+    const char* separator = "";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        Form_pg_attribute attribute = TupleDescAttr(facts->columns, column - 1);
+        statement->add("%s%s = $%d", separator, quote_identifier(NameStr(attribute->attname)),
+                       statement->parameter(attribute->atttypid));
+        separator = ", ";
+    }
+}
+
+void add_changes(Parameters* parameters, const Changes& changes) {
+    for (int i = 0; i < changes.count; i++)
+        parameters->add(changes.values[i], changes.nulls[i]);
+}
+
+void add_key_condition(Statement* statement, const RelationFacts* facts) {
+    for (int i = 0; i < facts->key_count; i++) {
+        const KeyColumn& key = facts->keys[i];
+        statement->add("%st.%s %s $%d", i > 0 ? " AND " : "",
+                       quote_identifier(column_name(facts, key.attnum)), key.equals,
+                       statement->parameter(key.type));
+    }
+}
+
+void add_key(Parameters* parameters, const RelationFacts* facts, const Key& key) {
+    for (int i = 0; i < facts->key_count; i++)
+        parameters->add(key.values[i]);
+}
+
+void initialize_plan_cache() {
+    HASHCTL control = {};
+    control.keysize = sizeof(PlanKey);
+    control.entrysize = sizeof(PlanEntry);
+    control.hcxt = TopMemoryContext;
+    plans = hash_create("interlock plans", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    RegisterXactCallback(free_retired_plans, nullptr);
+}
+
+SPIPlanPtr find_plan(const PlanShape& shape) {
+    PlanEntry* entry = find_entry(make_plan_key(shape));
+    if (entry == nullptr)
+        return nullptr;
+    if (!SPI_plan_is_valid(entry->plan)) {
+        retire(remove_entry(entry));
+        return nullptr;
+    }
+    note_use(&plans_by_use, &entry->use);
+    SPIPlanPtr plan = entry->plan; // what follows may plan other statements
+    if (shape.by_index)
+        plan_by_index(plan, true); // again if the search_path or the role is another
+    return plan;
+}
+
+namespace {
+
+void keep(const PlanShape& shape, SPIPlanPtr plan) {
+    PlanKey key = make_plan_key(shape);
+    bool found;
+    auto* entry = static_cast<PlanEntry*>(hash_search(plans, &key, HASH_ENTER, &found));
+    if (found) {
+        retire(entry->plan);
+        note_use(&plans_by_use, &entry->use);
+    } else {
+        note_first_use(&plans_by_use, &entry->use);
+    }
+    entry->plan = plan;
+}
+
+} // namespace
+
+SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement) {
+    bool is_kept = make_room();
+    SPIPlanPtr plan = SPI_prepare_cursor(statement.text(), statement.parameter_count(),
+                                         statement.types(), CURSOR_OPT_GENERIC_PLAN);
+    if (plan == nullptr)
+        elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
+             SPI_result_code_string(SPI_result));
+    if (is_kept)
+        SPI_keepplan(plan);
+    if (shape.by_index)
+        plan_by_index(plan, is_kept);
+    if (is_kept)
+        keep(shape, plan);
+    return plan;
+}
+
+uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit) {
+    int result = SPI_execute_plan(plan, parameters.values(), parameters.nulls(), false, limit);
+    if (result < 0)
+        elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
+    return SPI_processed;
+}
+
+void run_command(const char* text) {
+    int result = SPI_execute(text, false, 0);
+    if (result < 0)
+        elog(ERROR, "could not run \"%s\": %s", text, SPI_result_code_string(result));
+}
+
+} // namespace interlock

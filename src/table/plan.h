@@ -1,0 +1,144 @@
+// Statements on user tables: their text, their parameters, and the prepared plans kept per session.
+//
+// A plan is kept by relation, kind of statement and set of columns. It is checked before every use
+// as the server's foreign-key triggers do it: a plan that was invalidated is dropped and its text
+// built again, because names may have changed. A plan that is dropped while a caller further up may
+// still run it is freed at the end of the transaction. When there are too many, those go that were
+// used longest ago, but none that this transaction has used: then the new plan is not kept and ends
+// with the SPI connection.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+struct Changes;
+
+enum class PlanKind : uint32 {
+    kReadRow,
+    kVersionUpdate,
+    kVersionDelete,
+    kTransition,
+    kMarkerLock,
+    kMarkerUnlock,
+    kMarkerTouch,
+    kMarkerList,
+    kMarkerSave,
+    kMarkerSaveVersioned,
+    kSweepDue,
+    kSweepLock,
+    kSweepRelease,
+    kSweepNext,
+    kIdempotencyScope,
+    kIdempotencyScopeWrite,
+    kIdempotencyGrants,
+    kIdempotencyRead,
+    kIdempotencyInsert,
+    kIdempotencyTake,
+    kIdempotencyEnd,
+    kIdempotencyCheckpoint,
+    kIdempotencyExtend,
+    kIdempotencyDelete,
+    kIdempotencyDeleteOne,
+    kIdempotencyExpired,
+    kIdempotencyPostpone,
+    kIdempotencyFirst,
+    kWriterGrants,
+    kWriteLog,
+    kWriteLogTrim,
+    kWriteLogFirst,
+    kHistoryWrite,
+    kHistoryList,
+    kHistoryAsOf,
+    kHistoryFirst,
+    kHistoryCount,
+    kHistoryBatch,
+    kHistoryKeys,
+    kHistoryTrim,
+    kHistoryPosition,
+    kHistoryReached,
+    kHistoryRunning,
+    kHistoryLast,
+};
+
+// What a kept plan is found by: everything its text depends on.
+struct PlanShape {
+    Oid relid;
+    PlanKind kind;
+    const Bitmapset* columns = nullptr; // the columns it sets or reads
+    AttrNumber subject = 0; // the column it is about where a table can have several, or a variant
+    bool by_index = false;  // planned once and by an index, however small the table is by now
+};
+
+// SQL text under construction with the types of its parameters. Lives in the current context.
+class Statement {
+public:
+    Statement();
+    // Adds a parameter and returns its number.
+    int parameter(Oid type);
+    void add(const char* format, ...) pg_attribute_printf(2, 3);
+    const char* text() const { return text_.data; }
+    Oid* types() const { return types_; }
+    int parameter_count() const { return count_; }
+
+private:
+    StringInfoData text_;
+    Oid* types_;
+    int count_ = 0;
+    int capacity_ = 16;
+};
+
+// The values of a run, added in the order in which the statement's parameters were.
+class Parameters {
+public:
+    explicit Parameters(int capacity);
+    void add(Datum value, bool is_null = false);
+    void add(NullableDatum value) { add(value.value, value.isnull); }
+    Datum* values() const { return values_; }
+    const char* nulls() const { return nulls_; }
+
+private:
+    Datum* values_;
+    char* nulls_;
+    int count_ = 0;
+    int capacity_;
+};
+
+// "column" = $n, ... for the columns.
+void add_assignments(Statement* statement, const RelationFacts* facts, const Bitmapset* columns);
+void add_changes(Parameters* parameters, const Changes& changes);
+
+// key = $n AND ...
+void add_key_condition(Statement* statement, const RelationFacts* facts);
+void add_key(Parameters* parameters, const RelationFacts* facts, const Key& key);
+
+void initialize_plan_cache();
+
+// The kept plan of this shape, or null when it must be built; keep_plan builds it and keeps it if
+// there is room.
+SPIPlanPtr find_plan(const PlanShape& shape);
+SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement);
+
+// The plan of the statement that build(Statement*) writes. Call inside with_spi.
+template <typename Build>
+SPIPlanPtr plan_of(const PlanShape& shape, Build&& build) {
+    static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Build>>);
+    SPIPlanPtr plan = find_plan(shape);
+    if (plan != nullptr)
+        return plan;
+    Statement statement;
+    build(&statement);
+    return keep_plan(shape, statement);
+}
+
+// Runs a plan with a fresh snapshot and returns the number of rows, at most `limit` (0: all).
+uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit = 0);
+
+// Runs one statement without parameters, for configuration verbs.
+void run_command(const char* text);
+
+static_assert(std::is_trivially_destructible_v<Statement>);
+static_assert(std::is_trivially_destructible_v<Parameters>);
+
+} // namespace interlock

@@ -1,0 +1,173 @@
+#include "table/relation_code.h"
+
+#include "server/scope.h"
+
+namespace interlock {
+
+namespace {
+
+// --- Our own BEFORE triggers
+// -----------------------------------------------------------------------
+
+bool are_all_judges(const TriggerDesc* triggers) {
+    int last = 0;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
+                                  TRIGGER_TYPE_UPDATE))
+            continue;
+        int place = place_of_check(trigger);
+        if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
+            return false;
+        last = place;
+    }
+    return true;
+}
+
+// --- Expressions
+// -----------------------------------------------------------------------------------
+
+// A function of the server that computes the same from the same neither waits nor looks at who
+// writes.
+bool is_more_than_computing(Oid function, void*) {
+    return !is_built_in(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
+}
+
+bool does_more_than_compute(Node* node, void* context) {
+    if (node == nullptr)
+        return false;
+    if (IsA(node, CoerceToDomain) || IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
+        check_functions_in_node(node, is_more_than_computing, context))
+        return true;
+    return walk_expression(node, does_more_than_compute, context);
+}
+
+bool is_any(Oid, void*) { return true; }
+
+// Planning does such a call. What comes out may depend on a setting, on catalogs that say nothing
+// when they change (bytea_output, text search), and on who may call it.
+bool calls_with_constants(Node* node, void* context) {
+    if (node == nullptr)
+        return false;
+    if (check_functions_in_node(node, is_any, context) && !contain_var_clause(node))
+        return true;
+    return walk_expression(node, calls_with_constants, context);
+}
+
+bool does_more_than_compute(const char* text) {
+    return does_more_than_compute(static_cast<Node*>(stringToNode(text)), nullptr);
+}
+
+// --- Indexes and checks
+// ----------------------------------------------------------------------------
+
+// These call what their elements' types bring along.
+bool is_composed(Oid type) {
+    return type == ANYARRAYOID || type == RECORDOID || type == ANYRANGEOID ||
+           type == ANYMULTIRANGEOID;
+}
+
+bool calls_others(Relation index) {
+    if (!is_built_in(index->rd_rel->relam) || index->rd_index->indisexclusion)
+        return true;
+    int columns = IndexRelationGetNumberOfKeyAttributes(index);
+    for (int i = 0; i < columns; i++)
+        if (is_composed(index->rd_opcintype[i]))
+            return true;
+    for (int i = 0; i < columns * index->rd_indam->amsupport; i++)
+        if (!is_built_in(index->rd_support[i]))
+            return true;
+    return false;
+}
+
+bool has_code(HeapTuple index, AttrNumber attribute) {
+    bool is_null;
+    Datum code = SysCacheGetAttr(INDEXRELID, index, attribute, &is_null);
+    return !is_null && does_more_than_compute(TextDatumGetCString(code));
+}
+
+// Returns only_computes.
+bool load_index(RelationFacts* facts, Oid index_oid) {
+    Relation index = index_open(index_oid, AccessShareLock);
+    facts->index_count++;
+    facts->unique_count += index->rd_index->indisunique;
+    bool computes = only_computes(index);
+    index_close(index, AccessShareLock);
+    return computes;
+}
+
+bool load_indexes(RelationFacts* facts, Relation rel) {
+    bool compute = true;
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel))
+        compute = load_index(facts, lfirst_oid(cell)) && compute;
+    return compute;
+}
+
+// Returns whether it only computes.
+bool load_check(TableCheck* check, const char* text) {
+    auto* expression = static_cast<Expr*>(stringToNode(text));
+    auto* node = reinterpret_cast<Node*>(expression);
+    bool computes = !does_more_than_compute(node, nullptr);
+    check->planned = computes && !calls_with_constants(node, nullptr);
+    check->expression = check->planned ? expression_planner(expression) : expression;
+    return computes;
+}
+
+// Their text is read here once: the executor would read it for each statement, which costs more
+// than to write a row. What reading and planning leave behind is not kept.
+bool load_checks(RelationFacts* facts) {
+    const TupleConstr* constraints = facts->columns->constr;
+    if (constraints == nullptr || constraints->num_check == 0)
+        return true;
+    bool compute = true;
+    facts->checks = static_cast<TableCheck*>(palloc0(sizeof(TableCheck) * constraints->num_check));
+    MemoryContext scratch =
+        AllocSetContextCreate(CurrentMemoryContext, "pg_interlock checks", ALLOCSET_DEFAULT_SIZES);
+    for (int i = 0; i < constraints->num_check; i++) {
+        const ConstrCheck& constraint = constraints->check[i];
+        TableCheck* check = &facts->checks[i];
+        if (!is_enforced(constraint))
+            continue;
+        compute =
+            in_context(scratch, [&] { return load_check(check, constraint.ccbin); }) && compute;
+        check->expression = static_cast<Expr*>(copyObjectImpl(check->expression));
+    }
+    MemoryContextDelete(scratch);
+    return compute;
+}
+
+} // namespace
+
+int place_of_check(const Trigger* trigger) {
+    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
+    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
+        if (trigger_calls(trigger, kJudges[place]))
+            return place;
+    return -1;
+}
+
+void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
+    facts->runs_code = inserting_runs_code(rel);
+    bool indexes_compute = load_indexes(facts, rel);
+    bool checks_compute = load_checks(facts);
+    const TupleConstr* constraints = facts->columns->constr;
+    bool generates = constraints != nullptr && constraints->has_generated_stored;
+    facts->judged = indexes_compute && checks_compute && !generates && are_all_judges(triggers);
+}
+
+bool only_computes(Relation index) {
+    HeapTuple tuple = index->rd_indextuple;
+    return !calls_others(index) && !has_code(tuple, Anum_pg_index_indexprs) &&
+           !has_code(tuple, Anum_pg_index_indpred);
+}
+
+bool only_computes(Node* expression) { return !does_more_than_compute(expression, nullptr); }
+
+bool inserting_runs_code(Relation rel) {
+    const TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    return rel->trigdesc != nullptr || rel->rd_rules != nullptr ||
+           (constraints != nullptr && (constraints->num_check > 0 || constraints->num_defval > 0));
+}
+
+} // namespace interlock

@@ -1,0 +1,29 @@
+// What code runs when a row of a table is written.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+// Whether it is the server's own, which nobody drops or replaces.
+inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
+
+// The place of a BEFORE trigger of ours in judge()'s order, which is that of the names we give the
+// triggers; -1 for others.
+int place_of_check(const Trigger* trigger);
+
+// Fills in what the facts say of it. The triggers are the relation's own, or a copy.
+void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
+
+// Whether an INSERT runs triggers, rules, checks or defaults.
+bool inserting_runs_code(Relation rel);
+
+// Whether entering a row into the index only computes: calls nothing but the server's immutable
+// functions. To be asked before the relation cache is asked for its expressions, which it plans:
+// that calls what the owner wrote with the rights of whoever looks.
+bool only_computes(Relation index);
+
+// The same for an expression.
+bool only_computes(Node* expression);
+
+} // namespace interlock

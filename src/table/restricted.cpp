@@ -1,0 +1,87 @@
+#include "table/restricted.h"
+
+#include "table/own_table.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+namespace {
+
+Oid owner_of_function(Oid function) {
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+    if (!HeapTupleIsValid(tuple))
+        return InvalidOid;
+    Oid owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proowner;
+    ReleaseSysCache(tuple);
+    return owner;
+}
+
+// A foreign key that deletes or changes the rows of another table runs that table's triggers as
+// whoever deletes here; one that only looks runs as the other table's owner.
+bool writes_elsewhere(const Trigger& trigger) {
+    return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
+           trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
+}
+
+} // namespace
+
+void refuse_strangers(Relation rel, int16 event) {
+    Oid owner = rel->rd_rel->relowner;
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger& trigger = triggers->triggers[i];
+        if ((trigger.tgtype & event) == 0 || (trigger.tgisinternal && !writes_elsewhere(trigger)))
+            continue;
+        Oid other = trigger.tgisinternal ? owner_of_table(trigger.tgconstrrelid)
+                                         : owner_of_function(trigger.tgfoid);
+        if (other == owner || superuser_arg(other))
+            continue;
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                 errmsg("%s table \"%s\" would run what role \"%s\" has put on it",
+                        event == TRIGGER_TYPE_DELETE ? "deleting from" : "writing to",
+                        RelationGetRelationName(rel), GetUserNameFromId(other, true)),
+                 errhint("Give trigger functions, and tables that refer to it with ON DELETE "
+                         "CASCADE or SET, to the owner of the table.")));
+    }
+}
+
+namespace {
+
+void replace_detail(void* argument) {
+    const auto* hidden = static_cast<const HiddenRow*>(argument);
+    if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
+        errdetail("The row is not shown to roles that cannot read table \"%s\".", hidden->table);
+}
+
+bool may_read_all(Relation rel, Oid user) {
+    Oid relid = RelationGetRelid(rel);
+    return pg_class_aclcheck(relid, user, ACL_SELECT) == ACLCHECK_OK &&
+           check_enable_rls(relid, user, true) != RLS_ENABLED;
+}
+
+} // namespace
+
+void hide_row(HiddenRow* hidden, Relation rel, Oid user) {
+    if (may_read_all(rel, user))
+        return;
+    hidden->table = pstrdup(RelationGetRelationName(rel));
+    hidden->callback = {error_context_stack, replace_detail, hidden};
+    error_context_stack = &hidden->callback;
+}
+
+void close_new_cursors() {
+    SubTransactionId here = GetCurrentSubTransactionId();
+    with_spi([&] {
+        if (SPI_execute("SELECT name FROM pg_catalog.pg_cursor()", true, 0) < 0)
+            elog(ERROR, "could not list cursors");
+        for (uint64 i = 0; i < SPI_processed; i++) {
+            Portal portal =
+                SPI_cursor_find(SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+            if (portal != nullptr && portal->createSubid == here)
+                SPI_cursor_close(portal);
+        }
+    });
+}
+
+} // namespace interlock

@@ -1,0 +1,95 @@
+// Running code that strangers wrote: the triggers, index functions, policies, casts and checks of a
+// table that the caller never named. They must not get the caller's rights, and leave nothing
+// behind that he would run into later.
+#pragma once
+
+#include "server/server.h"
+
+#include "history/table.h"
+#include "server/scope.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+// Runs body() with `user`'s rights in a security-restricted operation, as REINDEX and ANALYZE do
+// it: no SET ROLE, temporary tables, prepared statements, LISTEN, held cursors or deferred
+// triggers. search_path is pg_catalog, pg_temp, and no setting made inside outlives it, not even
+// one for the session. `flags` are further SECURITY_* bits.
+template <typename Body>
+void as_restricted(Oid user, int flags, Body&& body) {
+    as_user(user, SECURITY_RESTRICTED_OPERATION | flags, [&] {
+        int nest = NewGUCNestLevel();
+        (void)set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+                                GUC_ACTION_SAVE, true, 0, false);
+        body();
+        AtEOXact_GUC(false, nest);
+    });
+}
+
+// Raises 42501 when a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run the code of others with
+// the rights of the table's owner, who may be a superuser.
+void refuse_strangers(Relation rel, int16 event);
+
+// Runs body(), which does `event` to the open table, as its owner, past its policies and
+// restricted; raises 42501 when that would run the code of others. Closes the table.
+template <typename Body>
+void writing_as_owner(Relation rel, int16 event, Body&& body) {
+    refuse_strangers(rel, event);
+    as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
+    table_close(rel, NoLock);
+}
+
+template <typename Body>
+void deleting_as_owner(Relation rel, Body&& body) {
+    writing_as_owner(rel, TRIGGER_TYPE_DELETE, body);
+}
+
+template <typename Body>
+void deleting_as_owner(Oid table, Body&& body) {
+    deleting_as_owner(table_open(table, RowExclusiveLock), body);
+}
+
+// Runs body(), which writes to the table as its owner, for `user`: when a constraint refuses the
+// row, the server shows it in the DETAIL as far as the owner may read it. Users who may not read
+// all of the table get another DETAIL.
+struct HiddenRow {
+    ErrorContextCallback callback;
+    const char* table;
+};
+void hide_row(HiddenRow* hidden, Relation rel, Oid user);
+template <typename Body>
+void hiding_row(Relation rel, Oid user, Body&& body) {
+    HiddenRow hidden = {};
+    ErrorContextCallback* outer = error_context_stack;
+    hide_row(&hidden, rel, user);
+    body();
+    error_context_stack = outer;
+}
+
+// Runs body(rel, facts), which inserts into an open history table, as its owner and past its
+// policies; restricted likewise when there is anything on the table that is not ours and that the
+// INSERT runs. Closes the table. No constraint but ours is on a table whose shape is known.
+template <typename Body>
+void inserting_as_owner(Relation rel, Body&& body) {
+    const RelationFacts* facts = facts_of(rel);
+    Oid user = GetUserId();
+    auto insert = [&] {
+        if (facts->history_table != nullptr)
+            body(rel, facts);
+        else
+            hiding_row(rel, user, [&] { body(rel, facts); });
+    };
+    if (facts->index_count <= kHistoryIndexes && !facts->runs_code && facts->judged) {
+        as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
+    } else {
+        refuse_strangers(rel, TRIGGER_TYPE_INSERT);
+        as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, insert);
+    }
+    table_close(rel, NoLock);
+}
+
+// Closes the cursors that the current subtransaction opened. A stranger could close one of the
+// caller's and open another under its name, whose query the caller would then run.
+void close_new_cursors();
+
+} // namespace interlock

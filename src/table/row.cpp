@@ -1,0 +1,453 @@
+#include "table/row.h"
+
+#include "execution/read.h"
+#include "server/error.h"
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/row_json.h"
+
+namespace interlock {
+
+namespace {
+
+AttrNumber changeable_column(Relation rel, const RelationFacts* facts, const JsonbValue& member,
+                             const Bitmapset* managed) {
+    std::string_view given(member.val.string.val, member.val.string.len);
+    AttrNumber attnum = find_attribute(facts->columns, given);
+    if (attnum == InvalidAttrNumber)
+        ereport(ERROR,
+                (errcode(ERRCODE_UNDEFINED_COLUMN),
+                 errmsg("column \"%.*s\" of table \"%s\" does not exist", member.val.string.len,
+                        member.val.string.val, RelationGetRelationName(rel)),
+                 errhint("Column names are matched exactly, with upper and lower case.")));
+
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    const char* name = NameStr(attribute->attname);
+    if (attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("column \"%s\" can only be updated to DEFAULT", name),
+                        errdetail("The server generates its value.")));
+    if (bms_is_member(attnum, facts->key_columns))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("column \"%s\" is part of the key and cannot be changed", name),
+                        errhint("Change a key with a plain UPDATE.")));
+    if (bms_is_member(attnum, managed))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("column \"%s\" is set by this function itself", name),
+                        errhint("Leave it out of the changes.")));
+    return attnum;
+}
+
+// What the object says, by column.
+struct Members {
+    Bitmapset* columns;
+    JsonbValue* values; // attribute number - 1
+};
+
+Members read_members(Relation rel, const RelationFacts* facts, Jsonb* json,
+                     const Bitmapset* managed) {
+    Members members = {};
+    members.values = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * facts->columns->natts));
+    JsonbIterator* iterator = JsonbIteratorInit(&json->root);
+    JsonbValue value;
+    AttrNumber attnum = InvalidAttrNumber;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
+            attnum = changeable_column(rel, facts, value, managed);
+            members.columns = bms_add_member(members.columns, attnum);
+        } else if (token == WJB_VALUE) {
+            members.values[attnum - 1] = value;
+        }
+    }
+    return members;
+}
+
+// A number as the input function of an integer type reads it.
+Datum read_integer(PGFunction input, const JsonbValue& value) {
+    return DirectFunctionCall1(
+        input, DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+}
+
+bool is_plain_type(Form_pg_attribute attribute) {
+    switch (attribute->atttypid) {
+    case BOOLOID:
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case NUMERICOID:
+    case TEXTOID:
+    case VARCHAROID:
+        return attribute->atttypmod < 0;
+    default:
+        return false;
+    }
+}
+
+// Reads the commonest values as jsonb_populate_record does, but without the detours it makes for
+// all the others. Returns false for those.
+bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* result,
+                bool* is_null) {
+    Oid type = attribute->atttypid;
+    *is_null = value.type == jbvNull;
+    if (!is_plain_type(attribute))
+        return false;
+    if (*is_null)
+        *result = 0;
+    else if (value.type == jbvString && (type == TEXTOID || type == VARCHAROID))
+        *result =
+            PointerGetDatum(cstring_to_text_with_len(value.val.string.val, value.val.string.len));
+    else if (value.type == jbvBool && type == BOOLOID)
+        *result = BoolGetDatum(value.val.boolean);
+    else if (value.type == jbvNumeric && type == NUMERICOID)
+        *result = datumCopy(NumericGetDatum(value.val.numeric), false, -1);
+    else if (value.type == jbvNumeric && type == INT2OID)
+        *result = read_integer(int2in, value);
+    else if (value.type == jbvNumeric && type == INT4OID)
+        *result = read_integer(int4in, value);
+    else if (value.type == jbvNumeric && type == INT8OID)
+        *result = read_integer(int8in, value);
+    else
+        return false;
+    return true;
+}
+
+bool read_plainly(const RelationFacts* facts, const Members& members, Changes* changes) {
+    for (int i = 0; i < changes->count; i++) {
+        int position = changes->attnums[i] - 1;
+        if (!read_plain(TupleDescAttr(facts->columns, position), members.values[position],
+                        &changes->values[i], &changes->nulls[i]))
+            return false;
+    }
+    return true;
+}
+
+void read_as_record(const RelationFacts* facts, Jsonb* json, Changes* changes) {
+    HeapTuple row = row_from_jsonb(facts, json);
+    for (int i = 0; i < changes->count; i++)
+        changes->values[i] =
+            heap_getattr(row, changes->attnums[i], facts->columns, &changes->nulls[i]);
+}
+
+const char* strength_clause(RowStrength strength) {
+    switch (strength) {
+    case RowStrength::kKeyShare:
+        return " FOR KEY SHARE";
+    case RowStrength::kShare:
+        return " FOR SHARE";
+    case RowStrength::kNoKeyUpdate:
+        return " FOR NO KEY UPDATE";
+    case RowStrength::kUpdate:
+        return " FOR UPDATE";
+    default:
+        return "";
+    }
+}
+
+void write_read_statement(Statement* statement, Relation rel, const RelationFacts* facts,
+                          const Bitmapset* columns, RowLock lock) {
+    const char* separator = "SELECT ";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
+        separator = ", ";
+    }
+    statement->add(" FROM %s t WHERE ", rows_of(rel));
+    add_key_condition(statement, facts);
+    add_row_lock(statement, lock);
+}
+
+HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * columns->natts));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
+    memset(nulls, true, columns->natts);
+    HeapTuple empty = heap_form_tuple(columns, values, nulls);
+    Datum record =
+        FunctionCall2(populate, heap_copy_tuple_as_datum(empty, columns), JsonbPGetDatum(json));
+    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
+    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
+    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
+    tuple->t_data = header;
+    return tuple;
+}
+
+} // namespace
+
+void add_row_lock(Statement* statement, RowLock lock) {
+    statement->add("%s", strength_clause(lock.strength));
+    if (lock.wait != RowWait::kWait)
+        statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
+}
+
+AttrNumber row_lock_number(RowLock lock) {
+    return static_cast<AttrNumber>(static_cast<int>(lock.strength) * 4 +
+                                   static_cast<int>(lock.wait));
+}
+
+Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
+                      const Bitmapset* managed) {
+    if (!JB_ROOT_IS_OBJECT(json))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("changes must be a jsonb object"),
+                 errhint("Give {\"column\": value, ...}.")));
+    Members members = read_members(rel, facts, json, managed);
+    Changes changes = {};
+    changes.columns = members.columns;
+    changes.count = bms_num_members(changes.columns);
+    changes.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (changes.count + 1)));
+    changes.values = static_cast<Datum*>(palloc(sizeof(Datum) * (changes.count + 1)));
+    changes.nulls = static_cast<bool*>(palloc(sizeof(bool) * (changes.count + 1)));
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(changes.columns, column)) >= 0; i++)
+        changes.attnums[i] = column;
+    if (!read_plainly(facts, members, &changes))
+        read_as_record(facts, json, &changes);
+    return changes;
+}
+
+HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json) {
+    FmgrInfo fresh;
+    auto* populate = const_cast<FmgrInfo*>(&facts->populate);
+    if (!facts->populate_reusable) {
+        fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
+        populate = &fresh;
+    }
+    HeapTuple row = populate_row(populate, facts->columns, json);
+    row->t_tableOid = facts->relid;
+    return row;
+}
+
+HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json) {
+    FmgrInfo populate;
+    prepare_populate(&populate, RECORDOID, CurrentMemoryContext);
+    return populate_row(&populate, BlessTupleDesc(columns), json);
+}
+
+void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
+    Const* row = makeNullConst(row_type, -1, InvalidOid);
+    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
+    FuncExpr* call = makeFuncExpr(F_JSONB_POPULATE_RECORD, row_type, list_make2(row, json),
+                                  InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, populate, memory);
+    fmgr_info_set_expr(reinterpret_cast<Node*>(call), populate);
+}
+
+namespace {
+
+// The columns of a row of the table, as a SELECT of them returns it.
+void select_columns(StoredRow* row, TupleTableSlot* version) {
+    int count = bms_num_members(row->attnums);
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
+    row->columns = CreateTemplateTupleDesc(count);
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(row->attnums, column)) >= 0; i++) {
+        TupleDescCopyEntry(row->columns, i + 1, version->tts_tupleDescriptor, column);
+        values[i] = slot_getattr(version, column, &nulls[i]);
+    }
+    row->tuple = heap_form_tuple(row->columns, values, nulls);
+    row->found = true;
+}
+
+} // namespace
+
+RowValues values_of_row(TupleDesc columns, HeapTuple row) {
+    auto* values =
+        static_cast<Datum*>(palloc((sizeof(Datum) + sizeof(bool)) * (columns->natts + 1)));
+    RowValues result = {values, reinterpret_cast<bool*>(values + columns->natts + 1)};
+    heap_deform_tuple(row, columns, result.values, result.nulls);
+    return result;
+}
+
+StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
+                   const Bitmapset* columns, RowLock lock) {
+    StoredRow row = {};
+    row.attnums = columns;
+    DirectOutcome direct = read_directly(
+        {rel, facts, &key}, lock, [&](TupleTableSlot* version) { select_columns(&row, version); });
+    if (direct != DirectOutcome::kDeclined)
+        return row;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
+        shape.subject = row_lock_number(lock);
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            write_read_statement(statement, rel, facts, columns, lock);
+        });
+        Parameters parameters(facts->key_count);
+        add_key(&parameters, facts, key);
+        if (run_plan(plan, parameters, 1) == 0)
+            return;
+        row.found = true;
+        row.tuple = SPI_copytuple(SPI_tuptable->vals[0]);
+        row.columns = in_context(caller, [] { return CreateTupleDescCopy(SPI_tuptable->tupdesc); });
+    });
+    return row;
+}
+
+Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
+    int position = 1;
+    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
+        if (column == attnum)
+            return heap_getattr(row.tuple, position, row.columns, is_null);
+    elog(ERROR, "column %d was not read", attnum);
+    pg_unreachable();
+}
+
+Datum stored_row_to_jsonb(const StoredRow& row) { return row_to_jsonb(row.columns, row.tuple); }
+
+HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts) {
+    int count = facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    int position = 1;
+    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
+        values[column - 1] = heap_getattr(row.tuple, position, row.columns, &nulls[column - 1]);
+    return heap_form_tuple(facts->columns, values, nulls);
+}
+
+void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key) {
+    ereport(ERROR,
+            (errcode(ERRCODE_NO_DATA_FOUND),
+             errmsg("table \"%s\" has no such row", RelationGetRelationName(rel)),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                                   {"key", nullptr, key_to_text(facts, key)}})),
+             errhint("It was deleted, never existed, or is hidden by row security.")));
+}
+
+void raise_suppressed(Relation rel) {
+    bool row_security = check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
+    ereport(
+        ERROR,
+        (errcode(row_security ? ERRCODE_INSUFFICIENT_PRIVILEGE
+                              : ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+         errmsg("row of table \"%s\" was not written", RelationGetRelationName(rel)),
+         errhint("A row security policy, a trigger or a rule keeps this user from writing it.")));
+}
+
+Datum column_names(TupleDesc columns, const Bitmapset* which) {
+    int count = 0;
+    auto* names = static_cast<Datum*>(palloc(sizeof(Datum) * (bms_num_members(which) + 1)));
+    for (int column = -1; (column = bms_next_member(which, column)) >= 0;)
+        names[count++] = CStringGetTextDatum(NameStr(TupleDescAttr(columns, column - 1)->attname));
+    return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
+}
+
+int64 integer_of(Oid type, Datum value) {
+    switch (type) {
+    case INT2OID:
+        return DatumGetInt16(value);
+    case INT4OID:
+        return DatumGetInt32(value);
+    default:
+        return DatumGetInt64(value);
+    }
+}
+
+// A value out of line that an update does not touch is the same pointer: it need not be fetched.
+bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
+    if (attribute->attlen == -1) {
+        const char* left_value = DatumGetPointer(left);
+        const char* right_value = DatumGetPointer(right);
+        if (VARATT_IS_EXTERNAL_ONDISK(left_value) && VARATT_IS_EXTERNAL_ONDISK(right_value) &&
+            memcmp(left_value, right_value, TOAST_POINTER_SIZE) == 0)
+            return true;
+    }
+    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
+}
+
+namespace {
+
+bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    return same_image(attribute, left.value, right.value);
+}
+
+} // namespace
+
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
+    NullableDatum values[2];
+    values[0].value = heap_getattr(left, attnum, columns, &values[0].isnull);
+    values[1].value = heap_getattr(right, attnum, columns, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
+}
+
+bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum) {
+    NullableDatum values[2];
+    values[0].value = slot_getattr(left, attnum, &values[0].isnull);
+    values[1].value = slot_getattr(right, attnum, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
+}
+
+Bitmapset* readable_columns(Relation rel) {
+    Bitmapset* columns = nullptr;
+    Oid relid = RelationGetRelid(rel);
+    bool whole_table = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK;
+    for (int i = 0; i < RelationGetDescr(rel)->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
+        if (attribute->attisdropped)
+            continue;
+        if (whole_table ||
+            pg_attribute_aclcheck(relid, attribute->attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+            columns = bms_add_member(columns, attribute->attnum);
+    }
+    return columns;
+}
+
+namespace {
+
+bool passes_row_security(Relation table, HeapTuple row) {
+    Oid relid = RelationGetRelid(table);
+    if (check_enable_rls(relid, InvalidOid, true) != RLS_ENABLED)
+        return true;
+    if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+        return false; // and may not ask
+    bool found = false;
+    with_spi([&] {
+        Oid types[2] = {OIDOID, TIDOID};
+        Datum values[2] = {ObjectIdGetDatum(row->t_tableOid), PointerGetDatum(&row->t_self)};
+        char* text = psprintf(
+            "SELECT FROM %s t WHERE t.tableoid OPERATOR(pg_catalog.=) $1 AND "
+            "t.ctid OPERATOR(pg_catalog.=) $2",
+            qualified_name(table));
+        SPI_execute_with_args(text, 2, types, values, nullptr, false, 1);
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
+// Adds the columns of a row of `rel` that can be read from `table`.
+Bitmapset* add_tellable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
+    if (!passes_row_security(table, row))
+        return columns;
+    Bitmapset* readable = readable_columns(table);
+    for (int column = -1; (column = bms_next_member(readable, column)) >= 0;) {
+        const char* name = NameStr(TupleDescAttr(RelationGetDescr(table), column - 1)->attname);
+        columns = bms_add_member(columns, find_attribute(RelationGetDescr(rel), name));
+    }
+    return columns;
+}
+
+} // namespace
+
+Bitmapset* tellable_columns(Relation rel, HeapTuple row) {
+    Bitmapset* columns = add_tellable(nullptr, rel, rel, row);
+    if (!rel->rd_rel->relispartition)
+        return columns;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(rel))) {
+        Relation table = table_open(lfirst_oid(cell), AccessShareLock);
+        columns = add_tellable(columns, table, rel, row);
+        table_close(table, NoLock);
+    }
+    return columns;
+}
+
+const char* tellable_key(const RelationFacts* facts, const Bitmapset* tellable, HeapTuple row) {
+    return bms_is_subset(facts->key_columns, tellable)
+               ? key_to_text(facts, key_of_tuple(facts, row))
+               : nullptr;
+}
+
+} // namespace interlock

@@ -1,0 +1,26 @@
+// Rows as jsonb objects, exactly as to_jsonb makes them.
+//
+// The commonest types are turned without the look-ups that to_jsonb makes for each value; all
+// others are left to it.
+#pragma once
+
+#include "table/row.h"
+
+namespace interlock {
+
+// Columns in the order in which jsonb keeps its members.
+struct JsonMembers {
+    int count;
+    AttrNumber* columns;
+};
+
+// Those of the columns, in the current memory context.
+JsonMembers json_members(TupleDesc columns, const Bitmapset* which);
+
+Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowValues& row);
+
+// Those columns of the row, and all of them.
+Datum columns_to_jsonb(TupleDesc columns, HeapTuple row, const Bitmapset* which);
+Datum row_to_jsonb(TupleDesc columns, HeapTuple row);
+
+} // namespace interlock

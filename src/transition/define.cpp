@@ -1,0 +1,304 @@
+// Declaring transitions: checks what the owner says and keeps it as the arguments of a trigger.
+
+#include "execution/last_word.h"
+#include "marker/marker.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/trigger_state.h"
+#include "transition/transition.h"
+
+using namespace interlock;
+
+namespace {
+
+// A state column has one trigger for updates, and one for inserts if there are initial states.
+struct TriggerKind {
+    const char* prefix;
+    const char* function;
+};
+constexpr TriggerKind kUpdateTrigger = {"zzz_interlock_transition", "transition_trigger"};
+constexpr TriggerKind kInsertTrigger = {"zzz_interlock_initial", "initial_state_trigger"};
+
+void refuse_clone(Relation rel, const char* name);
+const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column);
+bool has_insert_trigger(Oid relid, const char* column);
+void check_state_column(Relation rel, AttrNumber column);
+char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
+char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
+
+// A trigger's name, and the command that creates or replaces it.
+struct TriggerCommand {
+    const char* name;
+    char* command;
+};
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                              const char* column, const char* more_arguments);
+char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(define_transitions);
+PG_FUNCTION_INFO_V1(drop_transitions);
+
+Datum define_transitions(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* name = arguments.name(1, "state_column");
+    // Dropping a trigger takes the strongest lock; to ask for it later could deadlock.
+    bool drops = arguments.is_null(3) && has_insert_trigger(arguments.relation(0), name);
+    Relation rel =
+        open_own_table(arguments.relation(0), drops ? AccessExclusiveLock : ShareRowExclusiveLock);
+    AttrNumber column = column_number(rel, name);
+    refuse_clone(rel, name);
+    check_state_column(rel, column);
+    char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
+    char* initial = canonical_initial(rel, column, arguments, 3);
+    TriggerCommand on_update = create_trigger(
+        rel, kUpdateTrigger, "BEFORE UPDATE", name,
+        psprintf(", %s, %s", quote_literal_cstr(transitions), quote_literal_cstr(initial)));
+    require_last_word_of(rel, on_update.name, TRIGGER_TYPE_UPDATE);
+    TriggerCommand on_insert = {};
+    char* no_insert = nullptr;
+    if (arguments.is_null(3))
+        no_insert = drop_trigger(rel, kInsertTrigger, name);
+    else
+        on_insert = create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "");
+    Oid relid = RelationGetRelid(rel);
+    close_table(rel);
+    with_spi([&] {
+        replace_trigger(relid, on_update.name, on_update.command);
+        if (on_insert.command != nullptr)
+            replace_trigger(relid, on_insert.name, on_insert.command);
+        if (no_insert != nullptr)
+            run_command(no_insert);
+    });
+    PG_RETURN_VOID();
+}
+
+Datum drop_transitions(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    const char* name = arguments.name(1, "state_column");
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    refuse_clone(rel, name);
+    // Unlike a verb this does not mind that the column is gone: dropping is what helps then.
+    char* on_update = drop_trigger(rel, kUpdateTrigger, name);
+    char* on_insert = drop_trigger(rel, kInsertTrigger, name);
+    if (on_update == nullptr && on_insert == nullptr)
+        raise_no_transitions(rel, name);
+    close_table(rel);
+    with_spi([&] {
+        if (on_update != nullptr)
+            run_command(on_update);
+        if (on_insert != nullptr)
+            run_command(on_insert);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+void refuse_clone(Relation rel, const char* name) {
+    const RelationFacts* facts = facts_of(rel);
+    for (int i = 0; i < facts->machine_count; i++)
+        if (strcmp(NameStr(facts->machines[i].name), name) == 0)
+            refuse_partition(rel, facts->machines[i].is_clone);
+}
+
+void check_state_column(Relation rel, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    if (!can_be_state(attribute->atttypid))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("column \"%s\" of table \"%s\" cannot be a state: its type is %s",
+                               NameStr(attribute->attname), RelationGetRelationName(rel),
+                               format_type_be(attribute->atttypid)),
+                        errhint("Use a text, integer or enum column.")));
+    const Marker* marker = facts_of(rel)->marker;
+    if (marker != nullptr && marker->columns[kStatus].attnum == column)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" is the status of a marker",
+                               NameStr(attribute->attname), RelationGetRelationName(rel)),
+                        errhint("Keep states in a column of their own.")));
+    if (attribute->attgenerated != '\0')
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("generated column \"%s\" of table \"%s\" cannot be a state",
+                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+}
+
+[[noreturn]] void refuse_transitions() {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("transitions must be a jsonb object of arrays of states"),
+         errhint(
+             "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.")));
+}
+
+[[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("transitions name a state of column \"%s\" twice", NameStr(attribute->attname)),
+             errhint("Two spellings of one value of type %s are one state, as \"01\" and \"1\" are "
+                     "one integer: say once what may follow it.",
+                     format_type_be(attribute->atttypid))));
+}
+
+JsonbValue json_string(char* text) {
+    JsonbValue value;
+    value.type = jbvString;
+    value.val.string.val = text;
+    value.val.string.len = strlen(text);
+    return value;
+}
+
+// States may be written as JSON strings or numbers.
+char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    char* text;
+    if (value.type == jbvString)
+        text = pnstrdup(value.val.string.val, value.val.string.len);
+    else if (value.type == jbvNumeric)
+        text =
+            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+    else
+        refuse_transitions();
+    return canonical_state(attribute->atttypid, attribute->atttypmod, text);
+}
+
+// The states that may follow one state, written as the column's type prints them.
+JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
+    if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
+        refuse_transitions();
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(targets.val.binary.data);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token != WJB_ELEM)
+            continue;
+        JsonbValue to = json_string(state_of_json(rel, column, value));
+        pushJsonbValue(&state, WJB_ELEM, &to);
+    }
+    return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+}
+
+char* argument_text(Jsonb* json) {
+    char* text = JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    if (strlen(text) > kMostTransitionBytes)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("transitions are longer than %zu bytes", kMostTransitionBytes)));
+    return text;
+}
+
+// Reads the transitions and writes them again with every state as the column's type prints it; a
+// state that the type does not know (no label of the enum, no number) is the type's own error.
+char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
+    if (!JB_ROOT_IS_OBJECT(transitions))
+        refuse_transitions();
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
+            JsonbValue from = json_string(state_of_json(rel, column, value));
+            pushJsonbValue(&state, WJB_KEY, &from);
+        } else if (token == WJB_VALUE) {
+            pushJsonbValue(&state, WJB_VALUE, canonical_targets(rel, column, value));
+        }
+    }
+    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
+    if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
+        refuse_two_spellings(rel, column);
+    return argument_text(json);
+}
+
+// The initial states as a JSON array, or an empty string when every state is.
+char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n) {
+    if (arguments.is_null(n))
+        return pstrdup("");
+    Datum* states;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(arguments.value(n)), TEXTOID, -1, false, TYPALIGN_INT,
+                      &states, &nulls, &count);
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                            errmsg("argument \"initial\" must not contain nulls")));
+        JsonbValue value = json_string(canonical_state(attribute->atttypid, attribute->atttypmod,
+                                                       TextDatumGetCString(states[i])));
+        pushJsonbValue(&state, WJB_ELEM, &value);
+    }
+    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return argument_text(json);
+}
+
+const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
+            trigger_calls(trigger, kind.function))
+            return trigger;
+    }
+    return nullptr;
+}
+
+// Asked before the table is locked.
+bool has_insert_trigger(Oid relid, const char* column) {
+    Relation rel = open_own_table(relid, AccessShareLock);
+    bool found = find_trigger(rel, kInsertTrigger, column) != nullptr;
+    relation_close(rel, AccessShareLock);
+    return found;
+}
+
+// Prefix and column; a name that would be too long ends in a hash, so that columns that begin alike
+// do not share it.
+char* new_trigger_name(const TriggerKind& kind, const char* column) {
+    constexpr int kHashBytes = 9;
+    char* name = psprintf("%s_%s", kind.prefix, column);
+    int length = strlen(name);
+    if (length < NAMEDATALEN)
+        return name;
+    name[pg_mbcliplen(name, length, NAMEDATALEN - 1 - kHashBytes)] = '\0';
+    return psprintf("%s_%08x", name,
+                    hash_bytes(reinterpret_cast<const unsigned char*>(column), strlen(column)));
+}
+
+// The column's trigger, by whatever name, or the name of the one to create.
+const char* trigger_name(Relation rel, const TriggerKind& kind, const char* column) {
+    const Trigger* existing = find_trigger(rel, kind, column);
+    if (existing != nullptr)
+        return pstrdup(existing->tgname);
+    char* name = new_trigger_name(kind, column);
+    refuse_taken_trigger(rel, name, psprintf("column \"%s\"", column));
+    return name;
+}
+
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
+                              const char* column, const char* more_arguments) {
+    const char* name = trigger_name(rel, kind, column);
+    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
+                           "EXECUTE FUNCTION interlock.%s(%s%s)",
+                           quote_identifier(name), event, qualified_name(rel), kind.function,
+                           quote_literal_cstr(column), more_arguments)};
+}
+
+// Null when there is none.
+char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column) {
+    const Trigger* trigger = find_trigger(rel, kind, column);
+    if (trigger == nullptr)
+        return nullptr;
+    return psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname),
+                    qualified_name(rel));
+}
+
+} // namespace

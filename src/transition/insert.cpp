@@ -1,0 +1,128 @@
+// The trigger that holds new rows to the initial states, and how it knows a row that only moves to
+// another partition.
+
+#include "execution/partition_move.h"
+#include "server/scope.h"
+#include "table/row.h"
+#include "transition/transition.h"
+
+namespace interlock {
+
+namespace {
+
+// What an update made of a row that left its partition.
+struct MovedRow {
+    MovedRow* next;
+    Oid root;
+    NameData column;
+    const char* state; // null is no state
+    const char* key;   // as JSON, null for a table without a key
+    CommandId command; // the inserted row is the work of this command or of one that began before
+    int nest_level;
+};
+
+// In the order of the moves, in which the server fires the triggers of the inserts, too. An insert
+// takes its note away. What is left when a trigger suppresses the insert goes with the transaction.
+MovedRow* first_move = nullptr;
+MovedRow** end_of_moves = &first_move;
+
+// Takes the note away to which *place points.
+void remove_move(MovedRow** place) {
+    MovedRow* moved = *place;
+    if (end_of_moves == &moved->next)
+        end_of_moves = place;
+    *place = moved->next;
+    pfree(moved);
+}
+
+void forget_moves(XactEvent event, void*) {
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+        return;
+    first_move = nullptr;
+    end_of_moves = &first_move;
+}
+
+void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
+    if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+        return;
+    int level = GetCurrentTransactionNestLevel();
+    for (MovedRow** place = &first_move; *place != nullptr;) {
+        bool ends = (*place)->nest_level >= level;
+        if (ends && event == SUBXACT_EVENT_ABORT_SUB) {
+            remove_move(place);
+            continue;
+        }
+        if (ends)
+            (*place)->nest_level = level - 1;
+        place = &(*place)->next;
+    }
+}
+
+bool same_text(const char* left, const char* right) {
+    return left == nullptr || right == nullptr ? left == right : strcmp(left, right) == 0;
+}
+
+// Whether the inserted row is one that was moved; each move is good for one insert.
+bool take_move(Relation rel, const RelationFacts* facts, const StateMachine* machine, HeapTuple row,
+               const char* state) {
+    if (first_move == nullptr)
+        return false;
+    Oid root = root_of(rel);
+    const char* key = key_to_text(facts, key_of_tuple(facts, row));
+    CommandId command = HeapTupleHeaderGetCmin(row->t_data);
+    for (MovedRow** place = &first_move; *place != nullptr; place = &(*place)->next) {
+        const MovedRow* moved = *place;
+        if (moved->root == root && command <= moved->command &&
+            strcmp(NameStr(moved->column), NameStr(machine->name)) == 0 &&
+            same_text(moved->state, state) && same_text(moved->key, key)) {
+            remove_move(place);
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+               HeapTuple new_row, const char* state) {
+    static bool registered = false;
+    if (!registered) {
+        RegisterXactCallback(forget_moves, nullptr);
+        RegisterSubXactCallback(end_moves_of_subtransaction, nullptr);
+        registered = true;
+    }
+    MovedRow* moved = in_context(TopTransactionContext, [&] {
+        auto* result = static_cast<MovedRow*>(palloc0(sizeof(MovedRow)));
+        result->state = state != nullptr ? pstrdup(state) : nullptr;
+        result->key = key_to_text(facts, key_of_tuple(facts, new_row));
+        return result;
+    });
+    moved->root = root_of(rel);
+    moved->column = machine->name;
+    moved->command = GetCurrentCommandId(true); // used, so that later commands get a higher one
+    moved->nest_level = GetCurrentTransactionNestLevel();
+    *end_of_moves = moved;
+    end_of_moves = &moved->next;
+}
+
+} // namespace interlock
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(initial_state_trigger);
+
+Datum initial_state_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "initial_state_trigger", TRIGGER_EVENT_AFTER);
+    if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) || fires_in_restore(trigger))
+        return PointerGetDatum(nullptr);
+    Relation rel = trigger->tg_relation;
+    const RelationFacts* facts = facts_of(rel);
+    const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
+    const char* state = state_of_row(machine, RelationGetDescr(rel), trigger->tg_trigtuple);
+    if (!may_start(machine, state) && !take_move(rel, facts, machine, trigger->tg_trigtuple, state))
+        refuse_state(rel, facts, machine, trigger->tg_trigtuple, true, nullptr, state);
+    return PointerGetDatum(nullptr);
+}
+}

@@ -1,0 +1,207 @@
+#include "server/error.h"
+#include "table/row.h"
+#include "transition/text.h"
+#include "transition/transition.h"
+
+namespace interlock {
+
+namespace {
+
+Jsonb* targets_of(const StateMachine* machine, const char* from) {
+    JsonbValue value;
+    if (getKeyJsonValueFromContainer(&machine->transitions->root, from, strlen(from), &value) ==
+        nullptr)
+        return nullptr;
+    return JsonbValueToJsonb(&value);
+}
+
+bool contains_state(Jsonb* array, const char* state) {
+    JsonbValue wanted;
+    wanted.type = jbvString;
+    wanted.val.string.val = const_cast<char*>(state);
+    wanted.val.string.len = strlen(state);
+    return findJsonbValueFromContainer(&array->root, JB_FARRAY, &wanted) != nullptr;
+}
+
+bool is_declared(const StateMachine* machine, const char* state) {
+    if (targets_of(machine, state) != nullptr)
+        return true;
+    JsonbIterator* iterator = JsonbIteratorInit(&machine->transitions->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
+        if (token == WJB_ELEM && static_cast<size_t>(value.val.string.len) == strlen(state) &&
+            memcmp(value.val.string.val, state, value.val.string.len) == 0)
+            return true;
+    return false;
+}
+
+const char* allowed_json(const StateMachine* machine, const char* from) {
+    Jsonb* allowed = from != nullptr ? targets_of(machine, from) : machine->initial;
+    return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
+}
+
+Jsonb* parse_argument(const char* text) {
+    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
+}
+
+} // namespace
+
+bool can_be_state(Oid type) {
+    Oid base = getBaseType(type);
+    return base == INT2OID || base == INT4OID || base == INT8OID ||
+           TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
+}
+
+void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine) {
+    machine->trigger = pstrdup(trigger->tgname);
+    name_argument(trigger, 0, &machine->name);
+    machine->is_clone = trigger->tgisclone;
+    machine->enabled = trigger->tgenabled;
+    machine->well_formed = trigger->tgnargs == 3 && is_transitions(trigger->tgargs[1]) &&
+                           (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2]));
+    if (!machine->well_formed)
+        return;
+    machine->transitions = parse_argument(trigger->tgargs[1]);
+    if (trigger->tgargs[2][0] != '\0')
+        machine->initial = parse_argument(trigger->tgargs[2]);
+    AttrNumber column = find_attribute(columns, NameStr(machine->name));
+    if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
+        return;
+    machine->column = column;
+    machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
+    machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(machine->type, &output, &is_varlena);
+    fmgr_info_cxt(output, &machine->output, CurrentMemoryContext);
+}
+
+bool may_start(const StateMachine* machine, const char* state) {
+    if (machine->initial == nullptr)
+        return true;
+    return state != nullptr && contains_state(machine->initial, state);
+}
+
+bool may_move(const StateMachine* machine, const char* from, const char* to) {
+    if (to == nullptr)
+        return false;
+    if (from == nullptr)
+        return machine->initial != nullptr ? contains_state(machine->initial, to)
+                                           : is_declared(machine, to);
+    Jsonb* targets = targets_of(machine, from);
+    return targets != nullptr && contains_state(targets, to);
+}
+
+const char* state_text(const StateMachine* machine, Datum value, bool is_null) {
+    return is_null ? nullptr : OutputFunctionCall(const_cast<FmgrInfo*>(&machine->output), value);
+}
+
+const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row) {
+    bool is_null;
+    Datum value = heap_getattr(row, machine->column, columns, &is_null);
+    return state_text(machine, value, is_null);
+}
+
+Datum state_datum(Oid type, int32 typmod, char* state) {
+    Oid input, parameter;
+    getTypeInputInfo(type, &input, &parameter);
+    return OidInputFunctionCall(input, state, parameter, typmod);
+}
+
+char* canonical_state(Oid type, int32 typmod, char* state) {
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(type, &output, &is_varlena);
+    return OidOutputFunctionCall(output, state_datum(type, typmod, state));
+}
+
+const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
+    if (!machine->well_formed)
+        raise_forged(rel, machine->trigger, "define_transitions");
+    if (machine->column == InvalidAttrNumber)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("state column \"%s\" of table \"%s\" is gone or has another type",
+                    NameStr(machine->name), RelationGetRelationName(rel)),
+             errhint("Call interlock.drop_transitions, then interlock.define_transitions with the "
+                     "column's present name.")));
+    return machine;
+}
+
+void raise_no_transitions(Relation rel, const char* column) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    column != nullptr
+                        ? errmsg("column \"%s\" of table \"%s\" has no transitions", column,
+                                 RelationGetRelationName(rel))
+                        : errmsg("table \"%s\" has no transitions", RelationGetRelationName(rel)),
+                    errhint("Its owner can call interlock.define_transitions.")));
+}
+
+const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
+                                       const Trigger* trigger) {
+    return find_machine(rel, facts, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+}
+
+const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column) {
+    if (column == nullptr && facts->machine_count > 1)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("table \"%s\" has transitions on several columns",
+                               RelationGetRelationName(rel)),
+                        errhint("Name the column with state_column.")));
+    for (int i = 0; i < facts->machine_count; i++)
+        if (column == nullptr || strcmp(NameStr(facts->machines[i].name), column) == 0)
+            return usable_machine(rel, &facts->machines[i]);
+    raise_no_transitions(rel, column);
+}
+
+namespace {
+
+const char* shown_state(const char* state) {
+    return state != nullptr ? psprintf("\"%s\"", state) : "null";
+}
+
+char* refusal(Relation rel, const char* column, const RefusedMove& move) {
+    const char* table = RelationGetRelationName(rel);
+    if (move.is_new)
+        return move.tells_states ? psprintf("\"%s\" of a new row in table \"%s\" cannot be %s",
+                                            column, table, shown_state(move.to))
+                                 : psprintf(
+                                       "\"%s\" of a new row in table \"%s\" cannot be this "
+                                       "state",
+                                       column, table);
+    return move.tells_states
+               ? psprintf("\"%s\" in table \"%s\" cannot go from %s to %s", column, table,
+                          shown_state(move.from), shown_state(move.to))
+               : psprintf("\"%s\" in table \"%s\" cannot go to this state", column, table);
+}
+
+} // namespace
+
+void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
+    const char* column = NameStr(machine->name);
+    bool tells = move.tells_states;
+    char* detail =
+        json_object({{"table", qualified_name(rel)},
+                     {"key", nullptr, move.key},
+                     {"column", column},
+                     {"from", tells ? move.from : nullptr},
+                     {"to", tells ? move.to : nullptr},
+                     {"allowed", nullptr, tells ? allowed_json(machine, move.from) : nullptr}});
+    ereport(
+        ERROR,
+        (errcode(kTransitionNotAllowed), errmsg_internal("%s", refusal(rel, column, move)),
+         errdetail_internal("%s", detail),
+         errhint("The table's owner declares what may follow with interlock.define_transitions.")));
+}
+
+void refuse_state(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+                  HeapTuple row, bool is_new, const char* from, const char* to) {
+    const Bitmapset* tellable = tellable_columns(rel, row);
+    const char* key = is_new ? nullptr : tellable_key(facts, tellable, row);
+    raise_not_allowed(rel, machine,
+                      {is_new, bms_is_member(machine->column, tellable), key, from, to});
+}
+
+} // namespace interlock

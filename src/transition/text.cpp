@@ -1,0 +1,84 @@
+#include "transition/text.h"
+
+#include "transition/transition.h"
+
+namespace interlock {
+
+namespace {
+
+// Each takes what it is named for from the front of the text; false if something else is there.
+
+bool take(const char** at, char wanted) {
+    *at += strspn(*at, " \t\r\n");
+    if (**at != wanted)
+        return false;
+    ++*at;
+    return true;
+}
+
+// What jsonb prints as \\u is a control character. Others could be none of the database's.
+bool take_code(const char** at) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    int code = 0;
+    for (int i = 0; i < 4; i++) {
+        const char* digit = **at != '\0' ? strchr(kDigits, **at) : nullptr;
+        if (digit == nullptr)
+            return false;
+        code = code * 16 + static_cast<int>(digit - kDigits);
+        ++*at;
+    }
+    return code > 0 && code < ' ';
+}
+
+bool take_escape(const char** at) {
+    char escaped = **at;
+    if (escaped == '\0')
+        return false;
+    ++*at;
+    return escaped == 'u' ? take_code(at) : strchr("\"\\/bfnrt", escaped) != nullptr;
+}
+
+bool take_state(const char** at) {
+    if (!take(at, '"'))
+        return false;
+    while (static_cast<unsigned char>(**at) >= ' ') {
+        char next = *(*at)++;
+        if (next == '"')
+            return true;
+        if (next == '\\' && !take_escape(at))
+            return false;
+    }
+    return false;
+}
+
+// Items between the brackets, separated by commas.
+template <typename Take>
+bool take_list(const char** at, char begin, char end, Take&& take_item) {
+    if (!take(at, begin))
+        return false;
+    if (take(at, end))
+        return true;
+    do {
+        if (!take_item(at))
+            return false;
+    } while (take(at, ','));
+    return take(at, end);
+}
+
+bool take_states(const char** at) { return take_list(at, '[', ']', take_state); }
+
+bool take_edges(const char** at) { return take_state(at) && take(at, ':') && take_states(at); }
+
+bool is_short(const char* text) { return strlen(text) <= kMostTransitionBytes; }
+
+} // namespace
+
+bool is_transitions(const char* text) {
+    return is_short(text) && take_list(&text, '{', '}', take_edges) && take(&text, '\0');
+}
+
+bool is_states(const char* text) {
+    return is_short(text) && take_states(&text) && take(&text, '\0');
+}
+
+} // namespace interlock

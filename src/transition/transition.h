@@ -1,0 +1,93 @@
+// Status transitions: a state column that only moves along declared edges, for every writer.
+//
+// The machine is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON, and
+// the initial states as a JSON array or empty. When there are initial states an AFTER INSERT
+// trigger holds new rows to them: only then is it known which rows are new, and what they are like.
+// A null state is no state: it may take any initial state (any declared one if none are given), and
+// a state never becomes null.
+//
+// Isolation: transition() is one conditional update. Of two callers that race from one state
+// exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A guard that
+// reads other tables needs SERIALIZABLE or locks, as always.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+struct StateMachine {
+    const char* trigger;
+    bool well_formed; // false: its arguments are not as define_transitions writes them
+    NameData name;
+    AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
+    Oid type;
+    int32 typmod;
+    FmgrInfo output;
+    Jsonb* transitions; // {"from": ["to", ...]}, states as the column's type prints them
+    Jsonb* initial;     // ["state", ...] or null
+    bool is_clone;      // the trigger belongs to the partitioned parent
+    char enabled;       // tgenabled
+};
+
+void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine);
+
+// Whether a state column can be of that type.
+bool can_be_state(Oid type);
+
+// Arguments of more bytes are not read: define_transitions makes none.
+constexpr size_t kMostTransitionBytes = 1024 * 1024;
+
+// The machine of a state column, or the only one of the table when no column is named. Raises 55000
+// when there is none or its column is gone, 39P01 when the trigger's arguments are no transitions,
+// 22023 when there are several to choose from.
+const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column);
+const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
+
+[[noreturn]] void raise_no_transitions(Relation rel, const char* column);
+
+// Whether a new row may have the state, and whether a row may go from one to the other. Null is no
+// state.
+bool may_start(const StateMachine* machine, const char* state);
+bool may_move(const StateMachine* machine, const char* from, const char* to);
+
+// A change of state that is refused, as far as the caller may know of it.
+struct RefusedMove {
+    bool is_new;       // the row is a new one
+    bool tells_states; // else `from` and `to` are not shown
+    const char* key;   // as JSON, or null
+    const char* from;
+    const char* to;
+};
+
+// Raises IL002.
+[[noreturn]] void raise_not_allowed(Relation rel, const StateMachine* machine,
+                                    const RefusedMove& move);
+// The same for a row that a trigger refuses: tells what the current user could SELECT of it. The
+// row is the new one itself, or the one as it was before the update.
+[[noreturn]] void refuse_state(Relation rel, const RelationFacts* facts,
+                               const StateMachine* machine, HeapTuple row, bool is_new,
+                               const char* from, const char* to);
+
+// The machine that a trigger is about, by its first argument.
+const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
+                                       const Trigger* trigger);
+
+// The state of a row; null for null.
+const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row);
+
+// The server moves a row to another partition by inserting it there. Notes what an update makes of
+// a row that leaves its partition, so that this one insert is not judged as that of a new row.
+void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
+               HeapTuple new_row, const char* state);
+
+// The value of a state that is given as text, by the input function of the column's type.
+Datum state_datum(Oid type, int32 typmod, char* state);
+
+// A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
+char* canonical_state(Oid type, int32 typmod, char* state);
+
+// The state in a value of the column; null for null.
+const char* state_text(const StateMachine* machine, Datum value, bool is_null);
+
+} // namespace interlock

@@ -1,0 +1,73 @@
+// The trigger that holds every update to the declared transitions.
+
+#include "execution/last_word.h"
+#include "execution/partition_move.h"
+#include "execution/probe.h"
+#include "execution/row_change.h"
+#include "table/row.h"
+#include "transition/transition.h"
+
+using namespace interlock;
+
+namespace {
+
+void check_update(const RowChange& change, const StateMachine* machine);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(transition_trigger);
+
+Datum transition_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "transition_trigger");
+    if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
+        return PointerGetDatum(trigger->tg_trigtuple);
+    Relation rel = trigger->tg_relation;
+    const RelationFacts* facts = facts_of(rel);
+    const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
+    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
+    RowChange change = change_of(trigger, facts);
+    check_update(change, machine);
+    refuse_unchecked_move(change);
+    return PointerGetDatum(trigger->tg_newtuple);
+}
+}
+
+namespace {
+
+const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
+    bool is_null;
+    Datum state = slot_getattr(row, machine->column, &is_null);
+    return state_text(machine, state, is_null);
+}
+
+void check_update(const RowChange& change, const StateMachine* machine) {
+    const RelationFacts* facts = change.facts;
+    bool stays =
+        same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
+    if (stays && facts->partition_columns == nullptr)
+        return;
+    const char* to = state_in(machine, change.new_row);
+    if (!stays) {
+        const char* from = state_in(machine, change.old_row);
+        if (!may_move(machine, from, to))
+            refuse_state(change.rel, facts, machine, row_in(change.old_row), false, from, to);
+    }
+    if (facts->partition_columns != nullptr && !may_start(machine, to) &&
+        OidIsValid(new_partition(change)))
+        note_move(change.rel, facts, machine, row_in(change.new_row), to);
+}
+
+} // namespace
+
+namespace interlock {
+
+void judge_transitions(const RowChange& change) {
+    for (int i = 0; i < change.facts->machine_count; i++) {
+        const StateMachine* machine = &change.facts->machines[i];
+        if (trigger_fires(machine->enabled))
+            check_update(change, usable_machine(change.rel, machine));
+    }
+}
+
+} // namespace interlock

@@ -1,0 +1,153 @@
+#include "version/floor.h"
+
+#include "server/scope.h"
+#include "server/sequence.h"
+#include "server/subtransaction.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "version/version.h"
+
+namespace interlock {
+
+namespace {
+
+// Everybody may read a floor; only the extension moves it, as the table's owner.
+void raise_floor(Oid sequence, int64 version) {
+    if (version <= value_of_sequence(sequence))
+        return;
+    // setval alone could lower what another session raised between the read and the write.
+    LockRelationOid(sequence, ShareUpdateExclusiveLock);
+    if (version > value_of_sequence(sequence))
+        as_owner_of(sequence, [&] {
+            DirectFunctionCall2(setval_oid, ObjectIdGetDatum(sequence), Int64GetDatum(version));
+        });
+    UnlockRelationOid(sequence, ShareUpdateExclusiveLock);
+}
+
+// To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
+// sequence, is known anew; without the default the sequence can be dropped unnoticed.
+Oid known_floor(Relation rel, const RelationFacts* facts) {
+    if (!OidIsValid(facts->floor) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(facts->floor)))
+        facts->floor = find_floor(rel, facts->versioning);
+    return facts->floor;
+}
+
+char* sequence_name(Oid sequence) {
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(sequence)),
+                                      get_rel_name(sequence));
+}
+
+char* table_name(Oid relid) { return sequence_name(relid); }
+
+// To a sequence that belongs to the column.
+char* create_sequence(Oid relid, const char* column) {
+    char* name =
+        ChooseRelationName(get_rel_name(relid), column, "floor", get_rel_namespace(relid), false);
+    char* sequence = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+    run_command(psprintf("CREATE SEQUENCE %s", sequence));
+    Oid owner = owner_of_table(relid);
+    if (owner != GetUserId()) // an administrator; the server wants one owner for both
+        run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
+                             quote_identifier(GetUserNameFromId(owner, false))));
+    run_command(psprintf("ALTER SEQUENCE %s OWNED BY %s.%s", sequence, table_name(relid),
+                         quote_identifier(column)));
+    run_command(
+        psprintf("GRANT SELECT ON SEQUENCE %s TO PUBLIC", sequence)); // the default reads it
+    return sequence;
+}
+
+// The default names it as text, so the server does not know that it needs it.
+void depend_on(Oid relid, AttrNumber column, Oid sequence) {
+    ObjectAddress dependent = {AttrDefaultRelationId, GetAttrDefaultOid(relid, column), 0};
+    ObjectAddress needed = {RelationRelationId, sequence, 0};
+    recordDependencyOn(&dependent, &needed, DEPENDENCY_NORMAL);
+}
+
+} // namespace
+
+// Whoever may insert and delete could otherwise raise the floor to the end of the range, and no row
+// could start any more; or, in a bigint, to where a client's numbers are no longer exact.
+int64 highest_floor(TokenKind kind) {
+    constexpr int64 kHighestBigint = INT64CONST(1) << 52;
+    return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
+}
+
+Oid floor_of_column(Oid relid, AttrNumber column) {
+    Oid sequence = owned_sequence(relid, column);
+    char* name = get_attname(relid, column, true);
+    if (OidIsValid(sequence) || !get_rel_relispartition(relid) || name == nullptr)
+        return sequence;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(relid)) {
+        Oid ancestor = lfirst_oid(cell);
+        sequence = owned_sequence(ancestor, get_attnum(ancestor, name));
+        if (OidIsValid(sequence))
+            return sequence;
+    }
+    return InvalidOid;
+}
+
+Oid find_floor(Relation rel, const Versioning* versioning) {
+    Oid relid = RelationGetRelid(rel);
+    // A partition's owner can put a trigger of ours on it: only where the parent's owner has
+    // enabled versioning is a sequence of the parent's a floor.
+    return versioning->is_clone ? floor_of_column(relid, versioning->column)
+                                : owned_sequence(relid, versioning->column);
+}
+
+void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row) {
+    const Versioning* versioning = facts->versioning;
+    if (!is_counter(versioning->kind))
+        return;
+    bool is_null;
+    Datum value = heap_getattr(row, versioning->column, RelationGetDescr(rel), &is_null);
+    int64 version = token_of_datum(versioning->kind, value, is_null);
+    if (version < 1)
+        return;
+    Oid floor = known_floor(rel, facts);
+    if (OidIsValid(floor))
+        raise_floor(floor, Min(version, highest_floor(versioning->kind)));
+}
+
+bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
+    Oid sequence = owned_sequence(relid, column);
+    return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0;
+}
+
+void create_floor(Oid relid, const char* column) {
+    AttrNumber number = get_attnum(relid, column);
+    const char* before = floor_name(relid, number);
+    Oid present = owned_sequence(relid, number);
+    const char* sequence =
+        OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
+    const char* literal = quote_literal_cstr(sequence);
+    // The floor of another table, until now. The name is the owner's: what he may not read is not
+    // read for him by an administrator.
+    if (before != nullptr && !OidIsValid(present))
+        as_owner_of(relid, [&] {
+            run_command(
+                psprintf("SELECT pg_catalog.setval(%u::pg_catalog.oid, f) FROM (SELECT "
+                         "interlock.first_version(%s) OPERATOR(pg_catalog.-) 1 AS f) f "
+                         "WHERE f OPERATOR(pg_catalog.>) 0",
+                         owned_sequence(relid, number), quote_literal_cstr(before)));
+        });
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
+                         table_name(relid), quote_identifier(column), literal));
+    depend_on(relid, number, owned_sequence(relid, number));
+}
+
+void drop_floor(Oid relid, const char* column, Oid sequence) {
+    const char* name = floor_name(relid, get_attnum(relid, column));
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", table_name(relid),
+                         quote_identifier(column)));
+    CommandCounterIncrement();
+    // A partition that was detached meanwhile keeps its default and so the sequence.
+    if (name != nullptr && is_in_default(name))
+        return;
+    char* drop = psprintf("DROP SEQUENCE %s", sequence_name(sequence));
+    ErrorData* error = attempt([&] { run_command(drop); });
+    if (error != nullptr && error->sqlerrcode != ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST)
+        ReThrowError(error);
+}
+
+} // namespace interlock

@@ -1,0 +1,50 @@
+// The floor of a versioned table: the highest version of any row that was deleted.
+//
+// A row that is deleted and inserted again must not start at a version that clients of the old row
+// still hold. A sequence owned by the version column remembers the floor, and new rows start above
+// it through the column's default, first_version(sequence). Sequences do not roll back, which here
+// is what is wanted: the floor only has to be high enough. The default names the sequence as text,
+// since tools for schemas create a table before they create a sequence, or without it: then rows
+// start at 1. TRUNCATE does not raise it, and no row
+// raises it beyond half of an integer's range or 2^52, so that there always is a version to start
+// at.
+#pragma once
+
+#include "table/relation.h"
+
+namespace interlock {
+
+struct Versioning;
+enum class TokenKind : uint8;
+
+// The sequence that keeps the floor, of the table or of the one it is a partition of; InvalidOid if
+// none.
+Oid find_floor(Relation rel, const Versioning* versioning);
+
+// Raises the floor to the version of a row that leaves its key.
+void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row);
+
+// What the default of the column names as its floor; null when it is no call of first_version.
+const char* floor_name(Oid relid, AttrNumber column);
+
+// Whether the default of any column names it.
+bool is_in_default(const char* name);
+
+// Whether the column has no sequence of that name, so that create_floor has something to do.
+bool lacks_floor(Oid relid, AttrNumber column, const char* named);
+
+// Creates the sequence, if the column has none, and the default. Call without a reference to the
+// table, inside with_spi.
+void create_floor(Oid relid, const char* column);
+
+// Drops both, and leaves 1 as the default.
+void drop_floor(Oid relid, const char* column, Oid sequence);
+
+// --- Inside --------------------------------------------------------------------------------------
+
+// As find_floor, for a table that is not open.
+Oid floor_of_column(Oid relid, AttrNumber column);
+
+int64 highest_floor(TokenKind kind);
+
+} // namespace interlock

@@ -1,0 +1,249 @@
+// Three-way merge: what the client changed since it read `base`, onto the row as it is now.
+
+#include "ownership/ownership.h"
+#include "ownership/write_log.h"
+#include "server/error.h"
+#include "server/scope.h"
+#include "table/row_json.h"
+#include "version/update.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kAttempts = 10;
+
+bool equal_as_jsonb(const RelationFacts* facts, AttrNumber attnum, Datum left, Datum right) {
+    TupleDesc column = CreateTemplateTupleDesc(1);
+    TupleDescCopyEntry(column, 1, facts->columns, attnum);
+    bool is_null = false;
+    Jsonb* rows[2] = {
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right, &is_null)))};
+    return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
+}
+
+bool equal_numbers(Oid type, Datum left, Datum right) {
+    switch (type) {
+    case NUMERICOID:
+        return DatumGetBool(DirectFunctionCall2(numeric_eq, left, right));
+    case FLOAT4OID:
+        return float4_eq(DatumGetFloat4(left), DatumGetFloat4(right));
+    case FLOAT8OID:
+        return float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
+    default:
+        return false;
+    }
+}
+
+// The same value, so that 1.0 is 1 and key order in jsonb does not count. What the type's operator
+// calls equal may be a change all the same: a letter's case, or 30 days for a month.
+bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, bool left_null,
+                  Datum right, bool right_null) {
+    if (left_null || right_null)
+        return left_null == right_null;
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    if (same_image(attribute, left, right))
+        return true;
+    Oid type = getBaseType(attribute->atttypid);
+    if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
+        return equal_numbers(type, left, right);
+    return equal_as_jsonb(facts, attnum, left, right);
+}
+
+// The base must have the columns that are changed, and those that belong to them.
+void require_base_columns(Relation rel, const RelationFacts* facts, const Changes& changes,
+                          const Bitmapset* columns, Jsonb* base) {
+    if (!JB_ROOT_IS_OBJECT(base))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("base must be a jsonb object"),
+                 errhint("Give the row as the client read it.")));
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        const char* name = column_name(facts, static_cast<AttrNumber>(column));
+        JsonbValue member;
+        if (getKeyJsonValueFromContainer(&base->root, name, strlen(name), &member) == nullptr)
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 bms_is_member(column, changes.columns)
+                     ? errmsg("base has no column \"%s\", which the changes of table \"%s\" set",
+                              name, RelationGetRelationName(rel))
+                     : errmsg("base has no column \"%s\", which is in a group with what the "
+                              "changes of table \"%s\" set",
+                              name, RelationGetRelationName(rel)),
+                 errhint("Give the row as the client read it, with every column it changes.")));
+    }
+}
+
+// What a merge is decided on, and with.
+struct Sides {
+    const RelationFacts* facts;
+    const Changes* changes;
+    HeapTuple base;
+    const StoredRow* row;
+};
+
+NullableDatum base_value(const Sides& sides, AttrNumber column) {
+    NullableDatum value;
+    value.value = heap_getattr(sides.base, column, sides.facts->columns, &value.isnull);
+    return value;
+}
+
+NullableDatum their_value(const Sides& sides, AttrNumber column) {
+    NullableDatum value;
+    value.value = stored_value(*sides.row, column, &value.isnull);
+    return value;
+}
+
+NullableDatum my_value(const Sides& sides, int i) {
+    return {sides.changes->values[i], sides.changes->nulls[i]};
+}
+
+bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
+    return equal_values(sides.facts, column, left.value, left.isnull, right.value, right.isnull);
+}
+
+bool they_changed(const Sides& sides, AttrNumber column) {
+    return !equal(sides, column, base_value(sides, column), their_value(sides, column));
+}
+
+// Whether somebody changed a column that belongs to this one.
+bool group_changed(const Sides& sides, AttrNumber column) {
+    const Bitmapset* group = add_groups(sides.facts, bms_make_singleton(column));
+    for (int other = -1; (other = bms_next_member(group, other)) >= 0;)
+        if (other != column && they_changed(sides, static_cast<AttrNumber>(other)))
+            return true;
+    return false;
+}
+
+enum class Decision : uint8 { kNothing, kWrite, kSkip, kCombine, kConflict };
+
+// What becomes of the i-th change; `value` is what to write.
+Decision decide(const Sides& sides, int i, NullableDatum* value) {
+    AttrNumber column = sides.changes->attnums[i];
+    NullableDatum base = base_value(sides, column);
+    NullableDatum theirs = their_value(sides, column);
+    NullableDatum mine = *value = my_value(sides, i);
+    if (equal(sides, column, mine, base))
+        return Decision::kNothing;
+    bool changed = !equal(sides, column, base, theirs);
+    bool counted = changed && is_counted(sides.facts, column);
+    if (equal(sides, column, mine, theirs) && !counted)
+        return Decision::kNothing;
+    if (group_changed(sides, column))
+        return Decision::kConflict;
+    if (!changed)
+        return Decision::kWrite;
+    const ColumnRule* rule = rule_of(sides.facts, column);
+    if (rule == nullptr || rule->access != Access::kShared || rule->group != 0 ||
+        rule->strategy == Strategy::kRetry)
+        return Decision::kConflict;
+    if (rule->strategy == Strategy::kSkip)
+        return Decision::kSkip;
+    value->isnull = false;
+    return combine_values(sides.facts, column, base, theirs, mine, &value->value)
+               ? Decision::kCombine
+               : Decision::kConflict;
+}
+
+// What is left of the changes, and what became of the others.
+struct Plan {
+    Changes write;
+    Bitmapset* conflicts;
+    Bitmapset* skipped;
+    Bitmapset* combined;
+};
+
+Plan plan_merge(const Sides& sides) {
+    Plan plan = {};
+    size_t room = sides.changes->count + 1;
+    plan.write.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * room));
+    plan.write.values = static_cast<Datum*>(palloc(sizeof(Datum) * room));
+    plan.write.nulls = static_cast<bool*>(palloc(sizeof(bool) * room));
+    for (int i = 0; i < sides.changes->count; i++) {
+        AttrNumber column = sides.changes->attnums[i];
+        NullableDatum value;
+        Decision decision = decide(sides, i, &value);
+        if (decision == Decision::kConflict)
+            plan.conflicts = bms_add_member(plan.conflicts, column);
+        else if (decision == Decision::kSkip)
+            plan.skipped = bms_add_member(plan.skipped, column);
+        else if (decision == Decision::kCombine)
+            plan.combined = bms_add_member(plan.combined, column);
+        if (decision != Decision::kWrite && decision != Decision::kCombine)
+            continue;
+        int next = plan.write.count++;
+        plan.write.columns = bms_add_member(plan.write.columns, column);
+        plan.write.attnums[next] = column;
+        plan.write.values[next] = value.value;
+        plan.write.nulls[next] = value.isnull;
+    }
+    return plan;
+}
+
+// The changes as a row of the table, with nulls for the other columns.
+HeapTuple changes_as_row(const Sides& sides) {
+    int count = sides.facts->columns->natts;
+    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
+    memset(nulls, true, count);
+    for (int i = 0; i < sides.changes->count; i++) {
+        values[sides.changes->attnums[i] - 1] = sides.changes->values[i];
+        nulls[sides.changes->attnums[i] - 1] = sides.changes->nulls[i];
+    }
+    return heap_form_tuple(sides.facts->columns, values, nulls);
+}
+
+void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecision decision,
+                  const Bitmapset* columns) {
+    if (bms_is_empty(columns))
+        return;
+    TupleDesc names = sides.facts->columns;
+    WriteSample sample = {};
+    sample.key = key_to_jsonb(sides.facts, key);
+    sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
+    sample.given = sample_of_row(names, columns, changes_as_row(sides));
+    log_row({decision, "update", sides.facts->ownership->root, InvalidCommandId, nullptr}, sample,
+            rel, columns);
+}
+
+} // namespace
+
+Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
+                    const Changes& changes, Jsonb* base) {
+    Bitmapset* compared = add_groups(facts, changes.columns);
+    require_base_columns(rel, facts, changes, compared, base);
+    HeapTuple base_row = row_from_jsonb(facts, base);
+    // The columns to compare must be read, whatever the caller may otherwise see.
+    Bitmapset* columns = bms_add_members(columns_to_report(rel, facts->versioning), compared);
+    Merge merge = {};
+    for (int i = 0; i < kAttempts; i++) {
+        merge.row = read_row(rel, facts, key, columns);
+        if (!merge.row.found) {
+            merge.outcome = Outcome::kNotFound;
+            return merge;
+        }
+        merge.stored = stored_token(merge.row, facts->versioning);
+        StoredRow row = merge.row;
+        Sides sides = {facts, &changes, base_row, &row};
+        Plan plan = plan_merge(sides);
+        merge.outcome = Outcome::kConflict;
+        merge.conflicts = plan.conflicts;
+        if (merge.conflicts != nullptr)
+            return merge;
+        if (plan.write.count > 0) {
+            Attempt attempt = update_if_current(rel, facts, key, merge.stored, plan.write);
+            if (attempt.outcome != Outcome::kUpdated)
+                continue;
+            merge.stored = attempt.stored;
+            merge.row = read_row(rel, facts, key, columns);
+        } // else the row already says what the client wants, or keeps what it has
+        merge.outcome = Outcome::kMerged;
+        log_decision(rel, sides, key, WriteDecision::kSkipped, plan.skipped);
+        log_decision(rel, sides, key, WriteDecision::kMerged, plan.combined);
+        return merge;
+    }
+    return merge;
+}
+
+} // namespace interlock

@@ -1,0 +1,125 @@
+// update_with_retry: read, transform, write if unchanged, and again when somebody was faster.
+//
+// The first attempt is optimistic. A retry locks the row before it reads it, so it cannot lose
+// again: a busy row costs its writers a wait, never a fruitless loop.
+
+#include "server/arguments.h"
+#include "server/result_row.h"
+#include "table/plan.h"
+#include "version/update.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Transform {
+    FmgrInfo function;
+    Datum args;
+};
+
+Transform check_transform(const Arguments& arguments);
+Jsonb* run_transform(Transform* transform, Datum current);
+Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
+             int64 token, int attempts);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(update_with_retry);
+
+Datum update_with_retry(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_table(arguments.relation(0), RowExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    const Versioning* versioning = require_versioning(rel, facts);
+    Key key = key_argument(arguments, 1, rel, facts);
+    Transform transform = check_transform(arguments);
+    int retries = DatumGetInt32(arguments.required(4, "max_retries"));
+    if (retries < 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("argument \"max_retries\" must not be negative")));
+
+    Bitmapset* columns = columns_to_report(rel, versioning);
+    int64 token = 0;
+    int attempts = 0;
+    const char* outcome = nullptr;
+    while (outcome == nullptr) {
+        CHECK_FOR_INTERRUPTS();
+        RowLock lock = {attempts++ == 0 ? RowStrength::kNone : RowStrength::kNoKeyUpdate};
+        StoredRow row = read_row(rel, facts, key, columns, lock);
+        if (!row.found) {
+            outcome = outcome_name(Outcome::kNotFound);
+            break;
+        }
+        token = stored_token(row, versioning);
+        Jsonb* json = run_transform(&transform, stored_row_to_jsonb(row));
+        if (json == nullptr || (JB_ROOT_IS_OBJECT(json) && JB_ROOT_COUNT(json) == 0)) {
+            outcome = "unchanged";
+            break;
+        }
+        Changes changes = parse_changes(rel, facts, json, bms_make_singleton(versioning->column));
+        Attempt attempt = update_if_current(rel, facts, key, token, changes);
+        token = attempt.stored;
+        if (attempt.outcome != Outcome::kConflict || attempts > retries)
+            outcome = outcome_name(attempt.outcome);
+    }
+    close_table(rel);
+    return report(fcinfo, outcome, versioning, strcmp(outcome, "not_found") != 0, token, attempts);
+}
+}
+
+namespace {
+
+Transform check_transform(const Arguments& arguments) {
+    Oid oid = DatumGetObjectId(arguments.required(2, "transform"));
+    Oid* types;
+    int count;
+    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
+    if (!HeapTupleIsValid(tuple))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                        errmsg("function with OID %u does not exist", oid)));
+    auto* form = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple));
+    types = form->proargtypes.values;
+    count = form->pronargs;
+    if (form->prokind != PROKIND_FUNCTION || form->proretset || form->prorettype != JSONBOID ||
+        count != 2 || types[0] != JSONBOID || types[1] != JSONBOID)
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("function %s cannot be a transform", format_procedure(oid)),
+                 errhint("A transform takes (current jsonb, args jsonb) and returns the changes as "
+                         "jsonb.")));
+    ReleaseSysCache(tuple);
+    AclResult allowed = check_function_privilege(oid, GetUserId());
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(oid));
+
+    Transform transform = {};
+    fmgr_info(oid, &transform.function);
+    transform.args = arguments.required(3, "args");
+    return transform;
+}
+
+// Null when the transform returns null.
+Jsonb* run_transform(Transform* transform, Datum current) {
+    LOCAL_FCINFO(call, 2);
+    InitFunctionCallInfoData(*call, &transform->function, 2, InvalidOid, nullptr, nullptr);
+    call->args[0] = {current, false};
+    call->args[1] = {transform->args, false};
+    Datum result = FunctionCallInvoke(call);
+    return call->isnull ? nullptr : DatumGetJsonbP(result);
+}
+
+Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
+             int64 token, int attempts) {
+    // outcome, version, attempts, version_time
+    Datum token_values[2] = {};
+    bool token_nulls[2] = {true, true};
+    if (found)
+        set_version_columns(versioning, token, token_values, token_nulls);
+    Datum values[4] = {CStringGetTextDatum(outcome), token_values[0], Int32GetDatum(attempts),
+                       token_values[1]};
+    bool nulls[4] = {false, token_nulls[0], false, token_nulls[1]};
+    return result_row(fcinfo, values, nulls);
+}
+
+} // namespace

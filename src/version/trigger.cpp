@@ -1,0 +1,252 @@
+// The trigger that moves the token of a versioned row.
+
+#include "execution/last_word.h"
+#include "execution/partition_move.h"
+#include "execution/probe.h"
+#include "execution/row_change.h"
+#include "server/error.h"
+#include "table/plan.h"
+#include "table/row.h"
+#include "version/floor.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+bool key_changes(const RowChange& change);
+void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(version_trigger);
+
+Datum version_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "version_trigger");
+    Relation rel = trigger->tg_relation;
+    const RelationFacts* facts = facts_of(rel);
+    usable_versioning(rel, facts);
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        note_departure(rel, facts, trigger->tg_trigtuple);
+        return PointerGetDatum(trigger->tg_trigtuple);
+    }
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        if (!fires_in_restore(trigger))
+            check_new_version(rel, facts, trigger->tg_trigslot);
+        return PointerGetDatum(trigger->tg_trigtuple);
+    }
+    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
+    RowChange change = change_of(trigger, facts);
+    judge_version(&change);
+    refuse_unchecked_move(change);
+    if (key_changes(change))
+        note_departure(rel, facts, trigger->tg_trigtuple);
+    return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));
+}
+}
+
+namespace {
+
+bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
+    bool any = false;
+    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0; any = true)
+        if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
+            return false;
+    return any;
+}
+
+// An update that changes ignored columns alone leaves the token where it is. One that changes
+// nothing at all is judged by the columns it names, so that SET a = a still moves it.
+bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
+    TupleDesc columns = RelationGetDescr(change.rel);
+    bool changed = false;
+    for (int attnum = 1; attnum <= columns->natts; attnum++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+        if (attribute->attisdropped || attnum == versioning->column ||
+            attribute->attgenerated != '\0' ||
+            same_value(columns, change.old_row, change.new_row, attnum))
+            continue;
+        if (!bms_is_member(attnum, versioning->ignored))
+            return false;
+        changed = true;
+    }
+    return changed || assigned_only_ignored(change, versioning);
+}
+
+// `given` is what the writer or a trigger before ours has made of the version.
+[[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
+                                 int64 old_token, const char* given) {
+    Relation rel = change.rel;
+    HeapTuple row = row_in(change.old_row);
+    const Bitmapset* tellable = tellable_columns(rel, row);
+    bool may_tell = bms_is_member(versioning->column, tellable);
+    const char* stored = may_tell ? token_to_json(versioning->kind, old_token) : nullptr;
+    const char* shown = may_tell ? given : nullptr;
+    const char* key = tellable_key(change.facts, tellable, row);
+    ereport(
+        ERROR,
+        (errcode(kVersionConflict),
+         errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
+                RelationGetRelationName(rel), NameStr(versioning->name),
+                may_tell ? given : "this value"),
+         errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                               {"key", nullptr, key},
+                                               {"expected", nullptr, shown},
+                                               {"version", nullptr, stored}})),
+         errhint(
+             "The row has changed since it was read, or the writer sets the version itself. Read "
+             "the row again, and leave the version to the server or set exactly the next one.")));
+}
+
+[[noreturn]] void refuse_end_of_range(Relation rel, const Versioning* versioning) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+         errmsg("version column \"%s\" of table \"%s\" has reached the end of its range",
+                NameStr(versioning->name), RelationGetRelationName(rel)),
+         errhint(
+             "Give the column a larger type, or reset it after disable_versioning while no client "
+             "holds an old version.")));
+}
+
+// Decides the next counter. Returns false when the new row already holds it.
+bool next_counter(const RowChange& change, const Versioning* versioning, int64 old_token,
+                  int64 new_token, bool new_is_null, Datum* next) {
+    int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
+    bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
+    if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
+        return false;
+    if (assigned)
+        refuse_version(change, versioning, old_token,
+                       new_is_null ? "null" : token_to_json(versioning->kind, new_token));
+    if (versioning->has_ignored && is_housekeeping(change, versioning))
+        return false;
+    if (old_token >= limit)
+        refuse_end_of_range(change.rel, versioning);
+    *next = versioning->kind == TokenKind::kInteger
+                ? Int32GetDatum(static_cast<int32>(old_token + 1))
+                : Int64GetDatum(old_token + 1);
+    return true;
+}
+
+// The clock in the column's own terms and precision.
+Timestamp clock_token(const Versioning* versioning) {
+    TimestampTz clock = GetCurrentTimestamp();
+    Timestamp token = clock;
+    if (versioning->kind == TokenKind::kTimestamp)
+        token = DatumGetTimestamp(
+            DirectFunctionCall1(timestamptz_timestamp, TimestampTzGetDatum(clock)));
+    round_timestamp(&token, versioning->typmod);
+    return token;
+}
+
+// The latest time that a writer may give: a minute ahead of the clock. A time without zone may be
+// meant in any zone, so it is the clock of the one that is furthest ahead.
+Timestamp latest_token(const Versioning* versioning) {
+    constexpr int64 kFurthestZone = 14 * USECS_PER_HOUR;
+    Timestamp clock = clock_token(versioning);
+    if (versioning->kind == TokenKind::kTimestamp)
+        clock = Max(clock, GetCurrentTimestamp() + kFurthestZone);
+    return clock + USECS_PER_MINUTE;
+}
+
+int64 clock_step(const Versioning* versioning) {
+    int64 step = 1;
+    for (int precision = versioning->typmod; precision >= 0 && precision < MAX_TIMESTAMP_PRECISION;
+         precision++)
+        step *= 10;
+    return step;
+}
+
+[[noreturn]] void refuse_future(Relation rel, const Versioning* versioning) {
+    ereport(ERROR,
+            (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+             errmsg("version column \"%s\" of table \"%s\" cannot be more than a minute ahead of "
+                    "the clock",
+                    NameStr(versioning->name), RelationGetRelationName(rel)),
+             errhint("Leave the version to the server, or set it to now(). Check the clock of a "
+                     "client that sends its own time.")));
+}
+
+// The time after the stored one: the clock, and in any case later than before. A stored time that
+// is more than a day ahead came in past the trigger, and would stay ahead for ever: it gives way to
+// the clock. Less than that may be a clock that was set back.
+Timestamp next_time(const Versioning* versioning, int64 old_token) {
+    Timestamp clock = clock_token(versioning);
+    bool is_ahead = old_token >= clock;
+    if (is_ahead && old_token <= latest_token(versioning) + USECS_PER_DAY)
+        return old_token + clock_step(versioning);
+    return clock;
+}
+
+// A row that moves is checked as a new one in the other partition, too, where nobody knows what it
+// was before.
+bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
+    return change.facts->partition_columns != nullptr && token > latest_token(versioning) &&
+           OidIsValid(new_partition(change));
+}
+
+// Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse
+// of an updated_time column), else the time after it.
+bool next_timestamp(const RowChange& change, const Versioning* versioning, int64 old_token,
+                    int64 new_token, bool new_is_null, Datum* next) {
+    if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
+        refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
+    if (!new_is_null && new_token > old_token) {
+        if (new_token > latest_token(versioning))
+            refuse_future(change.rel, versioning);
+        return false;
+    }
+    bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
+    bool stays = !assigned && versioning->has_ignored && is_housekeeping(change, versioning);
+    int64 token = stays ? old_token : next_time(versioning, old_token);
+    if (must_give_way(change, versioning, token))
+        token = clock_token(versioning);
+    *next = TimestampGetDatum(token);
+    return token != old_token;
+}
+
+// A new row, or one that moves here from another partition.
+void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row) {
+    const Versioning* versioning = facts->versioning;
+    if (is_counter(versioning->kind))
+        return;
+    require_last_word(rel, facts, TRIGGER_TYPE_INSERT);
+    bool is_null;
+    Datum version = slot_getattr(row, versioning->column, &is_null);
+    if (!is_null && DatumGetTimestamp(version) > latest_token(versioning))
+        refuse_future(rel, versioning);
+}
+
+// A trigger before this one may have changed a key that the statement does not name.
+bool key_changes(const RowChange& change) {
+    for (int i = 0; i < change.facts->key_count; i++)
+        if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
+                        change.facts->keys[i].attnum))
+            return true;
+    return false;
+}
+
+} // namespace
+
+namespace interlock {
+
+void judge_version(RowChange* change) {
+    const Versioning* versioning = usable_versioning(change->rel, change->facts);
+    bool old_is_null, new_is_null;
+    Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
+    Datum new_value = slot_getattr(change->new_row, versioning->column, &new_is_null);
+    int64 old_token = token_of_datum(versioning->kind, old_value, old_is_null);
+    int64 new_token = token_of_datum(versioning->kind, new_value, new_is_null);
+
+    Datum next;
+    bool moves =
+        is_counter(versioning->kind)
+            ? next_counter(*change, versioning, old_token, new_token, new_is_null, &next)
+            : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
+    if (moves)
+        put(change, versioning->column, {next, false});
+}
+
+} // namespace interlock

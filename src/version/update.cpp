@@ -1,0 +1,358 @@
+#include "version/update.h"
+
+#include "execution/update.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "server/result_row.h"
+#include "server/scope.h"
+#include "table/plan.h"
+
+using namespace interlock;
+
+namespace {
+
+// What every verb on one versioned row is given.
+struct Call {
+    Relation rel;
+    const RelationFacts* facts;
+    const Versioning* versioning;
+    Key key;
+    int64 expected;
+    Oid token_type; // as the caller gave it, and gets it back
+};
+
+Call open_call(const Arguments& arguments);
+Attempt update_as_called(const Call& call, const Changes& changes);
+Attempt delete_as_called(const Call& call);
+Datum token_result(const Call& call, int64 token);
+Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
+             const StoredRow* row, const Bitmapset* conflicts);
+bool wants_merge(const Arguments& arguments, int n);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(versioned_update);
+PG_FUNCTION_INFO_V1(try_versioned_update);
+PG_FUNCTION_INFO_V1(versioned_delete);
+PG_FUNCTION_INFO_V1(try_versioned_delete);
+
+Datum versioned_update(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+                                    bms_make_singleton(call.versioning->column));
+    Attempt attempt = update_as_called(call, changes);
+    if (attempt.outcome == Outcome::kNotFound)
+        raise_no_such_row(call.rel, call.facts, call.key);
+    if (attempt.outcome == Outcome::kConflict)
+        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+    close_table(call.rel);
+    return token_result(call, attempt.stored);
+}
+
+Datum try_versioned_update(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+                                    bms_make_singleton(call.versioning->column));
+    bool merge = wants_merge(arguments, 5);
+    Attempt attempt = update_as_called(call, changes);
+    if (attempt.outcome == Outcome::kConflict && merge) {
+        Merge merged =
+            merge_changes(call.rel, call.facts, call.key, changes, arguments.jsonb(4, "base"));
+        return report(fcinfo, call, merged.outcome, merged.stored, &merged.row, merged.conflicts);
+    }
+    return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
+}
+
+Datum versioned_delete(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Attempt attempt = delete_as_called(call);
+    if (attempt.outcome == Outcome::kNotFound)
+        raise_no_such_row(call.rel, call.facts, call.key);
+    if (attempt.outcome == Outcome::kConflict)
+        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+    close_table(call.rel);
+    PG_RETURN_VOID();
+}
+
+Datum try_versioned_delete(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Call call = open_call(arguments);
+    Attempt attempt = delete_as_called(call);
+    return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
+}
+}
+
+namespace {
+
+int64 parse_token(const Call& call, Datum value) {
+    TokenKind kind = call.versioning->kind;
+    if (call.token_type == TEXTOID) {
+        char* token = TextDatumGetCString(value);
+        if (is_counter(kind))
+            return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(token)));
+        Oid function, parameter;
+        getTypeInputInfo(token_type(kind), &function, &parameter);
+        return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
+    }
+    if (is_counter(kind) != (call.token_type == INT8OID))
+        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
+                        errmsg("version column \"%s\" of table \"%s\" has type %s",
+                               NameStr(call.versioning->name), RelationGetRelationName(call.rel),
+                               format_type_be(token_type(kind))),
+                        errhint("Give the expected version as %s.",
+                                is_counter(kind) ? "a number"
+                                                 : "a timestamp with time zone, or as text")));
+    if (kind == TokenKind::kTimestamp)
+        value = DirectFunctionCall1(timestamptz_timestamp, value);
+    return DatumGetInt64(value);
+}
+
+Call open_call(const Arguments& arguments) {
+    Call call = {};
+    call.rel = open_table(arguments.relation(0), RowExclusiveLock);
+    call.facts = facts_of(call.rel);
+    call.versioning = require_versioning(call.rel, call.facts);
+    call.key = key_argument(arguments, 1, call.rel, call.facts);
+    call.token_type = arguments.type(2);
+    call.expected = parse_token(call, arguments.required(2, "expected"));
+    return call;
+}
+
+// A timestamp without zone is shown to a caller of timestamptz in the session's zone. Where clocks
+// are put forward the hour that is left out is shown as the next one, so that what the caller read
+// does not lead back to what is stored.
+bool is_shown_as_expected(const Call& call, int64 stored) {
+    if (call.versioning->kind != TokenKind::kTimestamp || call.token_type == TEXTOID)
+        return false;
+    auto shown = [](int64 token) {
+        return DatumGetTimestampTz(
+            DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token)));
+    };
+    return shown(stored) == shown(call.expected);
+}
+
+template <typename Write>
+Attempt write_as_called(const Call& call, Write&& write) {
+    Attempt attempt = write(call.expected);
+    if (attempt.outcome == Outcome::kConflict && is_shown_as_expected(call, attempt.stored))
+        attempt = write(attempt.stored);
+    return attempt;
+}
+
+Attempt update_as_called(const Call& call, const Changes& changes) {
+    return write_as_called(call, [&](int64 expected) {
+        return update_if_current(call.rel, call.facts, call.key, expected, changes);
+    });
+}
+
+Attempt delete_as_called(const Call& call) {
+    return write_as_called(call, [&](int64 expected) {
+        return delete_if_current(call.rel, call.facts, call.key, expected);
+    });
+}
+
+Datum token_result(const Call& call, int64 token) {
+    TokenKind kind = call.versioning->kind;
+    if (call.token_type != TEXTOID)
+        return kind == TokenKind::kTimestamp
+                   ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
+                   : Int64GetDatum(token);
+    return CStringGetTextDatum(token_to_text(kind, token));
+}
+
+// Builds (outcome, version, current[, conflicts]). A conflict shows the row as it is now.
+Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
+             const StoredRow* row, const Bitmapset* conflicts) {
+    StoredRow read = {};
+    if (row == nullptr && outcome == Outcome::kConflict) {
+        read =
+            read_row(call.rel, call.facts, call.key, columns_to_report(call.rel, call.versioning));
+        row = &read;
+        if (!read.found)
+            outcome = Outcome::kNotFound; // deleted since the attempt
+        else
+            token = stored_token(read, call.versioning);
+    }
+    Datum values[4] = {CStringGetTextDatum(outcome_name(outcome)), 0, 0, 0};
+    bool nulls[4] = {false, outcome == Outcome::kNotFound || outcome == Outcome::kDeleted, true,
+                     conflicts == nullptr};
+    if (!nulls[1])
+        values[1] = token_result(call, token);
+    if (row != nullptr && row->found) {
+        values[2] = stored_row_to_jsonb(*row);
+        nulls[2] = false;
+    }
+    if (!nulls[3])
+        values[3] = column_names(call.facts->columns, conflicts);
+    close_table(call.rel);
+    return result_row(fcinfo, values, nulls);
+}
+
+bool wants_merge(const Arguments& arguments, int n) {
+    const char* mode = arguments.string(n, "on_conflict");
+    if (strcmp(mode, "report") == 0)
+        return false;
+    if (strcmp(mode, "merge") != 0)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("unknown value \"%s\" for argument \"on_conflict\"", mode),
+                        errhint("Use 'report' or 'merge'.")));
+    if (arguments.is_null(4))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("argument \"base\" must not be null when conflicts are merged"),
+                        errhint("Give the row as the client read it.")));
+    return true;
+}
+
+} // namespace
+
+namespace interlock {
+
+namespace {
+
+constexpr int kAttempts = 3;
+
+void write_update(Statement* statement, Relation rel, const RelationFacts* facts,
+                  const Bitmapset* columns) {
+    const Versioning* versioning = facts->versioning;
+    const char* version = quote_identifier(NameStr(versioning->name));
+    statement->add("UPDATE %s AS t SET ", rows_of(rel));
+    if (bms_is_empty(columns))
+        statement->add("%s = %s", version, version);
+    else
+        add_assignments(statement, facts, columns);
+    statement->add(" WHERE ");
+    add_key_condition(statement, facts);
+    statement->add(" AND ");
+    add_token_condition(statement, versioning);
+    statement->add(" RETURNING t.%s", version);
+}
+
+void write_delete(Statement* statement, Relation rel, const RelationFacts* facts) {
+    statement->add("DELETE FROM %s AS t WHERE ", rows_of(rel));
+    add_key_condition(statement, facts);
+    statement->add(" AND ");
+    add_token_condition(statement, facts->versioning);
+}
+
+DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, const Key& key,
+                                  int64 expected, const Changes& changes, int64* token,
+                                  OpenUpdates* open) {
+    const Versioning* versioning = facts->versioning;
+    RowUpdate update = {{rel, facts, &key}, changes};
+    if (changes.count == 0)
+        update.changes.columns = bms_make_singleton(versioning->column);
+    auto token_of = [&](TupleTableSlot* row) {
+        bool is_null;
+        Datum value = slot_getattr(row, versioning->column, &is_null);
+        return token_of_datum(versioning->kind, value, is_null);
+    };
+    return update_directly(
+        update, [&](TupleTableSlot* row) { return token_of(row) == expected; },
+        [&](TupleTableSlot* row) { *token = token_of(row); }, open);
+}
+
+bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                const Changes& changes, int64* token, OpenUpdates* open) {
+    DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token, open);
+    if (direct != DirectOutcome::kDeclined)
+        return direct == DirectOutcome::kDone;
+    bool updated = false;
+    with_spi([&] {
+        SPIPlanPtr plan = plan_of(
+            {RelationGetRelid(rel), PlanKind::kVersionUpdate, changes.columns},
+            [&](Statement* statement) { write_update(statement, rel, facts, changes.columns); });
+        Parameters parameters(changes.count + facts->key_count + 1);
+        add_changes(&parameters, changes);
+        add_key(&parameters, facts, key);
+        parameters.add(Int64GetDatum(expected));
+        updated = run_plan(plan, parameters) > 0;
+        if (updated) {
+            bool is_null;
+            Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+            *token = token_of_datum(facts->versioning->kind, value, is_null);
+        }
+    });
+    return updated;
+}
+
+bool run_delete(Relation rel, const RelationFacts* facts, const Key& key, int64 expected) {
+    bool deleted = false;
+    with_spi([&] {
+        SPIPlanPtr plan =
+            plan_of({RelationGetRelid(rel), PlanKind::kVersionDelete},
+                    [&](Statement* statement) { write_delete(statement, rel, facts); });
+        Parameters parameters(facts->key_count + 1);
+        add_key(&parameters, facts, key);
+        parameters.add(Int64GetDatum(expected));
+        deleted = run_plan(plan, parameters) > 0;
+    });
+    return deleted;
+}
+
+template <typename Write>
+Attempt write_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                         Write&& write) {
+    const Versioning* versioning = facts->versioning;
+    for (int i = 0; i < kAttempts; i++) {
+        Attempt attempt = {};
+        if (write(&attempt))
+            return attempt;
+        StoredRow row = read_row(rel, facts, key, bms_make_singleton(versioning->column));
+        if (!row.found)
+            return {Outcome::kNotFound, 0};
+        int64 stored = stored_token(row, versioning);
+        if (stored != expected)
+            return {Outcome::kConflict, stored};
+    }
+    raise_suppressed(rel);
+}
+
+} // namespace
+
+const char* outcome_name(Outcome outcome) {
+    switch (outcome) {
+    case Outcome::kUpdated:
+        return "updated";
+    case Outcome::kMerged:
+        return "merged";
+    case Outcome::kDeleted:
+        return "deleted";
+    case Outcome::kConflict:
+        return "conflict";
+    case Outcome::kNotFound:
+        return "not_found";
+    }
+    pg_unreachable();
+}
+
+Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                          const Changes& changes, OpenUpdates* open) {
+    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+        attempt->outcome = Outcome::kUpdated;
+        return run_update(rel, facts, key, expected, changes, &attempt->stored, open);
+    });
+}
+
+Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key,
+                          int64 expected) {
+    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+        attempt->outcome = Outcome::kDeleted;
+        return run_delete(rel, facts, key, expected);
+    });
+}
+
+Bitmapset* columns_to_report(Relation rel, const Versioning* versioning) {
+    return bms_add_member(readable_columns(rel), versioning->column);
+}
+
+int64 stored_token(const StoredRow& row, const Versioning* versioning) {
+    bool is_null;
+    Datum value = stored_value(row, versioning->column, &is_null);
+    return token_of_datum(versioning->kind, value, is_null);
+}
+
+} // namespace interlock

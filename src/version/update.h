@@ -1,0 +1,42 @@
+// Conditional updates of versioned rows, for the verbs in version/update.cpp, version/merge.cpp,
+// version/many.cpp and version/retry.cpp.
+#pragma once
+
+#include "table/row.h"
+#include "version/version.h"
+
+namespace interlock {
+
+enum class Outcome { kUpdated, kMerged, kDeleted, kConflict, kNotFound };
+
+const char* outcome_name(Outcome outcome);
+
+// One conditional write. `expected` goes in, `stored` comes out: the new token after kUpdated, the
+// row's present token after kConflict.
+struct Attempt {
+    Outcome outcome;
+    int64 stored;
+};
+
+// Updates the row if its token is `expected`. With no changes it only moves the token. Updates of
+// one table after each other share what is `open`.
+struct OpenUpdates;
+Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+                          const Changes& changes, OpenUpdates* open = nullptr);
+Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected);
+
+// Everything the caller may see of the row, and its token.
+Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
+int64 stored_token(const StoredRow& row, const Versioning* versioning);
+
+// What try_versioned_update merges: on conflict, the changes against the row the client read.
+struct Merge {
+    Outcome outcome; // kMerged, kConflict or kNotFound
+    int64 stored;
+    StoredRow row;        // the row after the merge, or the one in conflict
+    Bitmapset* conflicts; // columns both sides changed
+};
+Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
+                    const Changes& changes, Jsonb* base);
+
+} // namespace interlock

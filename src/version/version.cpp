@@ -1,0 +1,365 @@
+#include "version/version.h"
+
+#include "execution/last_word.h"
+#include "marker/marker.h"
+#include "ownership/ownership.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "server/scope.h"
+#include "table/plan.h"
+#include "table/trigger_state.h"
+#include "version/floor.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_version";
+
+// What enable_versioning is asked for.
+struct Request {
+    const char* column;
+    NameList ignored;
+    int16 events; // that are checked, of INSERT and UPDATE
+};
+
+Request read_request(const Arguments& arguments);
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
+bool is_time(Relation rel, AttrNumber column);
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
+void create_version_trigger(Oid relid, const char* table, const Request& request);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_versioning);
+PG_FUNCTION_INFO_V1(disable_versioning);
+
+Datum enable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    require_column_name(rel, request.column);
+    check_same_column(rel, facts, request);
+    AttrNumber column = find_attribute(facts->columns, request.column);
+    if (column != InvalidAttrNumber)
+        check_token_column(rel, facts, column);
+    check_ignored_columns(rel, facts, request);
+    if (column != InvalidAttrNumber && is_time(rel, column))
+        request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
+    require_last_word_of(rel, kTriggerName, request.events);
+    bool floor = wants_floor(rel, facts, request.column);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        if (column == InvalidAttrNumber)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
+                                 quote_identifier(request.column)));
+        if (floor)
+            create_floor(facts->relid, request.column);
+        create_version_trigger(facts->relid, table, request);
+    });
+    PG_RETURN_VOID();
+}
+
+Datum disable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    const Versioning* versioning = facts->versioning;
+    if (versioning == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
+    refuse_partition(rel, versioning->is_clone);
+    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
+    char* table = qualified_name(rel);
+    close_table(rel);
+
+    with_spi([&] {
+        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        if (OidIsValid(floor))
+            drop_floor(facts->relid, NameStr(versioning->name), floor);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    request.column = arguments.name(1, "version_column");
+    request.ignored = arguments.names(2, "ignore_columns");
+    request.events = TRIGGER_TYPE_UPDATE;
+    return request;
+}
+
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
+    if (facts->versioning != nullptr)
+        refuse_partition(rel, facts->versioning->is_clone);
+    if (facts->versioning == nullptr ||
+        strcmp(NameStr(facts->versioning->name), request.column) == 0)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("table \"%s\" is already versioned by column \"%s\"",
+                           RelationGetRelationName(rel), NameStr(facts->versioning->name)),
+                    errhint("Call interlock.disable_versioning first.")));
+}
+
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request) {
+    for (int i = 0; i < request.ignored.count; i++) {
+        const char* name = request.ignored[i];
+        const ColumnRule* rule = rule_of(facts, column_number(rel, name));
+        if (rule != nullptr && rule->access == Access::kShared &&
+            rule->strategy == Strategy::kMerge)
+            raise_merge_of_ignored(rel, name);
+        if (strcmp(name, request.column) == 0)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("version column \"%s\" cannot be ignored", name)));
+    }
+}
+
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    TokenKind kind;
+    if (!token_kind_of(attribute->atttypid, &kind))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be a version: its type is %s",
+                        NameStr(attribute->attname), RelationGetRelationName(rel),
+                        format_type_be(attribute->atttypid)),
+                 errhint("Use a column of type integer, bigint, timestamp or timestamptz.")));
+    if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("column \"%s\" of table \"%s\" cannot be a version: the server "
+                               "generates its value",
+                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+    if (bms_is_member(attnum, facts->key_columns))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("column \"%s\" is part of the key of table \"%s\" and cannot be its version",
+                    NameStr(attribute->attname), RelationGetRelationName(rel))));
+}
+
+// A new row's time is checked as well, while a counter may start anywhere.
+bool is_time(Relation rel, AttrNumber column) {
+    TokenKind kind;
+    return token_kind_of(TupleDescAttr(RelationGetDescr(rel), column - 1)->atttypid, &kind) &&
+           !is_counter(kind);
+}
+
+// 1 is a constant for a bigint column, too, though stored as the cast of an integer. Nothing is
+// evaluated: the functions in it are the owner's, and the caller may be an administrator.
+bool is_constant(const char* expression) {
+    auto* node = static_cast<Node*>(stringToNode(expression));
+    while (IsA(node, FuncExpr)) {
+        auto* call = reinterpret_cast<FuncExpr*>(node);
+        if (list_length(call->args) != 1 || call->funcformat == COERCE_EXPLICIT_CALL)
+            return false;
+        node = static_cast<Node*>(linitial(call->args));
+    }
+    return IsA(node, Const);
+}
+
+// A default that was copied from another table, or that a tool has loaded.
+bool reads_no_own_floor(Oid relid, AttrNumber column) {
+    const char* name = floor_name(relid, column);
+    return name != nullptr && lacks_floor(relid, column, name);
+}
+
+// A new row starts above the floor unless the owner computes the default otherwise: no default, or
+// a constant one, would start a row that is inserted again at an old version.
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_name) {
+    AttrNumber column = find_attribute(facts->columns, column_name);
+    if (column == InvalidAttrNumber)
+        return true;
+    TokenKind kind;
+    if (!token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind) ||
+        !is_counter(kind))
+        return false;
+    TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
+        if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
+            return reads_no_own_floor(facts->relid, column);
+    return true;
+}
+
+void create_version_trigger(Oid relid, const char* table, const Request& request) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text,
+                     "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
+                     "EXECUTE FUNCTION interlock.version_trigger(%s",
+                     kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
+                     table, quote_literal_cstr(request.column));
+    for (int i = 0; i < request.ignored.count; i++)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
+    appendStringInfoChar(&text, ')');
+    replace_trigger(relid, kTriggerName, text.data);
+}
+
+} // namespace
+
+namespace interlock {
+
+bool token_kind_of(Oid type, TokenKind* kind) {
+    switch (type) {
+    case INT4OID:
+        *kind = TokenKind::kInteger;
+        return true;
+    case INT8OID:
+        *kind = TokenKind::kBigint;
+        return true;
+    case TIMESTAMPOID:
+        *kind = TokenKind::kTimestamp;
+        return true;
+    case TIMESTAMPTZOID:
+        *kind = TokenKind::kTimestamptz;
+        return true;
+    default:
+        return false;
+    }
+}
+
+Versioning* load_versioning(TupleDesc columns, const Trigger* trigger) {
+    auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
+    versioning->trigger = pstrdup(trigger->tgname);
+    name_argument(trigger, 0, &versioning->name);
+    versioning->is_clone = trigger->tgisclone;
+    versioning->enabled = trigger->tgenabled;
+    AttrNumber column = find_attribute(columns, NameStr(versioning->name));
+    if (column != InvalidAttrNumber) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
+        if (token_kind_of(attribute->atttypid, &versioning->kind))
+            versioning->column = column;
+        versioning->typmod = attribute->atttypmod;
+        versioning->nullable = !attribute->attnotnull;
+    }
+    for (int i = 1; i < trigger->tgnargs; i++) {
+        AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
+        if (ignored != InvalidAttrNumber)
+            versioning->ignored = bms_add_member(versioning->ignored, ignored);
+    }
+    versioning->has_ignored = versioning->ignored != nullptr;
+    return versioning;
+}
+
+void ignore_marker_columns(Versioning* versioning, const Marker* marker) {
+    versioning->ignored = bms_add_members(versioning->ignored, marker->attnums);
+    versioning->has_ignored = versioning->ignored != nullptr;
+}
+
+const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
+    const Versioning* versioning = facts->versioning;
+    if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
+        raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
+                     "enable_versioning");
+    if (versioning->column == InvalidAttrNumber)
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("version column \"%s\" of table \"%s\" is gone or has another type",
+                    NameStr(versioning->name), RelationGetRelationName(rel)),
+             errhint("Call interlock.disable_versioning, then interlock.enable_versioning with the "
+                     "column's present name.")));
+    return versioning;
+}
+
+const Versioning* require_versioning(Relation rel, const RelationFacts* facts) {
+    if (facts->versioning == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
+                        errhint("Its owner can call interlock.enable_versioning.")));
+    const Versioning* versioning = usable_versioning(rel, facts);
+    if (!trigger_fires(versioning->enabled))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("versioning of table \"%s\" is off: its trigger does not fire in this session",
+                    RelationGetRelationName(rel)),
+             errhint("Enable the trigger and leave session_replication_role at origin; "
+                     "interlock.check_versioning() lists what is off.")));
+    return versioning;
+}
+
+int64 token_of_datum(TokenKind kind, Datum value, bool is_null) {
+    if (is_null)
+        return is_counter(kind) ? 0 : DT_NOBEGIN;
+    return kind == TokenKind::kInteger ? DatumGetInt32(value) : DatumGetInt64(value);
+}
+
+Oid token_type(TokenKind kind) {
+    switch (kind) {
+    case TokenKind::kInteger:
+        return INT4OID;
+    case TokenKind::kBigint:
+        return INT8OID;
+    case TokenKind::kTimestamp:
+        return TIMESTAMPOID;
+    case TokenKind::kTimestamptz:
+        return TIMESTAMPTZOID;
+    }
+    pg_unreachable();
+}
+
+char* token_to_text(TokenKind kind, int64 token) {
+    switch (kind) {
+    case TokenKind::kTimestamp:
+        return DatumGetCString(DirectFunctionCall1(timestamp_out, TimestampGetDatum(token)));
+    case TokenKind::kTimestamptz:
+        return DatumGetCString(DirectFunctionCall1(timestamptz_out, TimestampTzGetDatum(token)));
+    default:
+        return DatumGetCString(DirectFunctionCall1(int8out, Int64GetDatum(token)));
+    }
+}
+
+char* token_to_json(TokenKind kind, int64 token) {
+    char* text = token_to_text(kind, token);
+    return is_counter(kind) ? text : psprintf("\"%s\"", text);
+}
+
+void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls) {
+    if (is_counter(versioning->kind))
+        values[0] = Int64GetDatum(token);
+    else
+        values[1] = versioning->kind == TokenKind::kTimestamp
+                        ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
+                        : TimestampTzGetDatum(token);
+    nulls[0] = !is_counter(versioning->kind);
+    nulls[1] = !nulls[0];
+}
+
+void add_token_condition(Statement* statement, const Versioning* versioning) {
+    bool counter = is_counter(versioning->kind);
+    const char* column = quote_identifier(NameStr(versioning->name));
+    if (versioning->nullable)
+        statement->add("COALESCE(t.%s, %s)", column, counter ? "0" : "'-infinity'");
+    else
+        statement->add("t.%s", column);
+    statement->add(" OPERATOR(pg_catalog.=) $%d",
+                   statement->parameter(counter ? INT8OID : token_type(versioning->kind)));
+}
+
+void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
+                            int64 expected, int64 stored) {
+    TokenKind kind = facts->versioning->kind;
+    char* expected_json = token_to_json(kind, expected);
+    char* stored_json = token_to_json(kind, stored);
+    ereport(ERROR,
+            (errcode(kVersionConflict),
+             errmsg("version conflict in table \"%s\": expected %s, found %s",
+                    RelationGetRelationName(rel), expected_json, stored_json),
+             errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
+                                                   {"key", nullptr, key_to_text(facts, key)},
+                                                   {"expected", nullptr, expected_json},
+                                                   {"version", nullptr, stored_json}})),
+             errhint("Read the row again and repeat the change, or use try_versioned_update with "
+                     "on_conflict => 'merge'.")));
+}
+
+} // namespace interlock

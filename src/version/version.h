@@ -1,0 +1,68 @@
+// Versioned rows: a token in every row that each update moves, so that a writer who read an older
+// row is told instead of overwriting (optimistic locking).
+//
+// The token is a counter (integer or bigint) or a timestamp. The trigger moves it for every writer;
+// the verbs of version/update.cpp update on the condition that it is still what the caller read.
+//
+// Isolation: under READ COMMITTED the loser of a race waits for the winner and then gets a
+// conflict, or wins if the other rolled back. Under REPEATABLE READ and SERIALIZABLE a row that
+// changed after the snapshot is 40001, as for a plain UPDATE.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
+
+// The configuration that the trigger's arguments hold: the column, then the ignored columns.
+struct Versioning {
+    const char* trigger;
+    NameData name;     // empty: a trigger that enable_versioning did not make
+    AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
+    TokenKind kind;
+    int32 typmod;
+    bool nullable; // a null token counts as 0, or as -infinity
+    bool has_ignored;
+    Bitmapset* ignored; // attribute numbers
+    char enabled;       // tgenabled
+    bool is_clone;      // the trigger belongs to the partitioned parent
+};
+
+Versioning* load_versioning(TupleDesc columns, const Trigger* trigger);
+
+// Housekeeping of the marker is no change of the row's content.
+void ignore_marker_columns(Versioning* versioning, const Marker* marker);
+
+inline bool is_counter(TokenKind kind) {
+    return kind == TokenKind::kInteger || kind == TokenKind::kBigint;
+}
+
+bool token_kind_of(Oid type, TokenKind* kind);
+
+// The configuration as the trigger needs it; raises 55000 when the column is gone.
+const Versioning* usable_versioning(Relation rel, const RelationFacts* facts);
+
+// The table's versioning; raises 55000 when it is not enabled, its column is gone, or its trigger
+// does not fire in this session, since a conditional update would then pass with a token that never
+// moved.
+const Versioning* require_versioning(Relation rel, const RelationFacts* facts);
+
+// Tokens of every kind travel as int64: the counter, or microseconds as the server stores them.
+int64 token_of_datum(TokenKind kind, Datum value, bool is_null);
+char* token_to_text(TokenKind kind, int64 token);
+char* token_to_json(TokenKind kind, int64 token);
+
+// Fills the pair of result columns (version bigint, version_time timestamptz): one of them is null.
+void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls);
+Oid token_type(TokenKind kind);
+
+// t.version = $n; the parameter's value is the token as it is.
+void add_token_condition(class Statement* statement, const Versioning* versioning);
+
+// Raises IL001 with the key, the expected and the stored token.
+[[noreturn]] void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
+                                         int64 expected, int64 stored);
+
+} // namespace interlock
