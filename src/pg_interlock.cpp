@@ -1,16 +1,34 @@
-// The module: what the server finds and runs when it loads the library.
+// The module: what the server finds and runs when it loads the library. No other file names all
+// concepts.
 
 #include "execution/probe.h"
-#include "idempotency/wait.h"
-#include "key_lock/key_lock.h"
-#include "lease/lease.h"
-#include "marker/marker.h"
-#include "ownership/write_log.h"
-#include "ownership/writer.h"
-#include "sweeper/state.h"
-#include "sweeper/sweeper.h"
+#include "server/concept.h"
 #include "table/plan.h"
 #include "table/relation.h"
+
+namespace interlock {
+
+extern const Concept kVersionConcept;
+extern const Concept kTransitionConcept;
+extern const Concept kMarkerConcept;
+extern const Concept kSweeperConcept;
+extern const Concept kLeaseConcept;
+extern const Concept kKeyLockConcept;
+extern const Concept kIdempotencyConcept;
+extern const Concept kOwnershipConcept;
+extern const Concept kHistoryConcept;
+
+namespace {
+
+// From below: a concept may include those before it.
+constexpr const Concept* kConcepts[] = {
+    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,    &kSweeperConcept, &kLeaseConcept,
+    &kKeyLockConcept, &kIdempotencyConcept, &kOwnershipConcept, &kHistoryConcept,
+};
+
+} // namespace
+
+} // namespace interlock
 
 extern "C" {
 
@@ -19,18 +37,7 @@ INTERLOCK_MODULE_MAGIC;
 void _PG_init(void) {
     using namespace interlock;
     define_direct_settings();
-    define_marker_settings();
-    define_sweeper_settings();
-    define_key_lock_settings();
-    define_writer_settings();
-    define_write_log_settings();
-    register_leases();
-    if (process_shared_preload_libraries_in_progress) {
-        request_sweeper_memory();
-        register_sweeper();
-        register_key_names();
-        register_idempotency_waits();
-    }
+    register_concepts({kConcepts, lengthof(kConcepts)});
     MarkGUCPrefixReserved("interlock");
     initialize_relation_cache();
     initialize_plan_cache();

@@ -46,7 +46,7 @@ uint64 number_of(const IdempotencyKey& key) { return hash_idempotency_key(key) %
 
 } // namespace
 
-void register_idempotency_waits() {
+void preload_idempotency_waits() {
     add_shared_area({request_memory, attach_memory});
     RegisterXactCallback(wake_waiters, nullptr);
 }

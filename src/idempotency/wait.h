@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-void register_idempotency_waits();
+void preload_idempotency_waits();
 
 // Wakes those who wait for the key, once the current transaction has ended.
 void note_end_of_claim(const IdempotencyKey& key);

@@ -360,7 +360,7 @@ void visit_name_uses(void (*visit)(void* context, Oid role, Oid database), void*
         LWLockRelease(&locks[i].lock);
 }
 
-void register_key_names() {
+void preload_key_names() {
     DefineCustomIntVariable(
         "interlock.key_names", "How many different keys may be held or waited for at once.",
         nullptr, &key_names, 8192, 64, 1 << 20, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);

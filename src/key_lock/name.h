@@ -79,8 +79,8 @@ template <typename Body>
 void for_each_name_use(Body&& body);
 void visit_name_uses(void (*visit)(void* context, Oid role, Oid database), void* context);
 
-// Defines the settings and asks for the memory; only while the library is preloaded.
-void register_key_names();
+// Asks for the memory and defines the settings of it; only while the library is preloaded.
+void preload_key_names();
 
 template <typename Body>
 void for_each_name_use(Body&& body) {

@@ -253,11 +253,7 @@ void attach_memory() {
 
 } // namespace
 
-void register_leases() {
-    define_lease_settings();
-    define_lease_usage_settings();
-    if (!process_shared_preload_libraries_in_progress)
-        return;
+void preload_leases() {
     DefineCustomIntVariable("interlock.max_leases", "How many leases there can be at once.",
                             "Each takes about 260 bytes of shared memory, more with a long key.",
                             &max_leases, 65536, 64, 16 * 1024 * 1024, PGC_POSTMASTER, 0, nullptr,

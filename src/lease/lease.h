@@ -136,7 +136,7 @@ void prepare_to_bind();
 void bind_lease(const LeaseKey& key, int64 token);
 void forget_bound_lease(int64 token);
 
-// Defines the settings, and asks for the memory while the library is preloaded.
-void register_leases();
+// Asks for the memory and defines the setting of its size.
+void preload_leases();
 
 } // namespace interlock

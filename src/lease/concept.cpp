@@ -1,0 +1,25 @@
+// What the concept registers (server/concept.h).
+
+#include "server/concept.h"
+#include "lease/lease.h"
+#include "lease/service.h"
+#include "lease/usage.h"
+
+namespace interlock {
+
+namespace {
+
+void define_settings() {
+    define_lease_settings();
+    define_lease_usage_settings();
+}
+
+} // namespace
+
+extern const Concept kLeaseConcept = {
+    .name = "lease",
+    .define_settings = define_settings,
+    .preload = preload_leases,
+};
+
+} // namespace interlock

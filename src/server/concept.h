@@ -1,0 +1,41 @@
+// What a concept (marker, lease, history, ...: a folder of src/) registers of itself. The floors
+// below the concepts find here what they run, and name none of them.
+//
+// Each concept defines one constant of this type in its concept.cpp; src/pg_interlock.cpp, the one
+// file that names all concepts, registers them when the server loads the library. What a concept
+// does not have stays null.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+struct Concept {
+    const char* name;
+
+    // Defines the settings that exist with and without preload. Called once, at load.
+    void (*define_settings)() = nullptr;
+
+    // What needs shared_preload_libraries: asks for shared memory (server/shared_memory.h), starts
+    // background workers, defines the settings of both. Called once, at load, only while preloaded.
+    void (*preload)() = nullptr;
+};
+
+// A constant array of pointers to constants, in the order of the floors, lowest first.
+struct Concepts {
+    const Concept* const* first;
+    int count;
+
+    const Concept* const* begin() const { return first; }
+    const Concept* const* end() const { return first + count; }
+};
+
+// The concepts that are registered: for (const Concept* each : concepts()). None before the library
+// is loaded.
+Concepts concepts();
+
+// Registers all concepts, then defines their settings and preloads them if the library is. From
+// _PG_init alone; the array must live as long as the process.
+void register_concepts(Concepts all);
+
+} // namespace interlock

@@ -1,0 +1,11 @@
+// What the concept registers (server/concept.h).
+
+#include "server/concept.h"
+
+namespace interlock {
+
+extern const Concept kTransitionConcept = {
+    .name = "transition",
+};
+
+} // namespace interlock
