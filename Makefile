@@ -21,7 +21,12 @@ find = $(patsubst $(HERE)/%,%,$(wildcard $(addprefix $(HERE)/,$(1))))
 EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)/pg_interlock.control)
 SOURCES := $(call find,src/*.cpp src/*/*.cpp)
 OBJS = $(SOURCES:.cpp=.o)
-DATA = $(sort sql/$(EXTENSION)--$(EXTVERSION).sql $(call find,sql/$(EXTENSION)--*.sql))
+
+# The install script is made of the SQL of each concept; scripts that upgrade are in sql/.
+extension_sql = sql/$(EXTENSION)--$(EXTVERSION).sql
+concept_sql := $(call find,src/*.sql src/*/*.sql)
+DATA = $(call find,sql/$(EXTENSION)--*--*.sql)
+DATA_built = $(extension_sql)
 
 # Server headers are system headers: their warnings are not ours to fix.
 DIALECT = -std=c++20 -fno-exceptions -fno-rtti -fno-threadsafe-statics
@@ -55,11 +60,14 @@ ifneq ($(autodepend),yes)
 COMPILE.cc += -MMD -MP -MF $(@:.o=.d)
 -include $(OBJS:.o=.d)
 endif
-FOLDERS := $(patsubst %/,$(CURDIR)/%,$(sort $(dir $(OBJS))))
+FOLDERS := $(patsubst %/,$(CURDIR)/%,$(sort $(dir $(OBJS) $(extension_sql))))
 $(OBJS): Makefile $(EXTENSION).control | $(FOLDERS)
 $(OBJS:.o=.bc): %.bc: %.o
 $(FOLDERS):
 	mkdir -p $@
+
+$(extension_sql): $(concept_sql) script/install-script $(EXTENSION).control | $(FOLDERS)
+	$(HERE)/script/install-script >$@
 
 # The library must load without the C++ run time (see script/check-boundary).
 all: .boundary

@@ -148,7 +148,8 @@ leave_workspace() {
 source_files() {
     (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path ./results -prune \
         -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' ! -name '*.d' \
-        ! -name '*.so' ! -name .boundary ! -name 'regression.*' -print)
+        ! -name '*.so' ! -name .boundary ! -name 'regression.*' \
+        ! \( -path './sql/*--*.sql' ! -path './sql/*--*--*.sql' \) -print)
 }
 
 # sync_tree DIR: makes the sources in DIR equal to ours and leaves what is built

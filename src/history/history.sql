@@ -1,0 +1,95 @@
+-- Version history
+
+CREATE TABLE interlock.history_position (
+    history oid PRIMARY KEY,
+    position bigint NOT NULL);
+COMMENT ON TABLE interlock.history_position IS
+'How far the trimming of each history table has come. Not dumped: a restored table is looked through from the start.';
+
+CREATE FUNCTION interlock.history_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.history_trigger() IS
+'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
+table; arguments: keep_versions, keep_for, since when the history is whole, the columns of the key and their types.';
+
+CREATE FUNCTION interlock.history_truncate_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.history_truncate_trigger() IS
+'Writes an entry for each row that TRUNCATE takes away. Created by enable_history.';
+
+CREATE FUNCTION interlock.enable_history(
+    rel regclass, keep_versions integer = NULL, keep_for interval = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval) IS
+'From now on every version of every row is kept, whoever writes, in <table>_history beside the table: a table of the same owner, who
+grants who may read it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
+are given; without both for ever. Calling it again changes that. A history table that disable_history has left is used again.
+For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
+Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 22023 keep_versions below one, keep_for not above zero or above ten
+years, 42809 no table. Errors of a write: 55000 the key is gone, or the history table belongs to another role; 09000 a trigger keeps the entry from being written, 42501 another role has put it there; whatever writing
+the entry raises. The entry is written at every isolation
+level in the transaction of the write.';
+
+CREATE FUNCTION interlock.disable_history(rel regclass) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_history(regclass) IS
+'Stops recording. The history table stays. For the owner of the table. Errors: 42501 not the owner, 55000 no history, or a partition.';
+
+CREATE FUNCTION interlock.row_history(
+    rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT "row" jsonb,
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.row_history(
+    rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT "row" jsonb,
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
+'The entries of one row, oldest first: its counter if it is versioned, the clock when it was written, the writer (set_writer), the
+operation (insert, update, delete, truncate, moved: to another key), the row (the last one, if it is gone), the changed columns and their
+values before, and the role. Needs SELECT on the table and on its history table, whose row security holds. Sees what a
+statement of its own would see at that level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
+COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
+'As row_history(regclass, text), for a key of another type.';
+
+CREATE FUNCTION interlock.row_as_of(rel regclass, key text, at timestamptz) RETURNS jsonb
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.row_as_of(rel regclass, key "any", at timestamptz) RETURNS jsonb
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.row_as_of(regclass, text, timestamptz) IS
+'The row as it was at that time by the clock of its writers, as far as its history tells; null when there was none, or when the
+history does not reach back that far. A row without an entry since history was enabled is read from the table.
+Needs SELECT on the table and on its history table. Errors: as row_history.';
+COMMENT ON FUNCTION interlock.row_as_of(regclass, "any", timestamptz) IS
+'As row_as_of(regclass, text, timestamptz), for a key of another type.';
+
+CREATE FUNCTION interlock.trim_history(
+    INOUT rel regclass = NULL, max_rows integer = NULL, OUT trimmed bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.trim_history(regclass, integer) IS
+'Deletes the entries that retention does not keep, about max_rows at most, of one table or of all that the caller owns; returns how
+many. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. One of all that fails is a
+warning. Errors: 42501 not the owner, or others have put triggers on the history table, 22023.';
+
+CREATE FUNCTION interlock.suppress_history(rel regclass = NULL, reason text = NULL) RETURNS integer
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.suppress_history(regclass, text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.suppress_history(regclass, text) IS
+'Stops recording what this transaction writes to the table, or with null to all tables, until as many restore_history; returns how
+many scopes of that table, or of all, are open. A rollback to a savepoint undoes it, and the end of the transaction ends it. Each
+statement that it hides leaves a line with the reason in operation_log; versions move as ever. A partition stands for its parent.
+Nobody but superusers may until it is granted. Errors: 42501, 55000 no history.';
+
+CREATE FUNCTION interlock.restore_history(rel regclass = NULL) RETURNS integer
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.restore_history(regclass) IS
+'Ends the innermost suppress_history for the same table, or for all; returns how many are still open. Errors: 55000 none is open.';
+
+-- Logical failover
+
+CREATE FUNCTION interlock.resync_sequences(OUT sequence regclass, OUT before bigint, OUT after bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.resync_sequences() IS
+'Sets sequences above what their tables hold, since logical replication carries rows and no sequences: ids of history entries, floors of
+versions, and for superusers tokens of idempotency keys and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
+transaction of its own, after the last change was applied and before the first write. For tables that the caller owns; returns the sequences
+that were moved, and sets none back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. One that fails is a warning.';

@@ -1,0 +1,159 @@
+-- Idempotency
+
+-- Names are compared by their bytes: no upgrade of the system's locales puts a key where it is not found.
+CREATE TABLE interlock.idempotency_scope (
+    scope text COLLATE pg_catalog."C" PRIMARY KEY,
+    model text NOT NULL,
+    ttl interval NOT NULL,
+    stale_after interval NOT NULL,
+    replay_failures boolean NOT NULL,
+    max_response_bytes integer NOT NULL,
+    CONSTRAINT idempotency_scope_model CHECK (model OPERATOR(pg_catalog.=) ANY ('{api,job}')),
+    CONSTRAINT idempotency_scope_ttl CHECK (ttl OPERATOR(pg_catalog.>) '0' AND ttl OPERATOR(pg_catalog.<=) '3653 days'),
+    CONSTRAINT idempotency_scope_stale_after
+        CHECK (stale_after OPERATOR(pg_catalog.>) '0' AND stale_after OPERATOR(pg_catalog.<=) '3653 days'),
+    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0));
+COMMENT ON TABLE interlock.idempotency_scope IS 'How the keys of a scope live and end; written by define_idempotency_scope.';
+GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
+
+CREATE FUNCTION interlock.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_scope_trigger() IS
+'Announces changes of idempotency_scope and idempotency_grant to all sessions, which cache what they say. Without it each
+claim reads the table.';
+CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
+    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
+COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_scope IS 'See idempotency_scope_trigger.';
+
+CREATE TABLE interlock.idempotency_grant (
+    scope text COLLATE pg_catalog."C" NOT NULL,
+    role_name text COLLATE pg_catalog."C" NOT NULL,
+    granted_by text NOT NULL,
+    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    PRIMARY KEY (scope, role_name));
+COMMENT ON TABLE interlock.idempotency_grant IS
+'Which roles may use the keys of which scopes, by name, so that it survives dump and restore; scope "*" is all scopes, role
+"public" everybody. grant_idempotency_scope and revoke_idempotency_scope write it. A role that is renamed or dropped loses
+nothing here: revoke_idempotency_scope does that.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_grant', '');
+CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_grant
+    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+ALTER TABLE interlock.idempotency_grant ENABLE ALWAYS TRIGGER zzz_interlock_scope;
+COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_grant IS 'See idempotency_scope_trigger.';
+
+CREATE SEQUENCE interlock.idempotency_token;
+COMMENT ON SEQUENCE interlock.idempotency_token IS 'The tokens of claims: each is greater than all before.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
+
+CREATE TABLE interlock.idempotency (
+    scope text COLLATE pg_catalog."C" NOT NULL,
+    key text COLLATE pg_catalog."C" NOT NULL,
+    status text NOT NULL DEFAULT 'PENDING',
+    request_hash bytea,
+    token bigint NOT NULL DEFAULT pg_catalog.nextval('interlock.idempotency_token'),
+    attempt integer NOT NULL DEFAULT 1,
+    claimed_at timestamptz NOT NULL,
+    deadline timestamptz NOT NULL,
+    finished_at timestamptz,
+    expires_at timestamptz NOT NULL,
+    retryable boolean NOT NULL DEFAULT false,
+    response jsonb,
+    response_omitted boolean NOT NULL DEFAULT false,
+    result_id text,
+    checkpoint text,
+    state jsonb,
+    PRIMARY KEY (scope, key),
+    CHECK (status OPERATOR(pg_catalog.=) ANY ('{PENDING,COMPLETED,FAILED}')))
+    WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
+COMMENT ON TABLE interlock.idempotency IS
+'The keys: PENDING until the deadline, then COMPLETED or FAILED until they expire. response_omitted: it was larger than the
+scope allows. Users of the functions need a grant of the scope (grant_idempotency_scope) and no right here; the functions work
+with the owner''s rights, past row security.';
+COMMENT ON INDEX interlock.idempotency_expires_idx IS 'What the sweeper deletes.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
+
+CREATE FUNCTION interlock.define_idempotency_scope(
+    scope text, model text = 'api', ttl interval = '24 h', stale_after interval = '1 min',
+    replay_failures boolean = false, max_response_bytes integer = 65536) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) IS
+'How the keys of a scope live: ttl after their end, stale_after without a sign of life before somebody else may take them over.
+model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
+A larger response is not kept; its key is never run again all the same. A scope that is not defined has these defaults.
+Needs INSERT and UPDATE on interlock.idempotency_scope. Errors: 22004, 22023.';
+
+CREATE FUNCTION interlock.grant_idempotency_scope(scope text, role name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.grant_idempotency_scope(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.grant_idempotency_scope(text, name) IS
+'Lets members of a role (''public'': everybody) use the keys of a scope (''*'': all scopes), which they share. Only superusers may
+call it until EXECUTE is granted. Errors: 42704 no such role, 22004, 22023.';
+
+CREATE FUNCTION interlock.revoke_idempotency_scope(scope text, role name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.revoke_idempotency_scope(text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.revoke_idempotency_scope(text, name) IS
+'Revokes what grant_idempotency_scope granted, from the commit on, also for calls that are waiting then. Only superusers may
+call it until EXECUTE is granted. Errors: 42704 it was not granted, 22004, 22023.';
+
+CREATE FUNCTION interlock.idempotency_claim(
+    scope text, key text, request jsonb = NULL, wait interval = '0',
+    OUT outcome text, OUT token bigint, OUT attempt integer, OUT response jsonb, OUT result_id text,
+    OUT checkpoint text, OUT state jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval) IS
+'Claims a key, or says what is in the way: acquired (with the token), replay (it is completed, with its response), failed,
+in_progress (somebody has it; waits for the end as long as wait says), mismatch (the key was used with another request; equal
+JSON is equal). Takes over what had no sign of life for stale_after. This and the functions below need a grant of the scope.
+Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
+
+CREATE FUNCTION interlock.idempotency_complete(
+    scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text) IS
+'Ends a claim well. Once more with the same token and response does nothing. Errors: IL008 the claim was taken over or has ended.';
+
+CREATE FUNCTION interlock.idempotency_fail(
+    scope text, key text, token bigint, error jsonb = NULL, retryable boolean = true) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_fail(text, text, bigint, jsonb, boolean) IS
+'Ends a claim badly: the next claim tries again if it is retryable, else it is told failed with the error. Errors: IL008.';
+
+CREATE FUNCTION interlock.idempotency_checkpoint(
+    scope text, key text, token bigint, name text, state jsonb = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_checkpoint(text, text, bigint, text, jsonb) IS
+'Notes how far a job has come, for who takes it over, and extends its claim. Errors: IL008, 55000 the scope is not of model job.';
+
+CREATE FUNCTION interlock.idempotency_extend(scope text, key text, token bigint) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_extend(text, text, bigint) IS
+'A sign of life: the deadline is stale_after from now, and returned. Errors: IL008.';
+
+CREATE FUNCTION interlock.idempotency_assert(scope text, key text, token bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_assert(text, text, bigint) IS
+'Raises IL008 unless the claim is held, and keeps everybody from taking it over until the transaction has ended: who lost it
+cannot commit.';
+
+CREATE FUNCTION interlock.run_once(
+    scope text, key text, command regprocedure, request jsonb = NULL, OUT outcome text, OUT response jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb) IS
+'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
+the caller''s transaction: completed; else replay, failed, in_progress or mismatch as idempotency_claim.';
+
+CREATE FUNCTION interlock.idempotency_key(VARIADIC parts text[]) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_key(text[]) IS
+'Joins the parts with : and escapes what is in them, so that different parts never make one key. Errors: 22004, 22023.';
+
+CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.idempotency_sweep(integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.idempotency_sweep(integer) IS
+'Deletes one batch of expired keys, oldest first, and returns how many; the sweeper does it by itself. Nobody but superusers may
+until it is granted.';

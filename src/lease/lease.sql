@@ -1,0 +1,154 @@
+-- Leases
+
+CREATE TABLE interlock.lease_store (content bytea NOT NULL) WITH (autovacuum_enabled = off);
+ALTER TABLE interlock.lease_store ALTER COLUMN content SET STORAGE PLAIN;
+-- It has the secret of tokens, which pg_read_all_data must not see either.
+ALTER TABLE interlock.lease_store ENABLE ROW LEVEL SECURITY;
+COMMENT ON TABLE interlock.lease_store IS
+'What has to be known of leases after a crash, and the secret of their tokens: written in place by the server, outside of transactions.
+Never change it by hand, and let nobody read it: row security without a policy leaves it to superusers and roles with BYPASSRLS.';
+
+CREATE FUNCTION interlock.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lease_store_trigger() IS
+'Keeps everybody from changing lease_store: 55000. Rows that logical replication brings are passed over.';
+CREATE TRIGGER zzz_interlock_store BEFORE INSERT OR UPDATE OR DELETE ON interlock.lease_store
+    FOR EACH ROW EXECUTE FUNCTION interlock.lease_store_trigger();
+CREATE TRIGGER zzz_interlock_store_truncate BEFORE TRUNCATE ON interlock.lease_store
+    FOR EACH STATEMENT EXECUTE FUNCTION interlock.lease_store_trigger();
+ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store;
+ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store_truncate;
+COMMENT ON TRIGGER zzz_interlock_store ON interlock.lease_store IS 'See lease_store_trigger.';
+COMMENT ON TRIGGER zzz_interlock_store_truncate ON interlock.lease_store IS 'See lease_store_trigger.';
+
+CREATE FUNCTION interlock.note_lease_store() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.note_lease_store() FROM PUBLIC;
+COMMENT ON FUNCTION interlock.note_lease_store() IS
+'Tells the running server that lease_store is a new table, into which it has to write what it knows. Called when the extension is created.';
+SELECT interlock.note_lease_store();
+
+CREATE TABLE interlock.lease_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    broken_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    broken_by text NOT NULL,
+    key text NOT NULL,
+    holder text NOT NULL,
+    token bigint NOT NULL,
+    would_expire_at timestamptz NOT NULL,
+    reason text NOT NULL,
+    terminated integer[] NOT NULL);
+COMMENT ON TABLE interlock.lease_audit IS
+'Every use of break_lease: when, by whom, which lease, who held it, why, and the processes that were terminated because their
+transactions pinned it.';
+COMMENT ON SEQUENCE interlock.lease_audit_id_seq IS 'Numbers the rows of lease_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
+
+CREATE FUNCTION interlock.acquire_lease(
+    key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text) IS
+'Takes a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (holder and
+expires_at of who has it), recovering (after a crash; expires_at says until when). Waits for wait at most (null: for ever), first
+come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
+Counts at once, whatever becomes of the transaction. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
+
+CREATE FUNCTION interlock.acquire_permit(
+    key text, capacity integer, ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interval, interval, text) IS
+'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease; 22023
+for another capacity than that of permits that are held.';
+
+CREATE FUNCTION interlock.acquire_leases(
+    keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text) IS
+'Takes leases on all the keys or on none, exclusive; tokens are in the order of keys. held: blocked_by is the key that could not be
+had, holder who has it. Calls that wait take their keys in one order, so that two such calls never deadlock. Errors: as acquire_lease; 22023 when
+one key is below another.';
+
+CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
+'Extends the lease to ttl from now (null: its ttl), never shortens it, and returns when it expires; null when it is lost. After a crash it
+reclaims the lease (null: for 30 s). For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+
+CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.release_lease(text, bigint) IS
+'Gives the lease back, and returns whether it was held. If the transaction has asserted it, it is free for others when that has ended.
+For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+
+CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
+'Raises IL006 unless a role that the caller is a member of holds the lease with the token, and keeps everybody from being granted it until the transaction has ended: who
+lost it cannot commit over a successor. A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
+53400, 55000.';
+
+CREATE FUNCTION interlock.break_lease(key text, reason text, terminate boolean = false) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.break_lease(text, text, boolean) IS
+'Takes the lease on exactly this key from whoever holds it, at once, and returns the holder, several separated by commas; null when nobody
+did. While open transactions pin the lease it raises 55006 and names their processes; terminate ends these sessions first, as
+pg_terminate_backend does and with the rights that it needs. Audited in lease_audit, and in the server log, which stays when the transaction is
+rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 42501, 55000, 55006.';
+
+CREATE FUNCTION interlock.break_leases(pattern text, reason text, role name = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.break_leases(text, text, name) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
+'Breaks all leases of this database whose keys match the LIKE pattern, of the role (null: of all), and returns how many. Each is audited as by
+break_lease. Those that open transactions have asserted are passed over, with a warning that counts them. Nobody but superusers may until it is granted. Errors: 22004, 22023, 22025
+the pattern, 25006, 42704 no such role, 55000.';
+
+CREATE FUNCTION interlock.list_leases(
+    OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
+    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_leases() IS 'The rows of the view leases.';
+
+CREATE VIEW interlock.leases AS SELECT * FROM interlock.list_leases();
+GRANT SELECT ON interlock.leases TO PUBLIC;
+COMMENT ON VIEW interlock.leases IS
+'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
+pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable tells
+one that has a record of its own.';
+
+CREATE FUNCTION interlock.list_lease_waiters(
+    OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_lease_waiters() IS 'The rows of the view lease_waiters.';
+
+CREATE VIEW interlock.lease_waiters AS SELECT * FROM interlock.list_lease_waiters();
+GRANT SELECT ON interlock.lease_waiters TO PUBLIC;
+COMMENT ON VIEW interlock.lease_waiters IS
+'Who waits for leases of this database: all that have the first level of their keys in common are in one queue, place is the place there.';
+
+CREATE FUNCTION interlock.lease_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lease_trigger() IS
+'Refuses a write in a transaction that has not asserted the lease for the row (IL006). Created by require_lease; arguments: template of
+the key, columns whose change needs the lease (none: all).';
+
+CREATE FUNCTION interlock.require_lease(rel regclass, key text = NULL, columns name[] = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
+'From now on whoever inserts, updates or deletes a row must have asserted, in the same transaction, an exclusive lease on its key or above it,
+else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
+its key, doc:{id}. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
+may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
+virtual column, 22004, 22023 template, 42809 no table, 55000 no key. Errors of a write: IL006; 22004 null and 22023 slash in a
+column of the key; 55000 the columns do not fit any more.';
+
+CREATE FUNCTION interlock.unrequire_lease(rel regclass, key text = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.unrequire_lease(regclass, text) IS
+'Lets everybody write again without the lease of that template; null: the only one that the table requires. For the owner of the table.
+Errors: 42501 not the owner, 22023 it requires several, 55000 it does not require it.';

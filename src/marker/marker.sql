@@ -1,0 +1,145 @@
+-- State markers
+
+CREATE FUNCTION interlock.marker_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.marker_trigger() IS
+'Judges every write to a table with markers. Created by enable_marker; arguments: timeout, enforce or advise, and the columns
+for status, holder, time, deadline and reason.';
+
+CREATE FUNCTION interlock.marker_notify_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
+'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify;
+argument: full, to tell key and holder too.';
+
+CREATE FUNCTION interlock.enable_marker(
+    rel regclass, timeout interval = '5 min', enforce boolean = true, notify text = 'off',
+    status_column name = 'lock_status', holder_column name = 'lock_by', time_column name = 'lock_time',
+    until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
+'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
+Missing columns are added, existing ones adopted. timeout is how long a marker lives without a touch. enforce: nobody but the
+live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
+interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
+takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
+Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
+with transitions or with a CHECK that lets other values in is refused. Errors: 42501 not the owner, 42804 column type, 22023
+timeout not positive, 55000 the status column means something else.';
+
+CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_marker(regclass) IS
+'Removes the trigger and its index; the columns and what they say stay. For the owner of the table.';
+
+CREATE FUNCTION interlock.set_holder(holder text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.set_holder(text) IS
+'Says who writes for the rest of this transaction, so that the holder of a marked row may update it with plain SQL.
+Ends with the transaction and rolls back with a savepoint. Null: nobody. Errors: 22023 empty or longer than 1024 bytes.';
+
+CREATE TYPE interlock.lock_row_result AS (
+    locked boolean, holder text, locked_at timestamptz, expires_at timestamptz);
+COMMENT ON TYPE interlock.lock_row_result IS
+'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
+
+CREATE FUNCTION interlock.lock_row(
+    rel regclass, key text, holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.lock_row(
+    rel regclass, key "any", holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
+'Marks the row as edited by the holder, or says who holds it: a refusal is no error. The same holder renews; an expired marker
+is free. timeout: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
+Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or timeout not positive, 55000 no markers,
+40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interval, text) IS
+'As lock_row(regclass, text, text, interval, text), for a key of another type.';
+
+CREATE FUNCTION interlock.unlock_row(rel regclass, key text, holder text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.unlock_row(rel regclass, key "any", holder text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.unlock_row(regclass, text, text) IS
+'Gives the marker back. False when the holder no longer had it: expired, taken by another, or the row is gone.';
+COMMENT ON FUNCTION interlock.unlock_row(regclass, "any", text) IS
+'As unlock_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.touch_row(regclass, text, text) IS
+'Moves the deadline to the table''s timeout from now, never nearer, and returns it; null when the holder no longer had the marker.';
+COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text) IS
+'As touch_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key text, holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint) IS
+'Writes the changes and gives the marker back in one step, if the holder still has it and, when expected is given, the version
+is still that one. Returns the new version, null for a table without a version counter.
+Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, and those of versioned_update for the changes.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint) IS
+'As save_row(regclass, text, text, jsonb, bigint), for a key of another type.';
+
+CREATE TABLE interlock.row_lock_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    forced_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forced_by text NOT NULL,
+    table_name text NOT NULL,
+    key jsonb NOT NULL,
+    holder text NOT NULL,
+    would_expire_at timestamptz NOT NULL,
+    reason text NOT NULL);
+COMMENT ON TABLE interlock.row_lock_audit IS
+'Every use of force_unlock_row: when, by whom, on which row, who held it, and why.';
+COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit_id_seq', '');
+
+CREATE FUNCTION interlock.force_unlock_row(rel regclass, key text, reason text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.force_unlock_row(rel regclass, key "any", reason text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, text, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, "any", text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.force_unlock_row(regclass, text, text) IS
+'Takes the marker from whoever holds it and returns the holder; null when nobody did. Audited in row_lock_audit, in the same
+transaction. Nobody but superusers may until it is granted; the caller also needs UPDATE on the table.';
+COMMENT ON FUNCTION interlock.force_unlock_row(regclass, "any", text) IS
+'As force_unlock_row(regclass, text, text), for a key of another type.';
+
+CREATE FUNCTION interlock.row_lock(
+    rel regclass, key text,
+    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.row_lock(
+    rel regclass, key "any",
+    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.row_lock(regclass, text) IS
+'Who holds the row, since when, until when and why; locked is false and the rest null when it is free or expired.
+Errors: P0002 no such row.';
+COMMENT ON FUNCTION interlock.row_lock(regclass, "any") IS
+'As row_lock(regclass, text), for a key of another type.';
+
+CREATE FUNCTION interlock.list_row_locks(
+    OUT rel regclass, OUT key jsonb, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz,
+    OUT reason text, OUT live boolean) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.list_row_locks() IS
+'The rows of the view row_locks. Tables the caller may not read are left out, and those whose row security applies to it, unless
+they are its own or a superuser''s. Waits for no lock and calls nothing that the tables'' owners wrote; a table that is locked, or fails, is a
+warning.';
+
+CREATE VIEW interlock.row_locks AS SELECT * FROM interlock.list_row_locks();
+GRANT SELECT ON interlock.row_locks TO PUBLIC;
+COMMENT ON VIEW interlock.row_locks IS
+'Every marked row that the current user may read, in all tables but those of other owners (superusers apart) whose row security
+applies to it; live is false for a marker past its deadline.';

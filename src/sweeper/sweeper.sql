@@ -1,0 +1,31 @@
+-- Sweeper
+
+CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT released bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.sweep(integer) IS
+'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
+is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
+IMMEDIATE: tables with deferred triggers are not released otherwise. Nobody but superusers may until it is granted.';
+
+CREATE FUNCTION interlock.sweeper_status(
+    OUT database text, OUT state text, OUT runs bigint, OUT released bigint, OUT failed bigint, OUT last_run timestamptz,
+    OUT last_error text, OUT next_deadline timestamptz, OUT lag interval, OUT max_lag interval) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.sweeper_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION interlock.sweeper_status() TO pg_monitor;
+COMMENT ON FUNCTION interlock.sweeper_status() IS
+'The rows of the view sweeper. Errors: 55000 when pg_interlock is not in shared_preload_libraries.';
+
+CREATE VIEW interlock.sweeper AS SELECT * FROM interlock.sweeper_status();
+GRANT SELECT ON interlock.sweeper TO pg_monitor;
+COMMENT ON VIEW interlock.sweeper IS
+'What the sweeper does, by database: off, idle, waiting for next_deadline, due or running; markers released and releases that
+failed since the server started; the last error, null when the last run went well; how late the last and the latest run began.';
+
+CREATE FUNCTION interlock.wake_sweeper() RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.wake_sweeper() FROM PUBLIC;
+COMMENT ON FUNCTION interlock.wake_sweeper() IS
+'Lets the sweeper look at this database as soon as the transaction has committed; without preload it does nothing.';
+SELECT interlock.wake_sweeper();

@@ -1,0 +1,55 @@
+-- Status transitions
+
+CREATE FUNCTION interlock.transition_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.transition_trigger() IS
+'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
+transitions, initial states.
+Judges updates; new rows are judged by initial_state_trigger.';
+
+CREATE FUNCTION interlock.initial_state_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.initial_state_trigger() IS
+'Refuses a new row whose state is not initial (IL002). Created by define_transitions when there are initial states;
+argument: state column.';
+
+CREATE FUNCTION interlock.define_transitions(
+    rel regclass, state_column name, transitions jsonb, initial text[] = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[]) IS
+'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
+The column is of a text, integer or enum type. Every writer is held to it, raw SQL too; when initial is given, inserted rows
+start in one of those states. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
+cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
+
+CREATE FUNCTION interlock.drop_transitions(rel regclass, state_column name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.drop_transitions(regclass, name) IS
+'Lets the column change freely again. For the owner of the table. Errors: 55000 no transitions.';
+
+CREATE FUNCTION interlock.transition(
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.transition(
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name) IS
+'Moves one row from one state to another and makes the other changes with it, if it is still in the first state: of callers
+that race exactly one wins. state_column is needed where several columns have transitions.
+Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions,
+09000 the owner of the state column, or a trigger, has kept the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
+'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
+
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name) IS
+'As transition, but reports. Outcomes: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name) IS
+'As try_transition(regclass, text, text, text, jsonb, name), for a key of another type.';

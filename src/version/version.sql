@@ -1,0 +1,337 @@
+-- Versioned rows
+
+CREATE FUNCTION interlock.version_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.version_trigger() IS
+'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
+Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
+when it is more than a minute ahead of the clock (22008), in new rows too.';
+
+CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.first_version(text) IS
+'The version a new row starts at: above the version of every row of the table that was deleted.
+The default of a version column calls it with the name of the sequence that keeps that version. The sequence is found when a row is inserted,
+also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
+Errors: 22004, 22023 not schema.sequence, 42809 no sequence, 42501 no SELECT on it.';
+
+CREATE FUNCTION interlock.enable_versioning(
+    rel regclass, version_column name = 'version', ignore_columns name[] = '{}') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[]) IS
+'Lets every update of a row move its version, whoever writes. For the owner of the table.
+The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
+Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
+A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
+needs CREATE on its schema.
+Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
+22023 an ignored column that share_columns merges, 55000 versioned by another column.';
+
+CREATE FUNCTION interlock.disable_versioning(rel regclass) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_versioning(regclass) IS
+'Stops moving the version. The column and its values stay. For the owner of the table. Errors: 55000 not versioned.';
+
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key text, expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, bigint, jsonb) IS
+'Changes the columns {column: value} of one row if its version is still the expected one; returns the new version.
+No changes ({}) only move the version. Needs the privileges of the UPDATE it runs; row security holds.
+Errors: IL001 the version is another one, P0002 no such row, 42703/428C9/22023 unknown, generated or key column,
+55000 not versioned, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", bigint, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, timestamptz, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", timestamptz, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, text, text, jsonb) IS
+'As versioned_update(regclass, text, bigint, jsonb), with the version as text: for parameters without a type, and for
+timestamps that a client would round.';
+COMMENT ON FUNCTION interlock.versioned_update(regclass, "any", text, jsonb) IS
+'As versioned_update(regclass, text, text, jsonb), for a key of another type.';
+
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected bigint, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version bigint, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected bigint, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version bigint, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected timestamptz, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version timestamptz, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected timestamptz, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version timestamptz, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key text, expected text, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_update(
+    rel regclass, key "any", expected text, changes jsonb, base jsonb = NULL, on_conflict text = 'report',
+    OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, bigint, jsonb, jsonb, text) IS
+'As versioned_update, but reports a conflict instead of raising. Outcomes: updated (version is the new one), conflict
+(version and current are the row as it is now, as far as the caller may read it), not_found, and with
+on_conflict => ''merge'' and the row the client read as base: merged (current is the row after it), where columns that
+only one side changed are combined; columns both changed stay a conflict and are named in conflicts.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", bigint, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, timestamptz, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", timestamptz, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type and a table versioned
+by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, text, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), with the version as text.';
+COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", text, jsonb, jsonb, text) IS
+'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key text, expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_delete(rel regclass, key "any", expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, bigint) IS
+'Deletes one row if its version is still the expected one. Errors: as versioned_update.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", bigint) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, timestamptz) IS
+'As versioned_delete(regclass, text, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", timestamptz) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, text, text) IS
+'As versioned_delete(regclass, text, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.versioned_delete(regclass, "any", text) IS
+'As versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected bigint, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected bigint, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected timestamptz, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected timestamptz, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key text, expected text, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_delete(
+    rel regclass, key "any", expected text, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, bigint) IS
+'As versioned_delete, but reports. Outcomes: deleted, conflict (with the row''s version and content), not_found.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", bigint) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, timestamptz) IS
+'As try_versioned_delete(regclass, text, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", timestamptz) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, text) IS
+'As try_versioned_delete(regclass, text, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", text) IS
+'As try_versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.versioned_update_many(
+    rel regclass, updates jsonb, all_or_nothing boolean = false,
+    OUT key jsonb, OUT outcome text, OUT version bigint, OUT version_time timestamptz) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_update_many(regclass, jsonb, boolean) IS
+'try_versioned_update for many rows: updates is [{"key": ..., "version": ..., "changes": {...}}, ...]. One result row for
+each, in the order given; the rows are written in key order, so that two calls cannot deadlock over them. version is the
+counter, version_time the timestamp, after updated the new one and after conflict the present one.
+With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised and nothing is written.';
+
+CREATE FUNCTION interlock.update_with_retry(
+    rel regclass, key text, transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.update_with_retry(
+    rel regclass, key "any", transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
+'Reads the row, asks transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
+starts again when it is not; a retry locks the row before it reads. Outcomes: updated, unchanged (the transform returned
+null or {}), conflict (after max_retries), not_found. The transform runs with the caller''s rights and may run several times.
+Errors: 42501 no EXECUTE on the transform, 22023 another signature, 40001 under REPEATABLE READ and above.';
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, jsonb, integer) IS
+'As update_with_retry(regclass, text, regprocedure, jsonb, integer), for a key of another type.';
+
+CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH own AS (
+        SELECT p.oid, p.proname
+          FROM pg_catalog.pg_proc p
+          JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure
+           AND p.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+    checks AS (
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, own.proname AS kind,
+               pg_catalog.convert_from(
+                   pg_catalog.substring(t.tgargs, 1, pg_catalog.position(t.tgargs, '\x00'::pg_catalog.bytea) - 1),
+                   pg_catalog.getdatabaseencoding()) AS subject
+          FROM pg_catalog.pg_trigger t
+          JOIN own ON own.oid OPERATOR(pg_catalog.=) t.tgfoid
+         WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
+           AND (own.proname OPERATOR(pg_catalog.<>) 'ownership_trigger'
+                OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
+    versioned AS (
+        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
+          FROM checks c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
+    defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, d.adbin::pg_catalog.text AS expression,
+               EXISTS (SELECT FROM pg_catalog.pg_depend u
+                         JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) u.refobjid
+                        WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                          AND u.objid OPERATOR(pg_catalog.=) d.oid
+                          AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                          AND p.proname OPERATOR(pg_catalog.=) 'first_version'
+                          AND p.pronamespace OPERATOR(pg_catalog.=) (
+                                  SELECT o.pronamespace FROM pg_catalog.pg_proc o
+                                   WHERE o.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure)) AS reads_floor,
+               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
+                  FROM pg_catalog.pg_depend o
+                  JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                   AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                   AND o.refobjid OPERATOR(pg_catalog.=) v.tgrelid AND o.refobjsubid OPERATOR(pg_catalog.=) a.attnum
+                   AND o.deptype OPERATOR(pg_catalog.=) 'a'
+                 ORDER BY s.oid LIMIT 1) AS floor
+          FROM versioned v
+          JOIN pg_catalog.pg_attribute a
+            ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+           AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
+                   'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+          LEFT JOIN pg_catalog.pg_attrdef d
+            ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'D'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger fires on a replica only',
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'R'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'session_replication_role is replica: the trigger does not fire in this session',
+           pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+               v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'O'
+       AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('version column "%s" is gone or has another type', v.version_column),
+           'disable_versioning, then enable_versioning with the present name'
+      FROM versioned v
+     WHERE NOT EXISTS (
+               SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid OPERATOR(pg_catalog.=) v.tgrelid
+                  AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+                  AND NOT a.attisdropped
+                  AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY[
+                          'pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype,
+                          'pg_catalog.timestamp'::pg_catalog.regtype, 'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[]))
+    UNION ALL
+    SELECT l.rel::pg_catalog.regclass, pg_catalog.format('trigger "%s" fires after trigger "%s": writes are refused', l.tgname, l.first),
+           pg_catalog.format('ALTER TRIGGER %I ON %s RENAME TO %I', l.tgname, l.root::pg_catalog.regclass,
+               CASE WHEN 'a_' OPERATOR(pg_catalog.<) l.first THEN 'a_' ELSE '0_' END OPERATOR(pg_catalog.||) l.tgname)
+      FROM (SELECT later.tgrelid AS rel, later.tgname, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C") AS first,
+                   COALESCE((SELECT r.tgrelid
+                               FROM pg_catalog.pg_partition_ancestors(later.tgrelid) a
+                               JOIN pg_catalog.pg_trigger r ON r.tgrelid OPERATOR(pg_catalog.=) a.relid::pg_catalog.oid
+                              WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
+                                AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
+              FROM pg_catalog.pg_trigger later
+              JOIN checks c
+                ON c.tgrelid OPERATOR(pg_catalog.=) later.tgrelid
+               AND c.tgname OPERATOR(pg_catalog.<) later.tgname
+               AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20
+                   OPERATOR(pg_catalog.<>) 0 -- insert, update
+               AND (c.tgenabled OPERATOR(pg_catalog.=) later.tgenabled OR c.tgenabled OPERATOR(pg_catalog.=) 'A'
+                    OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
+             WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
+               AND later.tgenabled OPERATOR(pg_catalog.<>) 'D' AND c.tgenabled OPERATOR(pg_catalog.<>) 'D'
+               AND NOT EXISTS (SELECT FROM own WHERE own.oid OPERATOR(pg_catalog.=) later.tgfoid)
+               AND NOT EXISTS (SELECT FROM checks above
+                                 JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
+                                WHERE p.oid OPERATOR(pg_catalog.=) later.tgparentid) -- found there
+             GROUP BY later.oid, later.tgrelid, later.tgname, later.tgparentid) l
+    UNION ALL
+    SELECT d.tgrelid::pg_catalog.regclass,
+           pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
+                                  WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
+                                  ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
+               d.version_column),
+           CASE WHEN d.floor IS NULL OR d.reads_floor THEN 'enable_versioning again, with the same ignore_columns'
+                ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
+                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END
+      FROM defaults d
+     WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
+                WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
+                ELSE d.expression OPERATOR(pg_catalog.~) -- a constant, or the cast of one
+                         '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END
+       AND (d.tgparentid OPERATOR(pg_catalog.=) 0
+            OR NOT d.reads_floor AND EXISTS (
+                   SELECT FROM defaults above
+                    WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
+           pg_catalog.format('version the rows on the publisher, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+               v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+      JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
+     WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
+    UNION ALL
+    SELECT i.inhrelid::pg_catalog.regclass,
+           CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
+                       WHEN 'transition_trigger' THEN
+                           pg_catalog.format('the table inherits from one with transitions of column "%s" and has none itself', c.subject)
+                       WHEN 'marker_trigger' THEN 'the table inherits from one with markers and has none itself'
+                       ELSE 'the table inherits from one with owned columns and has none itself' END,
+           CASE c.kind WHEN 'version_trigger' THEN 'enable_versioning for it as well'
+                       WHEN 'transition_trigger' THEN 'define_transitions for it as well'
+                       WHEN 'marker_trigger' THEN 'enable_marker for it as well'
+                       ELSE 'own_columns for it as well' END
+      FROM checks c
+      JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
+     WHERE NOT EXISTS (SELECT FROM checks child
+                        WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
+                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject));
+END;
+COMMENT ON FUNCTION interlock.check_versioning() IS
+'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
+version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
+inheriting table, also of one with transitions, markers or owned columns; and BEFORE triggers that fire after ours, so that
+writes are refused. No rows: all is well.';
