@@ -13,15 +13,17 @@ $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\nfsync = off");
 $node->start;
 
-# Runs a load of script/load on fresh tables, with the extension set up by $sql if that is given.
+# Runs a load on fresh tables, with the extension set up by $sql if that is given. The loads are those of script/demo, and those
+# of hot rows, which are of this test.
 sub load_on
 {
     my ($setup, $load, $sql, @options) = @_;
+    my $home = $setup eq 'hot' ? 'test/load' : 'demo/load';
     $node->safe_psql('postgres', 'DROP DATABASE IF EXISTS stress');
     $node->safe_psql('postgres', 'CREATE DATABASE stress');
-    $node->safe_psql('stress', slurp_file("script/load/$setup.sql"));
+    $node->safe_psql('stress', slurp_file("$home/$setup.sql"));
     $node->safe_psql('stress', "CREATE EXTENSION pg_interlock; $sql") if $sql;
-    $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', $seconds, @options, '-f', "script/load/$load.load", 'stress' ], "load $load");
+    $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-T', $seconds, @options, '-f', "$home/$load.load", 'stress' ], "load $load");
 }
 
 my $lost = 'SELECT (SELECT count(*) FROM saved) - (SELECT sum(n) FROM config)';
@@ -60,7 +62,7 @@ is($node->safe_psql('stress', 'SELECT count(*) FROM hot WHERE version <> n + 1')
 load_on('hot', 'hot_marker', "SELECT interlock.enable_marker('hot')", '-D', 'rows=3');
 is($node->safe_psql('stress', $lost), 0, 'no edit of a hot row is lost');
 load_on('hot', 'hot_marker', "SELECT interlock.enable_versioning('hot'), interlock.enable_marker('hot')", '-D', 'rows=40', '-f',
-    'script/load/hot_analyze.load');
+    'test/load/hot_analyze.load');
 is($node->safe_psql('stress', $lost), 0, 'nor refused while what is known of the table gets old');
 
 my $deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = 'stress'";

@@ -49,7 +49,7 @@ add_row() {
         return
     fi
     jq -cn --arg line "$name" --argjson clients "$clients" --arg against "$against" --arg ours "${SAMPLES[$4]}" \
-        --arg theirs "${SAMPLES[$5]}" --arg target "$6" --arg unit "$7" -f "$ROOT/script/bench.d/row.jq" >>"$WORK/rows"
+        --arg theirs "${SAMPLES[$5]}" --arg target "$6" --arg unit "$7" -f "$ROOT/bench/row.jq" >>"$WORK/rows"
     row=$(tail -n 1 "$WORK/rows")
     # shellcheck disable=SC2086
     printf '  %-44s %s' "$against" "$(describe "$7" ${SAMPLES[$5]})"
@@ -123,7 +123,7 @@ draw() {
            (.against + (if .unit != "/s" then ", time: less is better" else "" end) | plain),
            (if $i > 0 then "" else ([$pair[] | .ratio * 100 | round / 100 | tostring] | join("  ")) end)]
         | @tsv' "$WORK/rows" >"$WORK/chart.tsv"
-    gnuplot -e "data='$WORK/chart.tsv'; picture='$1'; about='$(about_chart)'" "$ROOT/script/bench.d/chart.gp" >>"$WORK/gnuplot.log" 2>&1
+    gnuplot -e "data='$WORK/chart.tsv'; picture='$1'; about='$(about_chart)'" "$ROOT/bench/chart.gp" >>"$WORK/gnuplot.log" 2>&1
 }
 
 about_chart() {

@@ -40,10 +40,10 @@ measure_instructions() {
 
 set_up_counts() {
     mkdir -p "$OUT/profiles"
-    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"
-    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/mark.so" "$ROOT/script/load/mark.c"
+    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/bench/load/empty.c"
+    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/mark.so" "$ROOT/bench/load/mark.c"
     progress "filling tables"
-    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/script/load/bench.sql" -f "$ROOT/script/load/plpgsql.sql" -f "$ROOT/script/load/instructions.sql" \
+    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/bench/load/bench.sql" -f "$ROOT/bench/load/plpgsql.sql" -f "$ROOT/bench/load/instructions.sql" \
         -c "CREATE FUNCTION mark() RETURNS void LANGUAGE c AS '$WORK/mark.so', 'mark'" \
         -c "CREATE FUNCTION empty(text) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \
         -c "VACUUM ANALYZE" >"$WORK/setup.log" 2>&1 || { show "$WORK/setup.log" && die "could not fill the tables"; }

@@ -81,7 +81,7 @@ set_up_node() {
     local load package
     progress "installing packages for node"
     mkdir -p "$WORK/node"
-    cp "$ROOT/script/load/locks.mjs" "$WORK/node"
+    cp "$ROOT/bench/load/locks.mjs" "$WORK/node"
     echo '{"private": true}' >"$WORK/node/package.json"
     if ! { command -v node && command -v npm || (need_packages nodejs npm); } >"$WORK/node.log" 2>&1; then
         for load in interlock syncguard-postgres syncguard-redis redlock; do

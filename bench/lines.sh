@@ -2,7 +2,7 @@
 
 set_up_lines() {
     progress "filling tables"
-    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/script/load/bench.sql" -f "$ROOT/script/load/plpgsql.sql" >"$WORK/setup.log" 2>&1 ||
+    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/bench/load/bench.sql" -f "$ROOT/bench/load/plpgsql.sql" >"$WORK/setup.log" 2>&1 ||
         { show "$WORK/setup.log" && die "could not fill the tables"; }
     end_progress
     write_trigger_loads
@@ -128,8 +128,8 @@ write_marker_loads() {
 write_lease_loads() {
     local key='\set key (:base + :client_id) * 1000000 + :id' # of no other client: a refused lease has no token
     need_packages gcc libc6-dev libpq-dev libhiredis-dev
-    gcc -O2 -o "$WORK/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/script/load/lock_pairs.c" -lhiredis -lpq -lpthread
-    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/script/load/empty.c"
+    gcc -O2 -o "$WORK/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/bench/load/lock_pairs.c" -lhiredis -lpq -lpthread
+    gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/bench/load/empty.c"
     psql -qX -v ON_ERROR_STOP=1 \
         -c "CREATE FUNCTION empty_acquire(key text, ttl interval) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \
         -c "CREATE FUNCTION empty_release(key text, token bigint) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'"

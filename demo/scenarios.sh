@@ -1,0 +1,319 @@
+# scenarios.sh: what goes wrong without the extension, and what happens with it: a function each. To be sourced by script/demo.
+#
+# A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
+# both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
+
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms"
+
+two_administrators() {
+    heading "1. Two administrators edit one configuration row"
+    note "both have it open; one saves a new title, then the other a new price"
+    local saved="SELECT title || ', ' || price FROM page_config"
+    new_database two_administrators
+    ask "UPDATE page_config SET title = 'new title', price = 10 WHERE id = 1" >/dev/null
+    ask "UPDATE page_config SET title = 'old title', price = 12 WHERE id = 1" >/dev/null
+    local without=$(ask "SELECT count(*) FROM page_config WHERE title <> 'new title'")
+    say "without: both were told that it is saved; the row says: $(ask "$saved")"
+
+    new_database two_administrators "SELECT interlock.enable_versioning('page_config')"
+    ask "SELECT interlock.versioned_update('page_config', 1, 1, '{\"title\": \"new title\"}')" >/dev/null
+    say "with: the other is told: $(refusal "SELECT interlock.versioned_update('page_config', 1, 1, '{\"price\": 12}')")"
+    ask "SELECT interlock.try_versioned_update('page_config', 1, 1, '{\"price\": 12}', '{\"price\": 10}', 'merge')" >/dev/null
+    say "and merges what only it changed; the row says: $(ask "$saved")"
+    row "titles lost" "$without of 1" "$(ask "SELECT count(*) FROM page_config WHERE title <> 'new title'")"
+}
+
+config() {
+    heading "2. Administrators edit 50 configuration rows"
+    note "each reads a row, thinks for a millisecond, and saves one more than it read"
+    local lost="SELECT (SELECT count(*) FROM saved) - (SELECT sum(n) FROM config)"
+    new_database config
+    load config_without
+    local without=$(ask "$lost") saves=$(ask "SELECT count(*) FROM saved")
+    say "without: $saves saves were acknowledged, $without of them are lost"
+
+    new_database config "SELECT interlock.enable_versioning('config')"
+    load config_counter
+    local with=$(ask "$lost")
+    say "with a version counter: $(ask 'SELECT count(*) FROM saved') saves, $with lost; the others were told of the conflict"
+    row "saves lost, version counter" "$without of $saves" "$with"
+
+    new_database config "SELECT interlock.enable_versioning('config', 'updated_time')"
+    load config_time
+    with=$(ask "$lost")
+    say "with updated_time as the version: $(ask 'SELECT count(*) FROM saved') saves, $with lost"
+    row "saves lost, updated_time" "$without of $saves" "$with"
+}
+
+orders() {
+    heading "3. Orders are paid, cancelled and shipped at once"
+    local jumps="SELECT count(*) FROM (SELECT id, from_state FROM step GROUP BY 1, 2 HAVING count(*) > 1) twice"
+    new_database orders
+    load orders_without
+    local without=$(ask "$jumps")
+    say "without: $without orders left one state twice, $(ask "
+        SELECT count(*) FROM (SELECT id FROM step WHERE to_state IN ('paid', 'cancelled')
+        GROUP BY id HAVING count(DISTINCT to_state) = 2) mixed") of them paid and cancelled"
+
+    new_database orders "SELECT interlock.define_transitions('orders', 'status',
+        '{\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}', '{pending}')"
+    load orders_with
+    local with=$(ask "$jumps")
+    say "with: $with; a jump by plain SQL is refused: $(refusal "UPDATE orders SET status = 'pending' WHERE status = 'shipped'")"
+    row "orders with two outcomes" "$without of 400" "$with"
+}
+
+coupons() {
+    heading "4. A coupon is redeemed on eight devices"
+    local twice="SELECT count(*) FROM (SELECT id FROM redeemed GROUP BY id HAVING count(*) > 1) twice"
+    new_database coupons
+    load coupons_without
+    local without=$(ask "$twice") coupons=$(ask "SELECT count(DISTINCT id) FROM redeemed")
+    say "without: $coupons coupons were redeemed, $without of them more than once"
+
+    new_database coupons "SELECT interlock.define_transitions('coupon', 'status', '{\"unused\": [\"redeemed\"]}', '{unused}')"
+    load coupons_with
+    local with=$(ask "$twice")
+    say "with: $(ask "SELECT count(DISTINCT id) FROM redeemed") coupons were redeemed, $with more than once"
+    row "coupons redeemed twice" "$without of $coupons" "$with"
+}
+
+seats() {
+    heading "5. $CLIENTS buyers fight over 200 seats"
+    local twice="SELECT count(*) FROM (SELECT seat FROM ticket GROUP BY seat HAVING count(*) > 1) twice"
+    new_database seats
+    load seats_without
+    local without=$(ask "$twice")
+    say "without: $(ask 'SELECT count(*) FROM ticket') tickets for 200 seats, $without seats sold more than once"
+
+    new_database seats "CREATE UNIQUE INDEX ON ticket (seat);
+        SELECT interlock.define_transitions('seat', 'status', '{\"free\": [\"sold\"]}', '{free}')"
+    load seats_with
+    local with=$(ask "$twice") tickets=$(ask 'SELECT count(*) FROM ticket')
+    say "with: $tickets tickets for $(ask "SELECT count(*) FROM seat WHERE status = 'sold'") seats that are sold," \
+        "$with of them more than once"
+    row "seats sold twice" "$without of 200" "$with"
+    lose "$(ask "SELECT count(*) FROM seat FULL JOIN ticket ON seat = seat.id WHERE (status = 'sold') IS DISTINCT FROM (seat IS NOT NULL)")"
+}
+
+documents() {
+    heading "6. Editors who forget to save, and an import that ignores them"
+    local overwritten="SELECT count(*) FROM overwritten"
+    local stuck="SELECT count(*) FROM document WHERE lock_status = 1"
+    new_database documents
+    load documents_without
+    local lost_edits=$(ask "$overwritten")
+    local without=$(ask "$stuck")
+    say "without: $without of 40 documents are held for ever, $lost_edits times the import wrote over an edit"
+
+    new_database documents "SELECT interlock.enable_marker('document', '1 s');
+        CREATE FUNCTION note_late() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
+            INSERT INTO public.late VALUES (NEW.id, clock_timestamp() - OLD.lock_until); RETURN NULL; END \$\$;
+        CREATE TRIGGER note_late AFTER UPDATE ON document FOR EACH ROW
+            WHEN (OLD.lock_status = 1 AND NEW.lock_status = 0 AND OLD.lock_until < clock_timestamp())
+            EXECUTE FUNCTION note_late()"
+    load documents_with
+    say "with: $(ask 'SELECT count(*) FROM refused') attempts were refused, for example: $(refusal "
+        DO \$\$ BEGIN PERFORM interlock.lock_row('document', 1, 'somebody');
+        UPDATE document SET body = 'x' WHERE id = 1; END \$\$")"
+    wait_until "SELECT count(*) = 0 FROM document WHERE lock_status = 1"
+    local held=$(ask "$stuck") edits=$(ask "$overwritten")
+    say "later $held documents are held; the sweeper released $(ask 'SELECT count(*) FROM late'), at worst" \
+        "$(ask "SELECT coalesce(round(extract(epoch FROM max(by)) * 1000), 0) FROM late") ms after the deadline"
+    row "documents stuck" "$without of 40" "$held"
+    row "edits written over" "$lost_edits" "$edits"
+}
+
+bank() {
+    heading "7. Money moves between 20 accounts, in any direction"
+    local without with
+    new_database bank
+    withdraw_both "SELECT pg_sleep(0)"
+    say "without: two people see 1000 and take 700 and 500; the account says: $(ask "SELECT balance FROM account WHERE id = 1")"
+    new_database bank "SELECT 1"
+    withdraw_both "SELECT interlock.lock_key('account:1')"
+    say "with: the second one sees what the first left; the account says: $(ask "SELECT balance FROM account WHERE id = 1")"
+
+    new_database bank
+    load bank_without --max-tries=0
+    without=$(ask "$DEADLOCKS")
+    local overdrafts=$(ask "SELECT count(*) FROM overdraft")
+    say "without: $without transfers deadlocked, $overdrafts overdrew an account, the sum is $(ask 'SELECT sum(balance) FROM account')"
+    new_database bank "SELECT 1"
+    load bank_with --max-tries=0
+    with=$(ask "$DEADLOCKS")
+    say "with both keys locked in order: $with deadlocked, $(ask "SELECT count(*) FROM overdraft") overdrew," \
+        "the sum is $(ask 'SELECT sum(balance) FROM account')"
+    row "transfers deadlocked" "$without" "$with"
+    row "accounts overdrawn" "$overdrafts" "$(ask 'SELECT count(*) FROM overdraft')"
+    lose "$(ask "SELECT abs(sum(balance) - 20000) FROM account")"
+}
+
+payments() {
+    heading "8. Payments are sent again and again, and half of the workers die"
+    local twice="SELECT count(*) FROM (SELECT FROM charge GROUP BY payment HAVING count(*) > 1) twice"
+    new_database payments
+    load payments_without
+    local without=$(ask "$twice") charged=$(ask "SELECT count(DISTINCT payment) FROM charge")
+    say "without: $charged payments were charged, $without of them more than once"
+
+    new_database payments "SELECT interlock.define_idempotency_scope('pay', 'job', stale_after => '200 ms'),
+        interlock.define_idempotency_scope('import', 'job', stale_after => '200 ms')"
+    load payments_with
+    local with=$(ask "$twice") stuck
+    sleep 0.3
+    stuck=$(ask "SELECT count(*) FROM interlock.idempotency WHERE status = 'PENDING' AND deadline > clock_timestamp()")
+    say "with: $(ask "SELECT count(*) FROM charge") payments were charged, $with more than once, $stuck keys are stuck"
+    row "payments charged twice" "$without of $charged" "$with"
+    lose "$stuck"
+
+    local workers=0
+    while [ "$(ask "SELECT count(*) FROM interlock.idempotency WHERE scope = 'import' AND status = 'COMPLETED'")" = 0 ]; do
+        workers=$((workers + 1))
+        import_one_part
+    done
+    say "$workers workers were killed after one part each of an import, and resumed it: parts $(ask \
+        "SELECT string_agg(part::text, ' ' ORDER BY part) FROM imported") were imported"
+    lose "$(ask "SELECT abs(5 - count(*)) + abs(5 - count(DISTINCT part)) FROM imported")"
+}
+
+# import_one_part: a worker that resumes the import of five parts, and is killed after the next part.
+import_one_part() {
+    psql -qXAtd demo >/dev/null 2>&1 <<'SQL' || true
+SELECT token, coalesce(checkpoint, '0')::int + 1 AS part, coalesce(checkpoint, '0')::int + 1 = 5 AS is_last
+  FROM interlock.idempotency_claim('import', 'file', wait => '5 s') \gset
+BEGIN;
+SELECT interlock.idempotency_assert('import', 'file', :token);
+INSERT INTO imported VALUES (:part);
+SELECT interlock.idempotency_checkpoint('import', 'file', :token, :'part');
+COMMIT;
+\if :is_last
+SELECT interlock.idempotency_complete('import', 'file', :token);
+\endif
+SELECT pg_terminate_backend(pg_backend_pid());
+SQL
+}
+
+reports() {
+    local ticks=$((SECONDS_EACH + 2))
+    heading "9. $CLIENTS workers, and a report that one of them is to make at every tick"
+    note "$ticks ticks; one worker is killed with kill -9 in the middle of its work, and at every fourth tick"
+    note "one is stopped (SIGSTOP) until somebody else has made the next report"
+    local numbers="SELECT (SELECT count(*) FROM (SELECT FROM made GROUP BY tick HAVING count(*) = 1) once) || ' reports were made once, '
+        || (SELECT count(*) FROM (SELECT FROM made GROUP BY tick HAVING count(*) > 1) twice) || ' twice'"
+    local twice="SELECT count(*) - count(DISTINCT tick) FROM made"
+    local older="SELECT count(*) FROM overwritten"
+    new_database reports
+    work reports_without "$ticks"
+    local without=$(ask "$twice") overwritten=$(ask "$older")
+    say "without, SET NX EX as in Redis: $(ask "$numbers")$(ask "
+        SELECT '; who woke up wrote report ' || is_now || ' over report ' || was FROM overwritten LIMIT 1")"
+
+    new_database reports "SELECT 1"
+    work reports_with "$ticks"
+    local refused=$(cat "$WORK"/worker.*.log | grep -c 'ERROR:  IL006' || true)
+    say "with: $(ask "$numbers"); refused, having woken up too late: $refused, with" \
+        "$(sed -n 's/^.*ERROR:  //p' "$WORK"/worker.*.log | head -n 1)"
+    say "the report of the one who was killed was made by another $(ask "
+        SELECT round(extract(epoch FROM min(made.at) - accident.at) * 1000)
+        FROM made JOIN accident USING (tick) WHERE signal = 'KILL' GROUP BY accident.at") ms later, when its lease had expired"
+    row "reports made twice" "$without of $ticks" "$(ask "$twice")"
+    row "reports written over by older" "$overwritten" "$(ask "$older")"
+    lose "$(ask "SELECT $ticks - count(DISTINCT tick) FROM made")"
+    local asleep=$(ask "SELECT count(worker) FROM accident WHERE signal = 'STOP'")
+    lose $((refused < asleep ? asleep - refused : 0))
+}
+
+parts() {
+    heading "10. Thumbnails and search entries of one product, and an import of all of it"
+    local imports="SELECT count(*) FROM overlap WHERE part = 'product:7'"
+    local siblings="SELECT count(*) FROM overlap WHERE part <> 'product:7'"
+    local lost="SELECT (SELECT count(*) FROM work WHERE part <> 'product:7') - (SELECT thumbs + entries FROM product)"
+    new_database parts
+    load parts_without -T $(((SECONDS_EACH + 2) / 3))
+    local without=$(ask "$imports") without_lost=$(ask "$lost")
+    say "without, a lock for each name: $(ask "$siblings") times a thumbnail and a search entry were made side by side," \
+        "$without times an import ran beside one; $without_lost are lost"
+
+    new_database parts "SELECT 1"
+    load parts_with -T $(((SECONDS_EACH + 2) / 3))
+    local with=$(ask "$imports")
+    say "with leases on paths: $(ask "$siblings") times side by side, $with times an import beside one, of" \
+        "$(ask "SELECT count(*) FROM work WHERE part = 'product:7'") imports; $(ask "$lost") are lost"
+    row "imports beside a part" "$without" "$with"
+    row "parts lost" "$without_lost" "$(ask "$lost")"
+}
+
+crash() {
+    heading "11. The server is killed with kill -9 while 40 workers hold leases"
+    note "half of the workers die with it; others ask for all of the 40 as soon as it is back"
+    local twice="SELECT count(*) FROM told WHERE what = 'acquired' AND was_held"
+    new_database crash
+    ask "ALTER SYSTEM SET interlock.lease_recovery = immediate" >/dev/null # from the next start on
+    kill_server
+    ask "CALL come_back()" >/dev/null
+    local without=$(ask "$twice")
+    say "without a grace, as a server that has forgotten its locks: $without of 40 were given to another while they were held"
+
+    ask "ALTER SYSTEM RESET interlock.lease_recovery" >/dev/null
+    new_database crash
+    kill_server
+    ask "CALL come_back()" >/dev/null
+    say "with: $(ask "SELECT count(DISTINCT id) FROM told WHERE what = 'renewed'") were renewed by those who lived," \
+        "$(ask "SELECT count(*) FROM told WHERE what = 'recovering'") times others were told to wait," \
+        "$(ask "SELECT count(*) FROM told WHERE what = 'acquired' AND id % 2 = 0") leases of the dead were granted after they had expired"
+    row "leases granted twice" "$without of 40" "$(ask "$twice")"
+    lose "$(ask "SELECT count(*) FROM told WHERE what = 'lost' AND was_held")"
+    lose "$(ask "SELECT 20 - count(*) FROM told WHERE what = 'acquired' AND id % 2 = 0")"
+}
+
+cms() {
+    heading "12. Two editors and six workers save whole products"
+    note "each reads a product, thinks for a millisecond, and saves all of it with its own column changed"
+    local numbers="SELECT count(*) FROM saved" lost="SELECT sum(lost) FROM (SELECT descriptions AS lost FROM lost UNION ALL SELECT others FROM lost) both_kinds"
+    new_database cms
+    ask "CALL one_edit('SELECT')" >/dev/null
+    local versions=$(ask "SELECT count(*) FROM product_version WHERE id = 0")
+    load cms_without
+    local descriptions=$(ask "SELECT descriptions FROM lost") others=$(ask "SELECT others FROM lost")
+    say "without: of $(ask "$numbers") saves $descriptions descriptions and $others thumbnails, prices and so on are lost; one edit made $versions versions"
+
+    new_database cms "SELECT interlock.grant_writer(writer, 'public') FROM unnest('{editor,thumbnail,search,translation,price,stock,review}'::text[]) writer;
+        SELECT interlock.enable_versioning('product'), interlock.enable_history('product', keep_versions => 20),
+            interlock.own_columns('product', 'editor', '{description}', 'skip');
+        SELECT interlock.own_columns('product', writer, ARRAY[writer], 'skip')
+            FROM unnest('{thumbnail,search,translation,price,stock,review}'::name[]) writer;
+        DROP TRIGGER keep_version ON product"
+    ask "CALL one_edit(\$\$SELECT interlock.set_writer('WRITER'),
+        CASE WHEN 'WRITER' <> 'editor' THEN interlock.suppress_history('product', 'after an edit') END\$\$)" >/dev/null
+    local kept=$(ask "SELECT count(*) FROM interlock.row_history('product', 0)")
+    say "with: one edit made $kept version, and $(ask "SELECT count(*) FROM interlock.operation_log") lines in the operation log, of" \
+        "$(ask "SELECT string_agg(writer, ', ' ORDER BY written_at) FROM interlock.operation_log")"
+    load cms_with
+    say "of $(ask "$numbers") saves $(ask "$lost") are lost; $(ask "SELECT coalesce(sum(row_count), 0) FROM interlock.skipped_writes") times a worker would have written" \
+        "an old value over what another had saved"
+    row "descriptions lost" "$descriptions" "$(ask "SELECT descriptions FROM lost")"
+    row "thumbnails and so on lost" "$others" "$(ask "SELECT others FROM lost")"
+    row "versions of one edit too many" "$((versions - 1))" "$((kept - 1))"
+}
+
+DEADLOCKS="SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+# withdraw_both LOCK: two people take from account 1 at once, each if there is enough after LOCK.
+withdraw_both() {
+    local amount pids=()
+    for amount in 700 500; do
+        psql -qXAtd demo >/dev/null <<SQL &
+BEGIN;
+$1;
+SELECT balance >= $amount AS enough, pg_sleep(0.3) FROM account WHERE id = 1 \gset
+\if :enough
+UPDATE account SET balance = balance - $amount WHERE id = 1;
+\endif
+COMMIT;
+SQL
+        pids+=($!)
+        sleep 0.1
+    done
+    wait "${pids[@]}"
+}
