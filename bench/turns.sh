@@ -104,7 +104,7 @@ end_side() {
 side_rates() {
     awk -v since="$since" -v rounds="$ROUNDS" -v span=$((SECONDS_EACH * ${#sides[@]})) -v share="${times[side]}" -v spent="$spent" '
         FNR == 1 {second = 0}
-        $1 > since {done[int(second++ / span)] += $2}
+        $1 > since {done[int(second / span)] += $2; second++}
         END {for (i = 0; i < rounds; i++) printf "%.1f ", done[i] / (span * share / spent)}' "$WORK/turns.$side".[0-9]*[0-9]
 }
 
