@@ -121,8 +121,9 @@ void refuse_own_history_of_partitions(Oid relid) {
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("partition \"%s\" has a history of its own", get_rel_name(partition)),
-                 errhint("Call interlock.disable_history for it; what it has recorded "
-                         "stays in its history table.")));
+                 errhint("What it has recorded stays in its history table: SELECT "
+                         "interlock.disable_history(%s);",
+                         quote_literal_cstr(qualified_name(partition)))));
     }
 }
 
@@ -369,7 +370,7 @@ const History* require_history(Relation rel, const RelationFacts* facts) {
     if (facts->history == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no history", RelationGetRelationName(rel)),
-                        errhint("Its owner can call interlock.enable_history.")));
+                        errhint("Its owner can enable it: %s", call_for("enable_history", rel))));
     return facts->history;
 }
 
@@ -385,8 +386,9 @@ Oid owner_of_root(Relation rel, const History* history) {
                     errmsg("history of table \"%s\" is in a table of another role",
                            RelationGetRelationName(rel)),
                     errdetail("Trigger \"%s\" names it.", history->trigger),
-                    errhint("Give both tables to one owner with ALTER TABLE ... OWNER TO, or call "
-                            "interlock.disable_history.")));
+                    errhint("Give both tables to one owner with ALTER TABLE ... OWNER TO, or stop "
+                            "recording: %s",
+                            call_for("disable_history", rel))));
 }
 
 } // namespace
@@ -412,12 +414,13 @@ Relation open_entries(Relation rel, const History* history, LOCKMODE mode) {
 Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode) {
     Relation entries = open_entries(rel, history, mode);
     if (!has_entry_columns(entries))
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("history of table \"%s\" cannot be read: a column of table \"%s\" "
-                               "is gone or has another type",
-                               RelationGetRelationName(rel), RelationGetRelationName(entries)),
-                        errhint("Give it its columns back, or call interlock.disable_history and "
-                                "interlock.enable_history for a new table.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("history of table \"%s\" cannot be read: a column of table \"%s\" "
+                        "is gone or has another type",
+                        RelationGetRelationName(rel), RelationGetRelationName(entries)),
+                 errhint("Give it its columns back, or begin a new table: %s %s",
+                         call_for("disable_history", rel), call_for("enable_history", rel))));
     return entries;
 }
 

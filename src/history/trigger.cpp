@@ -98,10 +98,11 @@ const History* usable_history(Relation rel, const RelationFacts* facts) {
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
     if (history->key == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("table \"%s\" has history and no key that names one row",
-                               RelationGetRelationName(rel)),
-                        errhint("Add a key, or call interlock.disable_history.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" has history and no key that names one row",
+                        RelationGetRelationName(rel)),
+                 errhint("Add a key, or stop recording: %s", call_for("disable_history", rel))));
     return history;
 }
 

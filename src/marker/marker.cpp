@@ -175,7 +175,7 @@ const Marker* require_marker(Relation rel, const RelationFacts* facts) {
     if (facts->marker == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel)),
-                        errhint("Its owner can call interlock.enable_marker.")));
+                        errhint("Its owner can enable them: %s", call_for("enable_marker", rel))));
     const Marker* marker = usable_marker(rel, facts);
     if (!trigger_fires(marker->enabled))
         ereport(

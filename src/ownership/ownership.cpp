@@ -37,6 +37,7 @@ OnViolation on_violation_argument(const Arguments& arguments, int n);
 Strategy strategy_argument(const Arguments& arguments, int n);
 [[noreturn]] void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
 [[noreturn]] void raise_not_ruled(const Draft& draft, const char* column, const char* what);
+char* call_of(const char* function, const Draft& draft, const char* column);
 int new_group(Draft* draft);
 void end_single_groups(ColumnRules* rules);
 void save_draft(const Draft& draft);
@@ -65,9 +66,13 @@ Datum own_columns(PG_FUNCTION_ARGS) {
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("column \"%s\" of table \"%s\" is shared", rule->name,
                                    RelationGetRelationName(draft.rel)),
-                            errhint("Call interlock.release_columns first.")));
+                            errhint("Release it first: %s",
+                                    call_of("release_columns", draft, rule->name))));
         if (rule->access == Access::kOwned && strcmp(rule->writer, writer) != 0)
-            raise_owned(draft, rule, "Use interlock.hand_over_columns.");
+            raise_owned(draft, rule,
+                        psprintf("SELECT interlock.hand_over_columns(%s, ARRAY[%s], %s);",
+                                 quote_literal_cstr(qualified_name(draft.rel)),
+                                 quote_literal_cstr(rule->name), quote_literal_cstr(writer)));
         rule->access = Access::kOwned;
         rule->writer = writer;
         rule->on_violation = on_violation;
@@ -88,7 +93,9 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
         if (rule->access == Access::kOwned)
-            raise_owned(draft, rule, "Call interlock.release_columns first.");
+            raise_owned(
+                draft, rule,
+                psprintf("Release it first: %s", call_of("release_columns", draft, rule->name)));
         rule->access = Access::kShared;
         rule->strategy = strategy;
     }
@@ -258,7 +265,9 @@ void refuse_ignored_columns(const Draft& draft) {
 void warn_if_ungranted(const char* writer) {
     if (!writer_is_granted(writer))
         ereport(WARNING, (errmsg("writer \"%s\" has been granted to nobody", writer),
-                          errhint("Call interlock.grant_writer.")));
+                          errhint("Grant it to the role that writes as it: SELECT "
+                                  "interlock.grant_writer(%s, 'role_name');",
+                                  quote_literal_cstr(writer))));
 }
 
 OnViolation on_violation_argument(const Arguments& arguments, int n) {
@@ -296,6 +305,12 @@ void raise_not_ruled(const Draft& draft, const char* column, const char* what) {
                     errhint("The view interlock.column_ownership lists the rules.")));
 }
 
+// The statement that calls a verb for one column.
+char* call_of(const char* function, const Draft& draft, const char* column) {
+    return psprintf("SELECT interlock.%s(%s, ARRAY[%s]);", function,
+                    quote_literal_cstr(qualified_name(draft.rel)), quote_literal_cstr(column));
+}
+
 bool is_named(const Draft& draft, const char* column) {
     for (int i = 0; i < draft.columns.count; i++)
         if (strcmp(draft.columns[i], column) == 0)
@@ -320,7 +335,8 @@ int new_group(Draft* draft) {
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("column \"%s\" of table \"%s\" is in a group with one of these columns",
                             rule.name, RelationGetRelationName(draft->rel)),
-                     errhint("Name it too, or call interlock.ungroup_columns first.")));
+                     errhint("Name it too, or take it out first: %s",
+                             call_of("ungroup_columns", *draft, rule.name))));
     }
     if (!bms_is_empty(replaced))
         return bms_next_member(replaced, -1);

@@ -122,12 +122,14 @@ void judge_owned_columns(Ownership* ownership, const Versioning* versioning, con
 
 namespace {
 
-[[noreturn]] void raise_gone(const char* column, const char* table) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated",
-                           column, table),
-                    errhint("Call interlock.release_columns with that name, then declare the "
-                            "rules for the column's present name.")));
+[[noreturn]] void raise_gone(const char* column, Oid table) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of table \"%s\" has rules and is gone or generated", column,
+                    get_rel_name(table)),
+             errhint("Declare the rules for the column's present name, after SELECT "
+                     "interlock.release_columns(%s, ARRAY[%s]);",
+                     quote_literal_cstr(qualified_name(table)), quote_literal_cstr(column))));
 }
 
 } // namespace
@@ -153,7 +155,7 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                         RelationGetRelationName(rel), trigger->tgname, ownership->trigger_name),
                  errhint("Drop one of them.")));
     if (ownership->gone != nullptr)
-        raise_gone(ownership->gone, RelationGetRelationName(rel));
+        raise_gone(ownership->gone, RelationGetRelid(rel));
     if (ownership->judged_count > 0)
         require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
     return ownership;
@@ -193,7 +195,7 @@ Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
         if (!bms_is_member(rule.group, groups))
             return;
         if (rule.column == InvalidAttrNumber)
-            raise_gone(rule.name, get_rel_name(facts->relid));
+            raise_gone(rule.name, facts->relid);
         all = bms_add_member(all, rule.column);
     });
     return all;

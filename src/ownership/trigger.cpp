@@ -166,18 +166,20 @@ void refuse_update(const Update& update) {
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
         tellable_key(update.facts, tellable_columns(update.rel, update.old_row), update.old_row);
-    ereport(ERROR, (errcode(kColumnNotOwned),
-                    errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                           column_name(update.facts, bms_next_member(columns, -1)),
-                           RelationGetRelationName(update.rel), owner),
-                    errdetail_internal(
-                        "%s", json_object({{"table", qualified_name(update.rel)},
-                                           {"key", nullptr, key},
-                                           {"columns", nullptr, names_json(update, columns)},
-                                           {"owner", owner},
-                                           {"writer", update.writer.name}})),
-                    errhint("Leave the column as it is stored, or call interlock.set_writer in the "
-                            "transaction; interlock.grant_writer says who may.")));
+    ereport(
+        ERROR,
+        (errcode(kColumnNotOwned),
+         errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
+                column_name(update.facts, bms_next_member(columns, -1)),
+                RelationGetRelationName(update.rel), owner),
+         errdetail_internal("%s", json_object({{"table", qualified_name(update.rel)},
+                                               {"key", nullptr, key},
+                                               {"columns", nullptr, names_json(update, columns)},
+                                               {"owner", owner},
+                                               {"writer", update.writer.name}})),
+         errhint("Leave the column as it is stored, or begin the transaction with SELECT "
+                 "interlock.set_writer(%s);",
+                 quote_literal_cstr(owner))));
 }
 
 WriteSample sample_of(const Update& update, const Bitmapset* columns) {

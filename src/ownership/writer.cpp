@@ -43,7 +43,10 @@ Datum set_writer(PG_FUNCTION_ARGS) {
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                  errmsg("role \"%s\" may not %s as \"%s\"", GetUserNameFromId(GetUserId(), false),
                         grant == Grant::kNone ? "write" : "force writes", writer),
-                 errhint("Whoever may call interlock.grant_writer can allow it.")));
+                 errhint("Grant it: SELECT interlock.grant_writer(%s, %s%s);",
+                         quote_literal_cstr(writer),
+                         quote_literal_cstr(GetUserNameFromId(GetUserId(), false)),
+                         force ? ", may_force => true" : "")));
     say_writer(GetUserId(), writer, force);
     PG_RETURN_VOID();
 }

@@ -463,6 +463,21 @@ char* qualified_name(Oid relid) {
                                       get_rel_name(relid));
 }
 
+namespace {
+
+// A temporary table's schema has another name in each session.
+char* typed_name(Relation rel) {
+    return rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP
+               ? quote_qualified_identifier("pg_temp", RelationGetRelationName(rel))
+               : qualified_name(rel);
+}
+
+} // namespace
+
+char* call_for(const char* function, Relation rel) {
+    return psprintf("SELECT interlock.%s(%s);", function, quote_literal_cstr(typed_name(rel)));
+}
+
 char* operator_text(Oid operator_oid) {
     HeapTuple tuple = SearchSysCache1(OPEROID, ObjectIdGetDatum(operator_oid));
     if (!HeapTupleIsValid(tuple))
@@ -532,7 +547,8 @@ void raise_forged(Relation rel, const char* trigger, const char* maker) {
     ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                     errmsg("trigger \"%s\" of table \"%s\" is not as interlock.%s creates it",
                            trigger, RelationGetRelationName(rel), maker),
-                    errhint("Drop it, and call interlock.%s.", maker)));
+                    errhint("DROP TRIGGER %s ON %s; then call interlock.%s.",
+                            quote_identifier(trigger), typed_name(rel), maker)));
 }
 
 void name_argument(const Trigger* trigger, int n, NameData* name) {
@@ -552,10 +568,12 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
                         errhint("The enabling functions of pg_interlock create it.")));
     // The rows of a foreign table have no header that says who wrote them.
     if (trigger->tg_relation->rd_rel->relkind != RELKIND_RELATION)
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("function \"%s\" cannot be called for \"%s\", which is not a table",
-                               function_name, RelationGetRelationName(trigger->tg_relation)),
-                        errhint("Drop trigger \"%s\".", trigger->tg_trigger->tgname)));
+        ereport(ERROR,
+                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                 errmsg("function \"%s\" cannot be called for \"%s\", which is not a table",
+                        function_name, RelationGetRelationName(trigger->tg_relation)),
+                 errhint("DROP TRIGGER %s ON %s;", quote_identifier(trigger->tg_trigger->tgname),
+                         typed_name(trigger->tg_relation))));
     return trigger;
 }
 

@@ -117,6 +117,9 @@ AttrNumber find_attribute(TupleDesc columns, std::string_view name);
 // schema.table, quoted.
 char* qualified_name(Relation rel);
 char* qualified_name(Oid relid);
+
+// For hints: the statement that calls a function of the API with the table alone.
+char* call_for(const char* function, Relation rel);
 inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
     return NameStr(TupleDescAttr(facts->columns, attnum - 1)->attname);
 }

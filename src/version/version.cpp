@@ -107,7 +107,7 @@ void check_same_column(Relation rel, const RelationFacts* facts, const Request& 
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("table \"%s\" is already versioned by column \"%s\"",
                            RelationGetRelationName(rel), NameStr(facts->versioning->name)),
-                    errhint("Call interlock.disable_versioning first.")));
+                    errhint("Disable that first: %s", call_for("disable_versioning", rel))));
 }
 
 void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request) {
@@ -272,9 +272,10 @@ const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
 
 const Versioning* require_versioning(Relation rel, const RelationFacts* facts) {
     if (facts->versioning == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
-                        errhint("Its owner can call interlock.enable_versioning.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
+                 errhint("Its owner can enable it: %s", call_for("enable_versioning", rel))));
     const Versioning* versioning = usable_versioning(rel, facts);
     if (!trigger_fires(versioning->enabled))
         ereport(

@@ -109,3 +109,28 @@ SELECT interlock.enable_versioning('counted', ignore_columns => '{hits,seen}');
 SELECT interlock.enable_versioning('counted', ignore_columns => '{hits}');
 SELECT interlock.enable_versioning('counted', ignore_columns => '{nothing}');
 DROP TABLE counted;
+
+-- a hint that says what to call can be pasted, and helps
+CREATE FUNCTION pasted(statement text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE hint text; BEGIN
+    BEGIN
+        EXECUTE statement;
+        RETURN 'no error';
+    EXCEPTION WHEN OTHERS THEN GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+    END;
+    EXECUTE substring(hint FROM '(?:SELECT|DROP) .*?;');
+    EXECUTE statement;
+    RETURN substring(hint FROM '(?:SELECT|DROP) .*?;');
+END $$;
+CREATE TABLE "It's odd" (id int PRIMARY KEY, "a b" int, version bigint, other bigint);
+SELECT pasted($$SELECT * FROM interlock.try_versioned_delete('"It''s odd"', '1', 1)$$);
+SELECT pasted($$SELECT interlock.enable_versioning('"It''s odd"', 'other')$$);
+SELECT interlock.own_columns('"It''s odd"', 'public', '{"a b"}');
+SELECT pasted($$SELECT interlock.own_columns('"It''s odd"', 'w', '{"a b"}')$$);
+SELECT pasted($$SELECT interlock.share_columns('"It''s odd"', '{"a b"}')$$);
+SELECT pasted($$SELECT interlock.own_columns('"It''s odd"', 'w', '{"a b"}')$$);
+SELECT interlock.release_columns('"It''s odd"', '{"a b"}');
+INSERT INTO "It's odd" VALUES (1);
+CREATE TRIGGER "My one" AFTER UPDATE ON "It's odd" FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger();
+SELECT pasted($$UPDATE "It's odd" SET id = 1$$);
+DROP TABLE "It's odd";
+DROP FUNCTION pasted;
