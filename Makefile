@@ -4,7 +4,7 @@
 #   make with_llvm=no         the same without bitcode for the server's JIT
 #   make install
 #   make installcheck         regression and isolation suites, on a running server with the library
-#                             preloaded and interlock.sweeper = off
+#                             preloaded and interlock.sweeper = off; see script/each-level
 #   make pgtap                pgTAP suite, on a running server
 #   make prove                TAP suite, on clusters of its own
 #
@@ -38,13 +38,18 @@ PG_CPPFLAGS = -I$(HERE)/src -isystem $(includedir_server) -DINTERLOCK_VERSION='"
 REGRESS = $(basename $(notdir $(call find,test/sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(HERE)/test --load-extension=$(EXTENSION)
 ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
-ISOLATION_OPTS = --inputdir=$(HERE)/test --outputdir=. --load-extension=$(EXTENSION)
+ISOLATION_OPTS = --inputdir=$(abspath $(HERE)/test) --load-extension=$(EXTENSION)
 PROVE_TESTS = test/t/*.pl
 
 EXTRA_CLEAN = .boundary $(OBJS:.o=.d)
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# One isolation spec serves three levels.
+pg_isolation_regress_installcheck = $(HERE)/script/each-level \
+    $(top_builddir)/src/test/isolation/pg_isolation_regress --bindir='$(bindir)' \
+    $(pg_regress_locale_flags) $(EXTRA_REGRESS_OPTS)
 
 ifeq ($(filter $(MAJORVERSION),15 16 17 18),)
 ifndef ANY_SERVER
