@@ -190,6 +190,11 @@ pg_noinline bool in_transaction(char* message, Body&& body) {
     }
     PG_CATCH();
     {
+        // As PostgresMain() and the autovacuum worker: nothing may interrupt the clean up, and a
+        // cancel that came for what has failed must not hit what comes next.
+        HOLD_INTERRUPTS();
+        disable_timeout(STATEMENT_TIMEOUT, false);
+        QueryCancelPending = false;
         well = false;
         MemoryContextSwitchTo(context);
         ErrorData* error = CopyErrorData();
@@ -198,6 +203,7 @@ pg_noinline bool in_transaction(char* message, Body&& body) {
         copy_message(message, kErrorBytes, error->message);
         FreeErrorData(error);
         AbortCurrentTransaction();
+        RESUME_INTERRUPTS();
     }
     PG_END_TRY();
     MemoryContextSwitchTo(context);
@@ -357,10 +363,8 @@ bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
         *first = first_expiry();
     };
     char ignored[kErrorBytes];
-    if (!in_transaction(ignored, batch)) {
-        disable_timeout(STATEMENT_TIMEOUT, false);
+    if (!in_transaction(ignored, batch))
         (void)in_transaction(message, one_by_one);
-    }
     return more;
 }
 
@@ -398,7 +402,6 @@ void trim_table(Run* run, Oid table, TimestampTz stop_at) {
     do {
         if (!in_transaction(message, batch))
             size = size == 1 ? 0 : Max(size / 10, 1);
-        disable_timeout(STATEMENT_TIMEOUT, false);
     } while (result.more && size > 0 && GetCurrentTimestamp() < stop_at);
     if (size == 0) {
         note_error(run, table, message);
