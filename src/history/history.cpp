@@ -6,7 +6,7 @@
 #include "lease/require.h"
 #include "marker/marker.h"
 #include "server/arguments.h"
-#include "sweeper/state.h"
+#include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/row.h"

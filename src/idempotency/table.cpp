@@ -2,7 +2,7 @@
 
 #include "idempotency/direct.h"
 #include "idempotency/sweep.h"
-#include "sweeper/state.h"
+#include "sweeper/deadline.h"
 #include "table/own_table.h"
 
 namespace interlock {

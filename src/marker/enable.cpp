@@ -5,7 +5,7 @@
 #include "execution/last_word.h"
 #include "server/arguments.h"
 #include "server/error.h"
-#include "sweeper/state.h"
+#include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"

@@ -9,7 +9,7 @@
 #include "execution/row_change.h"
 #include "marker/marker.h"
 #include "server/error.h"
-#include "sweeper/state.h"
+#include "sweeper/deadline.h"
 #include "table/row.h"
 
 using namespace interlock;

@@ -2,7 +2,7 @@
 
 #include "marker/marker.h"
 #include "ownership/writer.h"
-#include "sweeper/state.h"
+#include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"

@@ -1,6 +1,7 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "sweeper/deadline.h"
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 void preload() {
     request_sweeper_memory();
+    report_deadlines();
     register_sweeper();
 }
 

@@ -16,10 +16,6 @@ SharedState* state = nullptr;
 HTAB* databases = nullptr;
 LWLock* lock = nullptr;
 
-// The earliest deadline of the current transaction. After a rolled back subtransaction it may be
-// too early, which costs one look.
-TimestampTz pending_deadline = DT_NOEND;
-
 void request_memory() {
     RequestAddinShmemSpace(MAXALIGN(sizeof(SharedState)) +
                            hash_estimate_size(kMaxDatabases, sizeof(DatabaseEntry)));
@@ -40,26 +36,6 @@ void attach_memory() {
     lock = &GetNamedLWLockTranche(kTranche)->lock;
 }
 
-// Rows are visible to others when XACT_EVENT_COMMIT comes. Those of a prepared transaction are not
-// yet: the worker that comes for them sees the transaction and looks again.
-void report_deadline(XactEvent event, void*) {
-    if (pending_deadline == DT_NOEND)
-        return;
-    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_PREPARE && event != XACT_EVENT_ABORT)
-        return;
-    TimestampTz deadline = pending_deadline;
-    pending_deadline = DT_NOEND;
-    if (event == XACT_EVENT_ABORT)
-        return;
-    bool earlier = false;
-    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
-        earlier = deadline < entry->next_deadline;
-        lower_deadline(entry, deadline);
-    });
-    if (earlier)
-        wake_launcher();
-}
-
 void withdraw_launcher(int, Datum) {
     LWLockAcquire(lock, LW_EXCLUSIVE);
     state->launcher = nullptr;
@@ -68,17 +44,9 @@ void withdraw_launcher(int, Datum) {
 
 } // namespace
 
-void request_sweeper_memory() {
-    add_shared_area({request_memory, attach_memory});
-    RegisterXactCallback(report_deadline, nullptr);
-}
+void request_sweeper_memory() { add_shared_area({request_memory, attach_memory}); }
 
 bool sweeper_memory_is_there() { return state != nullptr; }
-
-void note_deadline(TimestampTz until) {
-    if (sweeper_memory_is_there())
-        pending_deadline = Min(pending_deadline, until);
-}
 
 void publish_launcher() {
     LWLockAcquire(lock, LW_EXCLUSIVE);

@@ -38,13 +38,10 @@ struct DatabaseEntry {
     int error_encoding;           // that of its database
 };
 
-// Asks for shared memory and arranges for the reports of deadlines. Only while the library is
-// preloaded; without it the rest of this file finds nothing.
+// Asks for shared memory. Only while the library is preloaded; without it the rest of this file
+// finds nothing.
 void request_sweeper_memory();
 bool sweeper_memory_is_there();
-
-// Lets the sweeper look at this database at `until`, once the current transaction has committed.
-void note_deadline(TimestampTz until);
 
 // Runs body(entry) for the entry of a database, made if it is not there, under an exclusive lock;
 // not at all when there is no room.

@@ -1,5 +1,6 @@
 // What the view interlock.sweeper shows, and waking the sweeper by hand.
 
+#include "sweeper/deadline.h"
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 

@@ -1,0 +1,42 @@
+#include "sweeper/deadline.h"
+
+#include "sweeper/state.h"
+
+namespace interlock {
+
+namespace {
+
+// The earliest deadline of the current transaction. After a rolled back subtransaction it may be
+// too early, which costs one look.
+TimestampTz pending_deadline = DT_NOEND;
+
+// Rows are visible to others when XACT_EVENT_COMMIT comes. Those of a prepared transaction are not
+// yet: the worker that comes for them sees the transaction and looks again.
+void report_deadline(XactEvent event, void*) {
+    if (pending_deadline == DT_NOEND)
+        return;
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_PREPARE && event != XACT_EVENT_ABORT)
+        return;
+    TimestampTz deadline = pending_deadline;
+    pending_deadline = DT_NOEND;
+    if (event == XACT_EVENT_ABORT)
+        return;
+    bool earlier = false;
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        earlier = deadline < entry->next_deadline;
+        lower_deadline(entry, deadline);
+    });
+    if (earlier)
+        wake_launcher();
+}
+
+} // namespace
+
+void note_deadline(TimestampTz until) {
+    if (sweeper_memory_is_there())
+        pending_deadline = Min(pending_deadline, until);
+}
+
+void report_deadlines() { RegisterXactCallback(report_deadline, nullptr); }
+
+} // namespace interlock

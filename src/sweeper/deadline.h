@@ -1,0 +1,16 @@
+// What a concept tells the sweeper: when there is something to do in this database.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// Lets the sweeper look at this database at `until`, once the current transaction has committed or
+// is prepared. Nothing without preload.
+void note_deadline(TimestampTz until);
+
+// Reports the deadlines at the end of each transaction. Once per process, only while the library is
+// preloaded.
+void report_deadlines();
+
+} // namespace interlock
