@@ -20,10 +20,11 @@ extern const Concept kHistoryConcept;
 
 namespace {
 
-// From below: a concept may include those before it.
+// The sweeper runs their tasks in this order: the write log comes last, since nothing limits the
+// time of its statements.
 constexpr const Concept* kConcepts[] = {
-    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,    &kSweeperConcept, &kLeaseConcept,
-    &kKeyLockConcept, &kIdempotencyConcept, &kOwnershipConcept, &kHistoryConcept,
+    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,  &kSweeperConcept,   &kLeaseConcept,
+    &kKeyLockConcept, &kIdempotencyConcept, &kHistoryConcept, &kOwnershipConcept,
 };
 
 } // namespace

@@ -25,6 +25,8 @@
 
 namespace interlock {
 
+struct SweepTask; // sweeper/task.h
+
 struct History {
     const char* trigger;
     Oid table;           // that keeps the entries, InvalidOid: the trigger names none
@@ -102,6 +104,9 @@ struct TrimResult {
     TimestampTz next; // when there will be more, DT_NOEND if nothing is known
 };
 TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);
+
+// The sweeper's task (history/sweep.cpp).
+extern const SweepTask kHistorySweep;
 
 // --- Inside --------------------------------------------------------------------------------------
 

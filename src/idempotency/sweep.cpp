@@ -4,9 +4,16 @@
 #include "idempotency/table.h"
 #include "server/arguments.h"
 #include "server/subtransaction.h"
+#include "sweeper/sweeper.h"
 #include "table/restricted.h"
 
 using namespace interlock;
+
+namespace {
+
+int64 delete_expired_keys(int32 max_rows);
+
+} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_sweep);
@@ -106,10 +113,8 @@ void postpone_key(const IdempotencyKey& key) {
     });
 }
 
-} // namespace
-
-namespace interlock {
-
+// Deletes up to max_rows expired keys as the table's owner; returns how many. Raises 42501 when
+// that would run what others have put on the table.
 int64 delete_expired_keys(int32 max_rows) {
     int64 deleted = 0;
     deleting_as_owner(idempotency_table(), [&] {
@@ -131,6 +136,9 @@ int64 delete_expired_keys(int32 max_rows) {
     return deleted;
 }
 
+// The same key by key, for when a batch fails: a key that cannot be deleted, because something
+// refers to it, or not in time, is left for an hour. Only for the worker, whose statement timeout
+// it uses. Returns how many it went through until stop_at.
 int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
     auto* keys = static_cast<IdempotencyKey*>(palloc(sizeof(IdempotencyKey) * max_rows));
     int count = 0;
@@ -144,6 +152,7 @@ int delete_one_by_one(int32 max_rows, TimestampTz stop_at) {
     return done;
 }
 
+// When the first of those left expires, DT_NOEND if none is left.
 TimestampTz first_expiry() {
     TimestampTz first = DT_NOEND;
     deleting_as_owner(idempotency_table(), [&] {
@@ -162,5 +171,51 @@ TimestampTz first_expiry() {
     });
     return first;
 }
+
+// A batch, or a few keys one by one when something is wrong with one of them. Whether there may be
+// more.
+bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
+    const int longest = 500 * pace; // milliseconds, and as much again for one by one
+    constexpr int kOneByOne = 100;
+    bool more = false;
+    auto batch = [&] {
+        more = delete_expired_keys(sweep_batch) == sweep_batch;
+        disable_timeout(STATEMENT_TIMEOUT, false);
+        *first = first_expiry();
+    };
+    auto one_by_one = [&] {
+        TimestampTz stop_at = GetCurrentTimestamp() + longest * INT64CONST(1000);
+        more = delete_one_by_one(kOneByOne, stop_at) > 0;
+        *first = first_expiry();
+    };
+    char ignored[kErrorBytes];
+    if (!in_sweep_transaction(ignored, longest, batch))
+        (void)in_sweep_transaction(message, 0, one_by_one);
+    return more;
+}
+
+void sweep_keys(SweepRun* run, List*) {
+    char message[kErrorBytes] = "";
+    bool more = true;
+    TimestampTz first = DT_NOEND;
+    do {
+        more = sweep_some_keys(run->pace, &first, message);
+    } while (more && GetCurrentTimestamp() < run->stop_at);
+    if (message[0] != '\0')
+        note_failure(run, "idempotency", message);
+    else if (more)
+        come_again(run, run->start); // there are more that are due
+    else if (first != DT_NOEND)
+        come_again(run, Max(first, run->start) + kKeySweepGap);
+}
+
+} // namespace
+
+namespace interlock {
+
+extern const SweepTask kKeySweep = {
+    .activity = "deleting expired idempotency keys",
+    .run = sweep_keys,
+};
 
 } // namespace interlock

@@ -1,7 +1,6 @@
 #include "idempotency/table.h"
 
 #include "idempotency/direct.h"
-#include "idempotency/sweep.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 

@@ -49,4 +49,7 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, Nullabl
 // its end does not move the indexed column, so that most updates stay in their page.
 TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end);
 
+// Expired keys are swept together: nobody misses them.
+constexpr TimestampTz kKeySweepGap = USECS_PER_MINUTE;
+
 } // namespace interlock

@@ -79,10 +79,6 @@ Datum sweep(PG_FUNCTION_ARGS) {
 
 namespace interlock {
 
-void fire_triggers_at_once() {
-    with_spi([] { run_command("SET CONSTRAINTS ALL IMMEDIATE"); });
-}
-
 SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;

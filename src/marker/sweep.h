@@ -1,16 +1,10 @@
-// Releasing expired markers of one table. The sweeper (sweeper/sweeper.h) decides when; sweep()
-// does it by hand.
+// Releasing expired markers of one table. The sweeper (sweeper/task.h) does it when they expire;
+// sweep() does it by hand.
 #pragma once
 
-#include "server/server.h"
+#include "sweeper/task.h"
 
 namespace interlock {
-
-// A place in the order of deadlines: everything up to it has been tried.
-struct SweepPosition {
-    TimestampTz until = DT_NOBEGIN;
-    ItemPointerData row = {{0, 0}, 0};
-};
 
 struct SweepResult {
     int64 released = 0;
@@ -44,8 +38,7 @@ struct SweepBudget {
 // more rights than their owner has, and the settings they make end with the call.
 SweepResult sweep_table(Oid relid, const SweepBudget& budget);
 
-// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire when
-// nobody guards them any more, so the server refuses to queue one in a restricted operation.
-void fire_triggers_at_once();
+// The sweeper's task: all tables with markers (marker/sweep_run.cpp).
+extern const SweepTask kMarkerSweep;
 
 } // namespace interlock

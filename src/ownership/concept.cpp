@@ -18,6 +18,7 @@ void define_settings() {
 extern const Concept kOwnershipConcept = {
     .name = "ownership",
     .define_settings = define_settings,
+    .sweep = &kWriteLogSweep,
 };
 
 } // namespace interlock

@@ -11,6 +11,8 @@
 
 namespace interlock {
 
+struct SweepTask; // sweeper/task.h
+
 enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced };
 
 // What belongs into one line, if the writer is the same, too.
@@ -88,8 +90,7 @@ void define_write_log_settings();
 // When a line that is written now is to be deleted, DT_NOEND if never.
 TimestampTz write_log_expiry(TimestampTz written);
 
-// Deletes old lines, looking at the oldest max_rows. Returns whether there may be more, and when
-// the next one is old, DT_NOEND if none is left.
-bool trim_write_log(int32 max_rows, TimestampTz* next);
+// The sweeper's task: deletes old lines.
+extern const SweepTask kWriteLogSweep;
 
 } // namespace interlock

@@ -1,6 +1,8 @@
 // Deleting old lines of the write log, in short batches from the oldest on.
 
 #include "ownership/write_log.h"
+#include "sweeper/sweeper.h"
+#include "sweeper/task.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
@@ -47,19 +49,9 @@ TimestampTz first_line(Oid table) {
     return first;
 }
 
-} // namespace
-
-void define_write_log_settings() {
-    DefineCustomIntVariable("interlock.write_log_keep", "How long lines of the write log are kept.",
-                            "Zero keeps them for ever.", &write_log_keep, 30 * 86400, 0,
-                            PG_INT32_MAX, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr, nullptr);
-}
-
-TimestampTz write_log_expiry(TimestampTz written) {
-    return write_log_keep == 0 ? DT_NOEND : written + keep();
-}
-
-bool trim_write_log(int32 max_rows, TimestampTz* next) {
+// Looks at the oldest max_rows. Returns whether there may be more, and when the next one is old,
+// DT_NOEND if none is left.
+bool delete_old_lines(int32 max_rows, TimestampTz* next) {
     *next = DT_NOEND;
     if (write_log_keep == 0)
         return false;
@@ -73,5 +65,38 @@ bool trim_write_log(int32 max_rows, TimestampTz* next) {
     });
     return more;
 }
+
+void trim_write_log(SweepRun* run, List*) {
+    constexpr TimestampTz kGap = USECS_PER_MINUTE; // lines are deleted together
+    char message[kErrorBytes] = "";
+    bool well = true;
+    bool more = true;
+    TimestampTz next = DT_NOEND;
+    do {
+        well =
+            in_sweep_transaction(message, 0, [&] { more = delete_old_lines(sweep_batch, &next); });
+    } while (more && well && GetCurrentTimestamp() < run->stop_at);
+    if (!well)
+        note_failure(run, "write log", message);
+    else if (next != DT_NOEND)
+        come_again(run, more ? run->start : Max(next, run->start) + kGap);
+}
+
+} // namespace
+
+void define_write_log_settings() {
+    DefineCustomIntVariable("interlock.write_log_keep", "How long lines of the write log are kept.",
+                            "Zero keeps them for ever.", &write_log_keep, 30 * 86400, 0,
+                            PG_INT32_MAX, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr, nullptr);
+}
+
+TimestampTz write_log_expiry(TimestampTz written) {
+    return write_log_keep == 0 ? DT_NOEND : written + keep();
+}
+
+extern const SweepTask kWriteLogSweep = {
+    .activity = "deleting old lines of the write log",
+    .run = trim_write_log,
+};
 
 } // namespace interlock

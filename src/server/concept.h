@@ -10,6 +10,8 @@
 
 namespace interlock {
 
+struct SweepTask; // sweeper/task.h
+
 struct Concept {
     const char* name;
 
@@ -19,9 +21,12 @@ struct Concept {
     // What needs shared_preload_libraries: asks for shared memory (server/shared_memory.h), starts
     // background workers, defines the settings of both. Called once, at load, only while preloaded.
     void (*preload)() = nullptr;
+
+    // What the sweeper does for it in each run, in the order in which the concepts are registered.
+    const SweepTask* sweep = nullptr;
 };
 
-// A constant array of pointers to constants, in the order of the floors, lowest first.
+// A constant array of pointers to constants.
 struct Concepts {
     const Concept* const* first;
     int count;

@@ -7,12 +7,11 @@
 // once.
 #pragma once
 
-#include "marker/sweep.h"
+#include "sweeper/place.h"
 
 namespace interlock {
 
 constexpr int kMaxDatabases = 1024;
-constexpr int kErrorBytes = 256;
 
 struct DatabaseEntry {
     Oid database;              // hash key
@@ -24,9 +23,7 @@ struct DatabaseEntry {
     TimestampTz started_at;    // the last start of a worker
     int killed_in_a_row;       // workers that did not come to their end
     TimestampTz killed_at;     // when the last of them was seen to have ended; 0: never
-    Oid unfinished_table;      // where the last run had to stop, InvalidOid if it did not
-    SweepPosition reached;     // and what it had tried there
-    bool row_by_row;           // it was in a batch when it was killed
+    SweepPlace stopped;        // where the last run had to stop
     int64 rows_written;        // the database's statistics at the last look
     int64 runs;
     int64 released;

@@ -1,0 +1,128 @@
+// The tables with markers in a run of the sweeper: each in a transaction of its own, until the time
+// is over. A run that stops in the middle of a table says how far it got, and the next one goes on
+// from there.
+
+#include "marker/marker.h"
+#include "marker/sweep.h"
+#include "sweeper/task.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kLongestBatch = 1000; // milliseconds
+
+List* find_tables() {
+    pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
+    return marker_tables(MarkerTables::kStored);
+}
+
+// The tables behind the one that the run before had to stop in come first, so that a table that
+// takes all the time there is does not keep the others from their turn.
+List* rotate(List* tables, Oid last) {
+    List* behind = NIL;
+    List* rest = NIL;
+    ListCell* cell;
+    foreach (cell, tables)
+        if (lfirst_oid(cell) > last)
+            behind = lappend_oid(behind, lfirst_oid(cell));
+        else
+            rest = lappend_oid(rest, lfirst_oid(cell));
+    return list_concat(behind, rest);
+}
+
+SweepResult sweep_one(const SweepRun& run, Oid table) {
+    SweepBudget budget;
+    budget.stop_at = run.stop_at;
+    budget.statement_timeout = kLongestBatch * run.pace;
+    budget.before_attempt = note_attempt;
+    if (table == run.resume.table) {
+        budget.from = run.resume.reached;
+        budget.row_by_row = run.resume.row_by_row;
+    }
+    return sweep_table(table, budget);
+}
+
+void note_result(SweepRun* run, Oid table, const SweepResult& result) {
+    TimestampTz now = GetCurrentTimestamp();
+    run->released += result.released;
+    run->failed += result.failed;
+    if (result.unfinished)
+        run->stopped = {table, result.reached, false};
+    come_again(run, result.unfinished ? now : result.next_deadline);
+    if (result.skipped > 0)
+        come_again(run, now + kRetryLocked);
+    if (result.failed > 0)
+        note_table_failure(run, table, result.last_error);
+    // What an earlier run tried in vain before the place where this one went on is tried again as
+    // well.
+    if (table == run->resume.table)
+        come_again(run, now + kRetryFailed);
+}
+
+void sweep_next(SweepRun* run, Oid table) {
+    char message[kErrorBytes] = "";
+    char activity[64];
+    snprintf(activity, sizeof(activity), "sweeping table %u", table);
+    pgstat_report_activity(STATE_RUNNING, activity);
+    SweepResult result = {};
+    bool well = in_sweep_transaction(message, 0, [&] { result = sweep_one(*run, table); });
+    LockReleaseAll(USER_LOCKMETHOD, true); // what its triggers locked for the session
+    if (well) {
+        note_result(run, table, result);
+        return;
+    }
+    run->failed++;
+    note_table_failure(run, table, message);
+}
+
+// Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
+// reports them: keep looking while there is one.
+bool has_prepared_transactions() {
+    bool found = false;
+    with_spi([&] {
+        SPI_execute(
+            "SELECT FROM pg_catalog.pg_prepared_xacts WHERE database OPERATOR(pg_catalog.=) "
+            "pg_catalog.current_database()",
+            true, 1);
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
+void look_for_prepared_transactions(SweepRun* run) {
+    char ignored[kErrorBytes];
+    bool found = false;
+    if (max_prepared_xacts > 0)
+        (void)in_transaction(ignored, [&] { found = has_prepared_transactions(); });
+    if (found)
+        come_again(run, GetCurrentTimestamp() + kRetryLocked);
+}
+
+void sweep_tables(SweepRun* run, List* tables) {
+    List* in_turn = rotate(tables, run->resume.table);
+    Oid last = InvalidOid;
+    ListCell* cell;
+    foreach (cell, in_turn) {
+        if (OidIsValid(last) && GetCurrentTimestamp() >= run->stop_at) {
+            come_again(run, run->start); // the tables not reached are due now
+            if (!OidIsValid(run->stopped.table))
+                run->stopped.table = last;
+            break;
+        }
+        last = lfirst_oid(cell);
+        sweep_next(run, last);
+    }
+    if (tables != NIL)
+        look_for_prepared_transactions(run);
+}
+
+} // namespace
+
+extern const SweepTask kMarkerSweep = {
+    .activity = "sweeping tables",
+    .find_tables = find_tables,
+    .run = sweep_tables,
+};
+
+} // namespace interlock

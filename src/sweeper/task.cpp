@@ -1,0 +1,86 @@
+#include "sweeper/task.h"
+
+#include "server/error.h"
+#include "sweeper/state.h"
+#include "table/plan.h"
+
+namespace interlock {
+
+namespace {
+
+Oid last_attempted = InvalidOid;
+
+// By its OID when it is gone.
+char* name_of_table(Oid table) {
+    MemoryContext context = CurrentMemoryContext;
+    char* name = nullptr;
+    char ignored[kErrorBytes];
+    (void)in_transaction(ignored, [&] {
+        Oid schema = get_rel_namespace(table);
+        if (OidIsValid(schema))
+            name = in_context(context, [&] {
+                return quote_qualified_identifier(get_namespace_name(schema), get_rel_name(table));
+            });
+    });
+    return name != nullptr ? name : psprintf("%u", table);
+}
+
+} // namespace
+
+void note_failure(SweepRun* run, const char* what, const char* message) {
+    copy_message(run->last_error, kErrorBytes, psprintf("%s: %s", what, message));
+    come_again(run, GetCurrentTimestamp() + kRetryFailed);
+}
+
+void note_table_failure(SweepRun* run, Oid table, const char* message) {
+    note_failure(run, psprintf("table %s", name_of_table(table)), message);
+}
+
+void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
+    last_attempted = table;
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        entry->stopped = {table, position, is_batch};
+    });
+}
+
+Oid attempted_table() { return last_attempted; }
+
+void fire_triggers_at_once() {
+    with_spi([] { run_command("SET CONSTRAINTS ALL IMMEDIATE"); });
+}
+
+bool run_in_transaction(char* message, void (*body)(void* context), void* context) {
+    volatile bool well = true;
+    MemoryContext caller = CurrentMemoryContext;
+    PG_TRY();
+    {
+        SetCurrentStatementStartTimestamp();
+        StartTransactionCommand();
+        PushActiveSnapshot(GetTransactionSnapshot());
+        body(context);
+        PopActiveSnapshot();
+        CommitTransactionCommand();
+    }
+    PG_CATCH();
+    {
+        // As PostgresMain() and the autovacuum worker: nothing may interrupt the clean up, and a
+        // cancel that came for what has failed must not hit what comes next.
+        HOLD_INTERRUPTS();
+        disable_timeout(STATEMENT_TIMEOUT, false);
+        QueryCancelPending = false;
+        well = false;
+        MemoryContextSwitchTo(caller);
+        ErrorData* error = CopyErrorData();
+        EmitErrorReport();
+        FlushErrorState();
+        copy_message(message, kErrorBytes, error->message);
+        FreeErrorData(error);
+        AbortCurrentTransaction();
+        RESUME_INTERRUPTS();
+    }
+    PG_END_TRY();
+    MemoryContextSwitchTo(caller);
+    return well;
+}
+
+} // namespace interlock

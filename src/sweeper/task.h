@@ -1,0 +1,93 @@
+// What a concept has to do in a run of the sweeper, and what it needs for that.
+//
+// A run is the life of a worker (sweeper/worker.cpp) in one database. It gives each task that is
+// registered (Concept::sweep) its turn, outside a transaction; the task opens short ones, and says
+// when it wants the next run. The concepts include this file; it names none of them.
+#pragma once
+
+#include "server/scope.h"
+#include "sweeper/place.h"
+
+namespace interlock {
+
+// When to come again for what somebody has locked, and for what has failed.
+constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
+constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
+
+// A run in one database: what a task is given, and what it finds out.
+struct SweepRun {
+    TimestampTz start;
+    TimestampTz stop_at; // nothing is begun after it, but for the first batch of each task
+    int pace;            // what the limits of a statement are multiplied by; more on a slow server
+    TimestampTz next_deadline; // when to run again; come_again() lowers it
+    int64 released;
+    int64 failed;
+    char last_error[kErrorBytes];
+    SweepPlace resume;  // where the run before had to stop; these two are for the tables with
+    SweepPlace stopped; // markers, and where this one had to
+};
+
+struct SweepTask {
+    // What pg_stat_activity shows while the task runs; a task may replace it.
+    const char* activity = nullptr;
+
+    // The tables that it sweeps, a list of Oid in the current context. Called in a transaction in
+    // which no user's code runs, before the limits of the run begin to count. Null: run() finds
+    // what there is by itself.
+    List* (*find_tables)() = nullptr;
+
+    // The task's part of the run, outside a transaction. It gets at least one batch further,
+    // however late it is, and never raises an error but in in_transaction().
+    void (*run)(SweepRun* run, List* tables) = nullptr;
+};
+
+// Lets the sweeper come for another run no later than `at`.
+inline void come_again(SweepRun* run, TimestampTz at) {
+    run->next_deadline = Min(run->next_deadline, at);
+}
+
+// Puts "what: message" into the view, and comes again later. To be called outside a transaction.
+void note_failure(SweepRun* run, const char* what, const char* message);
+void note_table_failure(SweepRun* run, Oid table, const char* message);
+
+// Where the next worker goes on if this one does not come to its end: called before each batch or
+// row of a table with markers.
+void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
+Oid attempted_table(); // the last one, InvalidOid before
+
+// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire when
+// nobody guards them any more, so the server refuses to queue one in a restricted operation.
+void fire_triggers_at_once();
+
+// Runs body() in a transaction of its own. False: it has failed; the error is in the server's log,
+// and its text in `message`, of kErrorBytes.
+template <typename Body>
+bool in_transaction(char* message, Body&& body);
+
+// The same for a body that writes: deferred triggers fire at once, and a statement_timeout above
+// zero, in milliseconds, cancels the body.
+template <typename Body>
+bool in_sweep_transaction(char* message, int statement_timeout, Body&& body);
+
+bool run_in_transaction(char* message, void (*body)(void* context), void* context);
+
+template <typename Body>
+bool in_transaction(char* message, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    auto run = [](void* context) { (*static_cast<std::remove_reference_t<Body>*>(context))(); };
+    return run_in_transaction(message, run, &body);
+}
+
+template <typename Body>
+bool in_sweep_transaction(char* message, int statement_timeout, Body&& body) {
+    return in_transaction(message, [&] {
+        fire_triggers_at_once();
+        if (statement_timeout > 0)
+            enable_timeout_after(STATEMENT_TIMEOUT, statement_timeout);
+        body();
+        if (statement_timeout > 0)
+            disable_timeout(STATEMENT_TIMEOUT, false);
+    });
+}
+
+} // namespace interlock
