@@ -20,6 +20,7 @@ extern const Concept kLeaseConcept = {
     .name = "lease",
     .define_settings = define_settings,
     .preload = preload_leases,
+    .launcher_starts = begin_lease_service,
 };
 
 } // namespace interlock

@@ -22,6 +22,10 @@ struct Concept {
     // background workers, defines the settings of both. Called once, at load, only while preloaded.
     void (*preload)() = nullptr;
 
+    // Called by the sweeper's launcher when it starts: the server has come up or was promoted, and
+    // writes are allowed. Again in a launcher that the server has restarted.
+    void (*launcher_starts)() = nullptr;
+
     // What the sweeper does for it in each run, in the order in which the concepts are registered.
     const SweepTask* sweep = nullptr;
 };

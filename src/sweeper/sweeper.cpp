@@ -1,6 +1,6 @@
 #include "sweeper/sweeper.h"
 
-#include "lease/service.h"
+#include "server/concept.h"
 #include "server/scope.h"
 #include "sweeper/state.h"
 
@@ -105,7 +105,9 @@ void sweeper_launcher_main(Datum) {
     BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
     pgstat_report_appname("pg_interlock launcher");
     publish_launcher();
-    begin_lease_service();
+    for (const Concept* each : concepts())
+        if (each->launcher_starts != nullptr)
+            each->launcher_starts();
     forget_former_workers();
 
     uint32 wait_event = named_wait_event("PgInterlockLauncher");
