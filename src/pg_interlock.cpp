@@ -20,11 +20,12 @@ extern const Concept kHistoryConcept;
 
 namespace {
 
-// The sweeper runs their tasks in this order: the write log comes last, since nothing limits the
-// time of its statements.
+// In the order in which the sweeper runs their tasks and the view usage shows their resources. The
+// write log is swept last, since nothing limits the time of its statements.
 constexpr const Concept* kConcepts[] = {
-    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,  &kSweeperConcept,   &kLeaseConcept,
-    &kKeyLockConcept, &kIdempotencyConcept, &kHistoryConcept, &kOwnershipConcept,
+    &kVersionConcept, &kTransitionConcept, &kMarkerConcept,
+    &kLeaseConcept,   &kKeyLockConcept,    &kIdempotencyConcept,
+    &kHistoryConcept, &kOwnershipConcept,  &kSweeperConcept,
 };
 
 } // namespace

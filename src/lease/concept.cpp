@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "lease/lease.h"
+#include "lease/report.h"
 #include "lease/service.h"
 #include "lease/usage.h"
 
@@ -21,6 +22,7 @@ extern const Concept kLeaseConcept = {
     .define_settings = define_settings,
     .preload = preload_leases,
     .launcher_starts = begin_lease_service,
+    .report_usage = report_lease_usage,
 };
 
 } // namespace interlock

@@ -10,7 +10,8 @@
 
 namespace interlock {
 
-struct SweepTask; // sweeper/task.h
+struct SweepTask;   // sweeper/task.h
+struct UsageReport; // server/usage_report.h
 
 struct Concept {
     const char* name;
@@ -28,6 +29,9 @@ struct Concept {
 
     // What the sweeper does for it in each run, in the order in which the concepts are registered.
     const SweepTask* sweep = nullptr;
+
+    // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
+    void (*report_usage)(UsageReport* report) = nullptr;
 };
 
 // A constant array of pointers to constants.
