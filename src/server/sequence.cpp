@@ -82,6 +82,8 @@ int64 value_of_sequence(Oid sequence) {
 
 int64 value_for_reader(Oid sequence) {
     uint64 changes = SharedInvalidMessageCounter;
+    if (get_rel_relkind(sequence) != RELKIND_SEQUENCE)
+        raise_no_sequence(sequence);
     require_readable(sequence);
     Relation rel = open_sequence(sequence);
     if (SharedInvalidMessageCounter != changes)
@@ -91,19 +93,18 @@ int64 value_for_reader(Oid sequence) {
     return value;
 }
 
-// The lock is that of SELECT, which ALTER SEQUENCE lets pass: whoever owns the sequence could hold
-// up all who read it.
-int64 value_if_readable(Oid sequence) {
-    if (!ConditionalLockRelationOid(sequence, AccessShareLock))
-        return 0;
+bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value) {
+    if (!ConditionalLockRelationOid(sequence, mode))
+        return false;
     Relation rel = try_relation_open(sequence, NoLock);
     if (rel == nullptr)
-        return 0;
+        return false;
     bool reads = rel->rd_rel->relkind == RELKIND_SEQUENCE && !RELATION_IS_OTHER_TEMP(rel) &&
                  is_readable(sequence);
-    int64 value = reads ? read(rel) : 0;
+    if (reads)
+        *value = read(rel);
     relation_close(rel, NoLock);
-    return value;
+    return reads;
 }
 
 } // namespace interlock

@@ -121,15 +121,10 @@ void create_floor(Oid relid, const char* column) {
     const char* sequence =
         OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
-    // The floor of another table, until now. The name is the owner's: what he may not read is not
-    // read for him by an administrator.
+    // The floor of another table, until now.
     if (before != nullptr && !OidIsValid(present))
         as_owner_of(relid, [&] {
-            run_command(
-                psprintf("SELECT pg_catalog.setval(%u::pg_catalog.oid, f) FROM (SELECT "
-                         "interlock.first_version(%s) OPERATOR(pg_catalog.-) 1 AS f) f "
-                         "WHERE f OPERATOR(pg_catalog.>) 0",
-                         owned_sequence(relid, number), quote_literal_cstr(before)));
+            raise_floor(owned_sequence(relid, number), own_floor(before, owner_of_table(relid)));
         });
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
                          table_name(relid), quote_identifier(column), literal));
@@ -141,8 +136,9 @@ void drop_floor(Oid relid, const char* column, Oid sequence) {
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", table_name(relid),
                          quote_identifier(column)));
     CommandCounterIncrement();
-    // A partition that was detached meanwhile keeps its default and so the sequence.
-    if (name != nullptr && is_in_default(name))
+    // A partition that was detached meanwhile keeps its default and so the sequence. Any role can
+    // write the same default for a table of its own.
+    if (name != nullptr && is_in_default(name, owner_of_table(relid)))
         return;
     char* drop = psprintf("DROP SEQUENCE %s", sequence_name(sequence));
     ErrorData* error = attempt([&] { run_command(drop); });

@@ -27,8 +27,12 @@ void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row);
 // What the default of the column names as its floor; null when it is no call of first_version.
 const char* floor_name(Oid relid, AttrNumber column);
 
-// Whether the default of any column names it.
-bool is_in_default(const char* name);
+// The floor that a text means in defaults of the role's tables, as far as the sequences are the
+// role's own and the caller may read them; 0 if none. 22023 if it is no name.
+int64 own_floor(const char* name, Oid owner);
+
+// Whether the default of any column of the role's tables names it.
+bool is_in_default(const char* name, Oid owner);
 
 // Whether the column has no sequence of that name, so that create_floor has something to do.
 bool lacks_floor(Oid relid, AttrNumber column, const char* named);

@@ -4,7 +4,11 @@
 // text means is found out when the default is evaluated. Names change: a sequence, its table or its
 // schema is renamed or moved, and another sequence gets the old name. So the sequence of that name
 // counts if it belongs to a column whose default has the text. Else those count that belong to such
-// columns, wherever they are.
+// columns, wherever they are, and the one of that name if its owner has such a column.
+//
+// Any role that may create a sequence can take the name of one that is missing, and any role can
+// create a column with the same default. What belongs to others may only raise the start, and not
+// so far that a row could not start any more: it raises no error, and nobody waits for it.
 
 #include "version/floor.h"
 
@@ -21,7 +25,8 @@ namespace {
 struct Found {
     char name[2 * (2 * NAMEDATALEN + 2) + 2]; // hash key
     Oid sequence;
-    uint64 changes; // when it was found
+    uint64 changes;  // when it was found
+    bool undisputed; // no other role has such a column, as far as it was asked
 };
 
 // It is looked for again once any relation or schema has changed.
@@ -81,21 +86,16 @@ const char* name_in(const char* expression) {
 
 // --- Sequences -----------------------------------------------------------------------------------
 
-// Of a qualified name; InvalidOid if there is none.
-Oid sequence_named(const char* name) {
+// Of a qualified name, whatever it is; InvalidOid if there is none.
+Oid relation_named(const char* name) {
     List* parts;
     if (!SplitIdentifierString(pstrdup(name), '.', &parts) || list_length(parts) != 2)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                  errmsg("argument \"floor\" must be the name of a sequence and its schema")));
     Oid schema = get_namespace_oid(static_cast<char*>(linitial(parts)), true);
-    if (!OidIsValid(schema))
-        return InvalidOid;
-    Oid sequence = get_relname_relid(static_cast<char*>(lsecond(parts)), schema);
-    if (OidIsValid(sequence) && get_rel_relkind(sequence) != RELKIND_SEQUENCE)
-        ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                        errmsg("\"%s\" is not a sequence", static_cast<char*>(lsecond(parts)))));
-    return sequence;
+    return OidIsValid(schema) ? get_relname_relid(static_cast<char*>(lsecond(parts)), schema)
+                              : InvalidOid;
 }
 
 bool has_default(Oid relid, AttrNumber column, const char* name) {
@@ -106,7 +106,7 @@ bool has_default(Oid relid, AttrNumber column, const char* name) {
 bool belongs_to_default(Oid sequence, const char* name) {
     Oid relid;
     int32 column;
-    return sequenceIsOwned(sequence, DEPENDENCY_AUTO, &relid, &column) &&
+    return OidIsValid(sequence) && sequenceIsOwned(sequence, DEPENDENCY_AUTO, &relid, &column) &&
            has_default(relid, static_cast<AttrNumber>(column), name);
 }
 
@@ -135,28 +135,83 @@ void each_default(const char* name, Visit&& visit) {
     table_close(catalog, AccessShareLock);
 }
 
-// The sequences of these columns.
-List* sequences_of_defaults(const char* name) {
-    List* sequences = NIL;
-    each_default(name, [&](Oid relid, AttrNumber column) {
-        Oid sequence = floor_of_column(relid, column);
-        if (OidIsValid(sequence))
-            sequences = list_append_unique_oid(sequences, sequence);
+// Whether the name is the one that create_floor gives.
+bool is_made_for(Oid sequence, Oid relid, AttrNumber column) {
+    const char* column_name = get_attname(relid, column, true);
+    const char* table = get_rel_name(relid);
+    const char* name = get_rel_name(sequence);
+    if (column_name == nullptr || table == nullptr || name == nullptr ||
+        get_rel_namespace(sequence) != get_rel_namespace(relid))
+        return false;
+    const char* made = makeObjectName(table, column_name, "floor");
+    size_t length = strlen(made);
+    return strncmp(name, made, length) == 0 &&
+           strspn(name + length, "0123456789") == strlen(name + length);
+}
+
+// Whether a table of another role has the text, too, so that nothing shows whose floor is meant:
+// the name is made for its column, or at least not for the one that the sequence belongs to.
+bool is_disputed(Oid sequence, const char* name) {
+    Oid relid = InvalidOid;
+    int32 column = 0;
+    (void)sequenceIsOwned(sequence, DEPENDENCY_AUTO, &relid, &column);
+    bool is_made = is_made_for(sequence, relid, static_cast<AttrNumber>(column));
+    Oid owner = owner_of_table(sequence);
+    bool disputed = false;
+    each_default(name, [&](Oid other, AttrNumber other_column) {
+        if (owner_of_table(other) != owner &&
+            (!is_made || is_made_for(sequence, other, other_column)))
+            disputed = true;
     });
-    return sequences;
+    return disputed;
 }
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// Anybody can make a column with this default, and a sequence that belongs to it, also a temporary
-// one, or lock it. So it may only raise the start, and not so far that a row could not start any
-// more.
-int64 read_others(const List* sequences) {
-    int64 floor = 0;
+// The lock is that of SELECT, which ALTER SEQUENCE lets pass.
+int64 highest_of(const List* sequences) {
+    int64 highest = 0;
     ListCell* cell;
-    foreach (cell, sequences)
-        floor = Max(floor, value_if_readable(lfirst_oid(cell)));
-    return Min(floor, highest_floor(TokenKind::kInteger));
+    foreach (cell, sequences) {
+        int64 value = 0;
+        if (read_if_possible(lfirst_oid(cell), AccessShareLock, &value))
+            highest = Max(highest, value);
+    }
+    return highest;
+}
+
+struct Candidates {
+    List* sequences;
+    bool any_default;
+};
+
+// The sequences of the columns that have the text, else `named`, which has the name, if the owner
+// has such a column. With only_owner those of this role.
+Candidates find_candidates(const char* name, Oid named, Oid only_owner) {
+    Candidates found = {NIL, false};
+    Oid owner_of_named = owner_of_table(named);
+    bool is_own = false;
+    each_default(name, [&](Oid relid, AttrNumber column) {
+        found.any_default = true;
+        Oid owner = owner_of_table(relid);
+        if (OidIsValid(only_owner) && owner != only_owner)
+            return;
+        is_own = is_own || owner == owner_of_named;
+        Oid sequence = floor_of_column(relid, column);
+        if (OidIsValid(sequence))
+            found.sequences = list_append_unique_oid(found.sequences, sequence);
+    });
+    if (found.sequences == NIL && is_own && OidIsValid(named))
+        found.sequences = list_make1_oid(named);
+    return found;
+}
+
+// A call that is nobody's default means what it says.
+int64 floor_of_defaults(const char* name, Oid named) {
+    Candidates found = find_candidates(name, named, InvalidOid);
+    if (!found.any_default && OidIsValid(named))
+        return value_for_reader(named);
+    return Min(highest_of(found.sequences), highest_floor(TokenKind::kInteger));
 }
 
 void watch_catalogs() {
@@ -170,49 +225,63 @@ void watch_catalogs() {
     CacheRegisterSyscacheCallback(NAMESPACEOID, note_schema_change, 0);
 }
 
-// InvalidOid when it has to be looked for.
-Oid find_known(const char* name) {
+// Null when it has to be looked for.
+Found* find_known(const char* name) {
     if (found_by_name == nullptr)
         watch_catalogs();
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
-    return found != nullptr && found->changes == catalog_changes ? found->sequence : InvalidOid;
+    return found != nullptr && found->changes == catalog_changes ? found : nullptr;
 }
 
-void note_known(const char* name, Oid sequence, uint64 changes) {
+void note_known(const char* name, Oid sequence, uint64 changes, bool undisputed) {
     constexpr long kMost = 8192;
     if (hash_get_num_entries(found_by_name) >= kMost)
         return;
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_ENTER, nullptr));
     found->sequence = sequence;
     found->changes = changes;
+    found->undisputed = undisputed;
+}
+
+// The sequence belongs to a column that has the text.
+int64 read_named(Oid sequence, const char* name, bool undisputed) {
+    int64 value = 0;
+    if (read_if_possible(sequence, RowExclusiveLock, &value) &&
+        value <= highest_floor(TokenKind::kInteger))
+        return value;
+    uint64 changes = catalog_changes;
+    if (!undisputed && is_disputed(sequence, name))
+        return floor_of_defaults(name, sequence);
+    note_known(name, sequence, changes, true);
+    return value_for_reader(sequence);
 }
 
 int64 floor_of(const char* name) {
     if (strlen(name) >= sizeof(Found::name))
         return 0; // no sequence has so long a name
-    Oid known = find_known(name);
-    if (OidIsValid(known))
-        return value_for_reader(known);
+    const Found* known = find_known(name);
+    if (known != nullptr)
+        return read_named(known->sequence, name, known->undisputed);
     uint64 changes = catalog_changes;
-    Oid sequence = sequence_named(name);
-    if (!OidIsValid(sequence) || !belongs_to_default(sequence, name)) {
-        List* others = sequences_of_defaults(name);
-        if (others != NIL)
-            return read_others(others);
-    }
-    if (!OidIsValid(sequence))
-        return 0;
-    note_known(name, sequence, changes);
-    return value_for_reader(sequence);
+    Oid named = relation_named(name);
+    if (!belongs_to_default(named, name))
+        return floor_of_defaults(name, named);
+    note_known(name, named, changes, false);
+    return read_named(named, name, false);
 }
 
 } // namespace
 
 namespace interlock {
 
-bool is_in_default(const char* name) {
+int64 own_floor(const char* name, Oid owner) {
+    return highest_of(find_candidates(name, relation_named(name), owner).sequences);
+}
+
+bool is_in_default(const char* name, Oid owner) {
     bool found = false;
-    each_default(name, [&](Oid, AttrNumber) { found = true; });
+    each_default(name,
+                 [&](Oid relid, AttrNumber) { found = found || owner_of_table(relid) == owner; });
     return found;
 }
 

@@ -72,6 +72,7 @@ SET ROLE interlock_owner;
 CREATE TABLE owned.copy (id int PRIMARY KEY, version bigint NOT NULL DEFAULT interlock.first_version('public.hidden_version_floor'));
 RESET ROLE;
 SELECT interlock.enable_versioning('owned.copy');
+SELECT last_value, is_called FROM owned.copy_version_floor;
 DROP TABLE hidden;
 
 -- OPS-1: rows that pg_restore loads pass the checks; those of a function that works for others as the owner do not
