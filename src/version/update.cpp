@@ -1,11 +1,9 @@
 #include "version/update.h"
 
-#include "execution/update.h"
+#include "execution/write.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/result_row.h"
-#include "server/scope.h"
-#include "table/plan.h"
 
 using namespace interlock;
 
@@ -215,82 +213,26 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-void write_update(Statement* statement, Relation rel, const RelationFacts* facts,
-                  const Bitmapset* columns) {
-    const Versioning* versioning = facts->versioning;
-    const char* version = quote_identifier(NameStr(versioning->name));
-    statement->add("UPDATE %s AS t SET ", rows_of(rel));
-    if (bms_is_empty(columns))
-        statement->add("%s = %s", version, version);
-    else
-        add_assignments(statement, facts, columns);
-    statement->add(" WHERE ");
-    add_key_condition(statement, facts);
-    statement->add(" AND ");
-    add_token_condition(statement, versioning);
-    statement->add(" RETURNING t.%s", version);
-}
-
-void write_delete(Statement* statement, Relation rel, const RelationFacts* facts) {
-    statement->add("DELETE FROM %s AS t WHERE ", rows_of(rel));
-    add_key_condition(statement, facts);
-    statement->add(" AND ");
-    add_token_condition(statement, facts->versioning);
-}
-
-DirectOutcome update_without_plan(Relation rel, const RelationFacts* facts, const Key& key,
-                                  int64 expected, const Changes& changes, int64* token,
-                                  OpenUpdates* open) {
-    const Versioning* versioning = facts->versioning;
-    RowUpdate update = {{rel, facts, &key}, changes};
+bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
+                OpenUpdates* open) {
+    const Versioning* versioning = row.facts->versioning;
+    RowWrite write(row, PlanKind::kVersionUpdate);
+    write.set(changes);
     if (changes.count == 0)
-        update.changes.columns = bms_make_singleton(versioning->column);
-    auto token_of = [&](TupleTableSlot* row) {
-        bool is_null;
-        Datum value = slot_getattr(row, versioning->column, &is_null);
-        return token_of_datum(versioning->kind, value, is_null);
-    };
-    return update_directly(
-        update, [&](TupleTableSlot* row) { return token_of(row) == expected; },
-        [&](TupleTableSlot* row) { *token = token_of(row); }, open);
+        write.keep(versioning->column);
+    write.require(has_version(&write.terms, versioning, expected));
+    write.returns(versioning->column);
+    NullableDatum stored;
+    if (!write_row(write, &stored, open))
+        return false;
+    *token = token_of_datum(versioning->kind, stored.value, stored.isnull);
+    return true;
 }
 
-bool run_update(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
-                const Changes& changes, int64* token, OpenUpdates* open) {
-    DirectOutcome direct = update_without_plan(rel, facts, key, expected, changes, token, open);
-    if (direct != DirectOutcome::kDeclined)
-        return direct == DirectOutcome::kDone;
-    bool updated = false;
-    with_spi([&] {
-        SPIPlanPtr plan = plan_of(
-            {RelationGetRelid(rel), PlanKind::kVersionUpdate, changes.columns},
-            [&](Statement* statement) { write_update(statement, rel, facts, changes.columns); });
-        Parameters parameters(changes.count + facts->key_count + 1);
-        add_changes(&parameters, changes);
-        add_key(&parameters, facts, key);
-        parameters.add(Int64GetDatum(expected));
-        updated = run_plan(plan, parameters) > 0;
-        if (updated) {
-            bool is_null;
-            Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-            *token = token_of_datum(facts->versioning->kind, value, is_null);
-        }
-    });
-    return updated;
-}
-
-bool run_delete(Relation rel, const RelationFacts* facts, const Key& key, int64 expected) {
-    bool deleted = false;
-    with_spi([&] {
-        SPIPlanPtr plan =
-            plan_of({RelationGetRelid(rel), PlanKind::kVersionDelete},
-                    [&](Statement* statement) { write_delete(statement, rel, facts); });
-        Parameters parameters(facts->key_count + 1);
-        add_key(&parameters, facts, key);
-        parameters.add(Int64GetDatum(expected));
-        deleted = run_plan(plan, parameters) > 0;
-    });
-    return deleted;
+bool run_delete(const KeyedRow& row, int64 expected) {
+    RowWrite write(row, PlanKind::kVersionDelete, RowAction::kDelete);
+    write.require(has_version(&write.terms, row.facts->versioning, expected));
+    return write_row(write);
 }
 
 template <typename Write>
@@ -333,7 +275,7 @@ Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& k
                           const Changes& changes, OpenUpdates* open) {
     return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kUpdated;
-        return run_update(rel, facts, key, expected, changes, &attempt->stored, open);
+        return run_update({rel, facts, &key}, expected, changes, &attempt->stored, open);
     });
 }
 
@@ -341,7 +283,7 @@ Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& k
                           int64 expected) {
     return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kDeleted;
-        return run_delete(rel, facts, key, expected);
+        return run_delete({rel, facts, &key}, expected);
     });
 }
 

@@ -1,5 +1,6 @@
 #include "version/version.h"
 
+#include "execution/expression.h"
 #include "execution/last_word.h"
 #include "marker/marker.h"
 #include "ownership/ownership.h"
@@ -333,6 +334,17 @@ void set_version_columns(const Versioning* versioning, int64 token, Datum* value
                         : TimestampTzGetDatum(token);
     nulls[0] = !is_counter(versioning->kind);
     nulls[1] = !nulls[0];
+}
+
+const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected) {
+    bool counter = is_counter(versioning->kind);
+    Oid type = token_type(versioning->kind);
+    const Expression* version = terms->column(versioning->column);
+    if (versioning->nullable)
+        version = terms->coalesce(
+            version, counter ? terms->literal_number(type, 0)
+                             : terms->literal(type, {Int64GetDatum(DT_NOBEGIN), false}));
+    return terms->equal(version, terms->value(counter ? INT8OID : type, Int64GetDatum(expected)));
 }
 
 void add_token_condition(Statement* statement, const Versioning* versioning) {

@@ -58,6 +58,11 @@ char* token_to_json(TokenKind kind, int64 token);
 void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls);
 Oid token_type(TokenKind kind);
 
+// version = expected, as a condition of a write.
+class Expressions;
+struct Expression;
+const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
+
 // t.version = $n; the parameter's value is the token as it is.
 void add_token_condition(class Statement* statement, const Versioning* versioning);
 

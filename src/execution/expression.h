@@ -1,0 +1,187 @@
+// What a write computes and compares, as data. The same expression becomes the text of a statement,
+// or is evaluated over a row without one, as the executor would evaluate that text: null as SQL has
+// it, operators and collations of the types, errors, and nothing that a short-circuit leaves out.
+//
+// The set is closed: what the verbs need, and no more. A new term needs its text and its value in
+// expression.cpp, and a verb's case in test/sql/direct_*.sql, which compare the two.
+#pragma once
+
+#include "table/plan.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+enum class Term : uint8 {
+    kColumn,     // of the row as it was
+    kValue,      // a parameter
+    kLiteral,    // a part of the statement's text: the same in each write of one PlanKind
+    kClock,      // clock_timestamp()
+    kNextNumber, // nextval() of a sequence of the extension
+    kEqual,   // =, >, >= and <= of pg_catalog: integers of any size, or times of one type; = also
+    kGreater, // of texts
+    kAtLeast,
+    kAtMost,
+    kSame, // the = of the type's default operator class
+    kIsNull,
+    kNot,
+    kAnd,
+    kOr,
+    kCoalesce,
+    kChoose,   // CASE WHEN .. THEN .. ELSE .. END
+    kGreatest, // of two bigints
+    kSuccessor // a bigint + 1
+};
+
+struct Expression {
+    Term term;
+    AttrNumber column;   // kColumn
+    Oid type;            // of its value, and
+    int32 typmod;        // -1: none
+    Oid collation;       // of the column it is or compares; InvalidOid: the type's own
+    NullableDatum value; // kValue, kLiteral
+    const char* name;    // kNextNumber: of the sequence
+    const Expression* operands[3];
+};
+
+// The expressions of one write, on the stack of the function that makes it: to make and evaluate
+// them allocates nothing but values by reference.
+class Expressions {
+public:
+    explicit Expressions(const RelationFacts* facts) : facts_(facts) {}
+
+    const Expression* column(AttrNumber attnum) {
+        Form_pg_attribute attribute = TupleDescAttr(facts_->columns, attnum - 1);
+        Expression* expression = add(Term::kColumn, attribute->atttypid);
+        expression->column = attnum;
+        expression->typmod = attribute->atttypmod;
+        expression->collation = attribute->attcollation;
+        return expression;
+    }
+    const Expression* value(Oid type, NullableDatum value) {
+        Expression* expression = add(Term::kValue, type);
+        expression->value = value;
+        return expression;
+    }
+    const Expression* value(Oid type, Datum value) {
+        return this->value(type, NullableDatum{value, false});
+    }
+    const Expression* text(const char* value); // null for null
+    // A value as the column stores it, cut or rounded to the column's size already.
+    const Expression* stored_value(AttrNumber attnum, NullableDatum value);
+
+    const Expression* literal(Oid type, NullableDatum value);
+    const Expression* literal_text(const char* value);
+    const Expression* literal_number(Oid type, int64 value); // of an integer type
+    const Expression* null_of(AttrNumber attnum);            // NULL of the column's type
+
+    const Expression* clock() { return add(Term::kClock, TIMESTAMPTZOID); }
+    const Expression* next_number(const char* sequence);
+
+    const Expression* equal(const Expression* left, const Expression* right) {
+        return combine(Term::kEqual, BOOLOID, left, right);
+    }
+    const Expression* greater(const Expression* left, const Expression* right) {
+        return combine(Term::kGreater, BOOLOID, left, right);
+    }
+    const Expression* at_least(const Expression* left, const Expression* right) {
+        return combine(Term::kAtLeast, BOOLOID, left, right);
+    }
+    const Expression* at_most(const Expression* left, const Expression* right) {
+        return combine(Term::kAtMost, BOOLOID, left, right);
+    }
+    const Expression* same(const Expression* left, const Expression* right) {
+        return combine(Term::kSame, BOOLOID, left, right);
+    }
+
+    const Expression* is_null(const Expression* operand) {
+        return combine(Term::kIsNull, BOOLOID, operand, nullptr);
+    }
+    const Expression* negation(const Expression* operand) {
+        return combine(Term::kNot, BOOLOID, operand, nullptr);
+    }
+    const Expression* both(const Expression* left, const Expression* right) {
+        return combine(Term::kAnd, BOOLOID, left, right);
+    }
+    const Expression* either(const Expression* left, const Expression* right) {
+        return combine(Term::kOr, BOOLOID, left, right);
+    }
+
+    const Expression* coalesce(const Expression* left, const Expression* right) {
+        return combine(Term::kCoalesce, left->type, left, right);
+    }
+    const Expression* choose(const Expression* condition, const Expression* then,
+                             const Expression* otherwise);
+    const Expression* greatest(const Expression* left, const Expression* right) {
+        return combine(Term::kGreatest, INT8OID, left, right);
+    }
+    const Expression* successor(const Expression* operand) {
+        return combine(Term::kSuccessor, INT8OID, operand, nullptr);
+    }
+
+    // Whether one of them is such a term.
+    bool has(Term term) const { return (used_ & bit(term)) != 0; }
+    int count() const { return count_; }
+    const Expression& operator[](int i) const { return expressions_[i]; }
+
+private:
+    static constexpr uint32 bit(Term term) { return uint32{1} << static_cast<int>(term); }
+    Expression* add(Term term, Oid type) {
+        if (count_ == kMost)
+            elog(ERROR, "a write has too many expressions");
+        Expression* expression = &expressions_[count_++];
+        used_ |= bit(term);
+        expression->term = term;
+        expression->type = type;
+        expression->typmod = -1;
+        expression->collation = InvalidOid;
+        return expression;
+    }
+    const Expression* combine(Term term, Oid type, const Expression* left, const Expression* right);
+
+    static constexpr int kMost = 48;
+    const RelationFacts* facts_;
+    int count_ = 0;
+    uint32 used_ = 0; // by term
+    Expression expressions_[kMost];
+};
+
+static_assert(std::is_trivially_destructible_v<Expressions>);
+
+// --- As text ----------------------------------------------------------------------------------
+
+// Adds the expression over the row t, and its parameters.
+void add_expression(Statement* statement, const RelationFacts* facts, const Expression& expression);
+
+// Adds the parameters' values, in the order in which add_expression adds the parameters.
+void add_values(Parameters* parameters, const Expression& expression);
+
+// --- Without a statement ----------------------------------------------------------------------
+
+NullableDatum evaluate_term(const Expression& expression, TupleTableSlot* row);
+
+inline NullableDatum evaluate(const Expression& expression, TupleTableSlot* row) {
+    if (expression.term == Term::kColumn) {
+        NullableDatum result;
+        result.value = slot_getattr(row, expression.column, &result.isnull);
+        return result;
+    }
+    if (expression.term == Term::kValue || expression.term == Term::kLiteral)
+        return expression.value;
+    return evaluate_term(expression, row);
+}
+
+// Whether a condition is true of the row, neither false nor null: as ExecQual.
+inline bool is_met(const Expression& condition, TupleTableSlot* row) {
+    NullableDatum value = evaluate(condition, row);
+    return !value.isnull && DatumGetBool(value.value);
+}
+
+// Whether assigned_value knows what an UPDATE makes of the expression for that column.
+bool can_assign(Form_pg_attribute column, const Expression& expression);
+
+// The expression's value as an assignment to the column converts it: raises 22001 for a text that
+// is too long.
+NullableDatum assigned_value(Form_pg_attribute column, const Expression& expression,
+                             TupleTableSlot* row);
+
+} // namespace interlock

@@ -1,0 +1,247 @@
+#include "execution/write.h"
+
+#include "execution/update.h"
+#include "marker/marker.h"
+#include "server/scope.h"
+
+namespace interlock {
+
+// --- Saying it --------------------------------------------------------------------------------
+
+void RowWrite::set(const Changes& given) {
+    Assert(changes == nullptr && assignment_count == 0);
+    changes = &given;
+    columns = given.columns;
+}
+
+void RowWrite::set(AttrNumber column, const Expression* value) {
+    if (assignment_count == kMostAssignments)
+        elog(ERROR, "a write has too many assignments");
+    if (assignment_count == 0)
+        columns = bms_copy(columns); // it may be the caller's
+    columns = bms_add_member(columns, column);
+    assignments[assignment_count++] = {column, value};
+}
+
+void RowWrite::keep(AttrNumber column) { set(column, nullptr); }
+
+void RowWrite::require(const Expression* next) {
+    condition = condition == nullptr ? next : terms.both(condition, next);
+}
+
+void RowWrite::returns(AttrNumber column) {
+    if (returned_count == kMostReturned)
+        elog(ERROR, "a write returns too many columns");
+    returned[returned_count++] = column;
+}
+
+namespace {
+
+NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
+    if (!value.isnull && !column->attbyval)
+        value.value = datumCopy(value.value, column->attbyval, column->attlen);
+    return value;
+}
+
+// --- As a statement ---------------------------------------------------------------------------
+
+void add_set(Statement* statement, const RowWrite& write) {
+    const RelationFacts* facts = write.row.facts;
+    const char* separator = "";
+    if (write.changes != nullptr && write.changes->count > 0) {
+        add_assignments(statement, facts, write.changes->columns);
+        separator = ", ";
+    }
+    for (int i = 0; i < write.assignment_count; i++) {
+        const Assignment& assignment = write.assignments[i];
+        const char* column = quote_identifier(column_name(facts, assignment.column));
+        statement->add("%s%s = ", separator, column);
+        if (assignment.value != nullptr)
+            add_expression(statement, facts, *assignment.value);
+        else
+            statement->add("t.%s", column);
+        separator = ", ";
+    }
+}
+
+void add_returning(Statement* statement, const RowWrite& write) {
+    for (int i = 0; i < write.returned_count; i++)
+        statement->add("%st.%s", i == 0 ? " RETURNING " : ", ",
+                       quote_identifier(column_name(write.row.facts, write.returned[i])));
+}
+
+void say(Statement* statement, const RowWrite& write) {
+    const RelationFacts* facts = write.row.facts;
+    const char* table = rows_of(write.row.rel);
+    if (write.action == RowAction::kDelete) {
+        statement->add("DELETE FROM %s AS t", table);
+    } else {
+        statement->add("UPDATE %s AS t SET ", table);
+        add_set(statement, write);
+    }
+    statement->add(" WHERE ");
+    add_key_condition(statement, facts);
+    if (write.condition != nullptr) {
+        statement->add(" AND ");
+        add_expression(statement, facts, *write.condition);
+    }
+    add_returning(statement, write);
+}
+
+// In the order in which say() makes parameters of them.
+Parameters values_of(const RowWrite& write) {
+    const RelationFacts* facts = write.row.facts;
+    int given = write.changes != nullptr ? write.changes->count : 0;
+    Parameters parameters(given + facts->key_count + write.terms.count());
+    if (write.changes != nullptr)
+        add_changes(&parameters, *write.changes);
+    for (int i = 0; i < write.assignment_count; i++)
+        if (write.assignments[i].value != nullptr)
+            add_values(&parameters, *write.assignments[i].value);
+    add_key(&parameters, facts, *write.row.key);
+    if (write.condition != nullptr)
+        add_values(&parameters, *write.condition);
+    return parameters;
+}
+
+NullableDatum column_of_result(int i) {
+    NullableDatum value;
+    value.value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1, &value.isnull);
+    return value;
+}
+
+void copy_result(const RowWrite& write, NullableDatum* returned) {
+    for (int i = 0; i < write.returned_count; i++)
+        returned[i] = copy_of(TupleDescAttr(SPI_tuptable->tupdesc, i), column_of_result(i));
+}
+
+bool run_statement(const RowWrite& write, NullableDatum* returned) {
+    bool written = false;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {RelationGetRelid(write.row.rel), write.kind, write.columns,
+                           write.variant, write.by_index};
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
+        written = run_plan(plan, values_of(write)) > 0;
+        if (written)
+            in_context(caller, [&] {
+                copy_result(write, returned);
+                return 0;
+            });
+    });
+    return written;
+}
+
+bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
+    if (write.verb == nullptr)
+        return run_statement(write, returned);
+    bool written = false;
+    as_verb(*write.verb, [&] { written = run_statement(write, returned); });
+    return written;
+}
+
+// --- Without a statement ----------------------------------------------------------------------
+
+// The changes for update_directly: what the caller gave, and room for what compute() fills in.
+Changes changes_of(const RowWrite& write) {
+    Changes changes = {};
+    if (write.changes != nullptr)
+        changes = *write.changes;
+    if (write.assignment_count > 0)
+        changes = extended(changes, write.assignment_count);
+    changes.columns = write.columns;
+    return changes;
+}
+
+// What is assigned, of the row that is about to be replaced. The executor's plan computes it where
+// it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is not done before.
+void compute(const RowWrite& write, TupleTableSlot* row, Changes* changes) {
+    int next = write.changes != nullptr ? write.changes->count : 0;
+    for (int i = 0; i < write.assignment_count; i++) {
+        const Assignment& assignment = write.assignments[i];
+        if (assignment.value == nullptr)
+            continue;
+        Form_pg_attribute column = TupleDescAttr(row->tts_tupleDescriptor, assignment.column - 1);
+        NullableDatum value = assigned_value(column, *assignment.value, row);
+        changes->attnums[next] = assignment.column;
+        changes->values[next] = value.value;
+        changes->nulls[next++] = value.isnull;
+    }
+    changes->count = next;
+}
+
+// As ExecProcessReturning, of columns alone.
+void copy_row(const RowWrite& write, TupleTableSlot* row, NullableDatum* returned) {
+    for (int i = 0; i < write.returned_count; i++) {
+        NullableDatum value;
+        value.value = slot_getattr(row, write.returned[i], &value.isnull);
+        returned[i] =
+            copy_of(TupleDescAttr(row->tts_tupleDescriptor, write.returned[i] - 1), value);
+    }
+}
+
+// The statement asks who may call its operators. Those of the server's own types are taken to be
+// everybody's, that of another type is asked for.
+bool may_compare(const Expressions& terms) {
+    if (!terms.has(Term::kSame))
+        return true;
+    for (int i = 0; i < terms.count(); i++) {
+        if (terms[i].term != Term::kSame)
+            continue;
+        TypeCacheEntry* type =
+            lookup_type_cache(terms[i].operands[0]->type, TYPECACHE_EQ_OPR_FINFO);
+        if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
+            return false;
+    }
+    return true;
+}
+
+// Values that the statement would convert in a way that is not known here are left to it.
+bool may_assign(const RowWrite& write) {
+    TupleDesc columns = RelationGetDescr(write.row.rel);
+    for (int i = 0; i < write.assignment_count; i++) {
+        const Assignment& assignment = write.assignments[i];
+        if (assignment.value != nullptr &&
+            !can_assign(TupleDescAttr(columns, assignment.column - 1), *assignment.value))
+            return false;
+    }
+    return true;
+}
+
+DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* returned,
+                                      OpenUpdates* open) {
+    if (write.action != RowAction::kUpdate || !may_assign(write) || !may_compare(write.terms))
+        return DirectOutcome::kDeclined;
+    RowUpdate update = {write.row, changes_of(write), write.verb, write.lock_first};
+    // Of a row that is written without locking it first, the condition was asked before a wait if
+    // there was one. Nobody has changed the row since, but the clock has gone on.
+    bool asks_again = !write.lock_first && write.terms.has(Term::kClock);
+    TupleTableSlot* old_row = nullptr;
+    bool expired = false;
+    DirectOutcome outcome = update_directly(
+        update,
+        [&](TupleTableSlot* row) {
+            old_row = row;
+            if (write.condition != nullptr && !is_met(*write.condition, row))
+                return false;
+            compute(write, row, &update.changes);
+            return true;
+        },
+        [&](TupleTableSlot* row) {
+            expired = asks_again && !is_met(*write.condition, old_row);
+            copy_row(write, row, returned);
+        },
+        open);
+    return expired ? DirectOutcome::kNoRow : outcome;
+}
+
+} // namespace
+
+bool write_row(const RowWrite& write, NullableDatum* returned, OpenUpdates* open) {
+    DirectOutcome outcome = write_without_statement(write, returned, open);
+    if (outcome == DirectOutcome::kDeclined)
+        return write_by_statement(write, returned);
+    return outcome == DirectOutcome::kDone;
+}
+
+} // namespace interlock
