@@ -1,7 +1,7 @@
 // The module: what the server finds and runs when it loads the library. No other file names all
 // concepts.
 
-#include "execution/probe.h"
+#include "execution/eligible.h"
 #include "server/concept.h"
 #include "table/plan.h"
 #include "table/relation.h"

@@ -1,6 +1,7 @@
 #include "execution/insert.h"
 
 #include "execution/column_default.h"
+#include "execution/eligible.h"
 #include "execution/execution.h"
 #include "server/scope.h"
 
@@ -15,42 +16,6 @@ struct Insertion {
     ResultRelInfo* target;
     TupleTableSlot* row;
 };
-
-// --- What is declined ----------------------------------------------------------
-
-bool has_row_triggers_only(Relation rel) {
-    const TriggerDesc* triggers = rel->trigdesc;
-    return triggers == nullptr ||
-           !(triggers->trig_insert_before_statement || triggers->trig_insert_after_statement ||
-             triggers->trig_insert_new_table);
-}
-
-// Whether the statement would store the value as it is. Domains have checks.
-bool is_stored_as_given(TupleDesc columns, const NamedValue& value) {
-    Form_pg_attribute attribute = TupleDescAttr(columns, value.attnum - 1);
-    return attribute->atttypid == value.type && attribute->atttypmod < 0 &&
-           !attribute->attisdropped && attribute->attgenerated == '\0' &&
-           attribute->attidentity != ATTRIBUTE_IDENTITY_ALWAYS;
-}
-
-bool are_stored_as_given(const RowInsert& insert) {
-    for (int i = 0; i < insert.count; i++)
-        if (!is_stored_as_given(RelationGetDescr(insert.rel), insert.values[i]))
-            return false;
-    return true;
-}
-
-// ON CONFLICT looks at every index that fits its columns, so there must be no other.
-bool knows_arbiters(const RowInsert& insert) {
-    return OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1;
-}
-
-bool may_insert_directly(const RowInsert& insert, const Bitmapset* named) {
-    return has_row_triggers_only(insert.rel) && are_stored_as_given(insert) &&
-           knows_arbiters(insert) &&
-           may_act_directly({insert.rel, insert.facts, nullptr}, ACL_INSERT | ACL_SELECT) &&
-           has_plain_defaults(insert.rel, insert.facts, named);
-}
 
 Bitmapset* named_columns(const RowInsert& insert) {
     Bitmapset* columns = nullptr;
@@ -145,7 +110,7 @@ bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning
 
 DirectOutcome insert_directly(const RowInsert& insert, RowCallback returning) {
     Bitmapset* named = named_columns(insert);
-    if (!may_insert_directly(insert, named))
+    if (!may_insert_without_statement(insert, named))
         return DirectOutcome::kDeclined;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());

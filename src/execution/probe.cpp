@@ -1,18 +1,10 @@
 #include "execution/probe.h"
 
 #include "server/scope.h"
-#include "table/relation_code.h"
 
 namespace interlock {
 
 namespace {
-
-bool direct_updates = true;
-
-bool sees_all_rows(Relation rel) {
-    return !rel->rd_rel->relrowsecurity ||
-           check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
-}
 
 bool index_fits(const RelationFacts* facts, Relation index) {
     for (int i = 0; i < facts->key_count; i++)
@@ -31,39 +23,6 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
 }
 
 } // namespace
-
-bool is_plain_transaction() { return may_be_direct() && !IsolationUsesXactSnapshot(); }
-
-bool may_be_direct() {
-    return direct_updates && !XactReadOnly && !IsInParallelMode() &&
-           ExecutorCheckPerms_hook == nullptr;
-}
-
-bool is_plain_table(Relation rel) {
-    return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
-           !rel->rd_rel->relispartition && !rel->rd_rel->relhassubclass &&
-           rel->rd_rules == nullptr && !has_virtual_columns(RelationGetDescr(rel));
-}
-
-bool may_act_directly(const KeyedRow& row, AclMode needed) {
-    return is_plain_transaction() && is_plain_table(row.rel) &&
-           has_plain_rights(row.facts, RelationGetNamespace(row.rel), needed) &&
-           sees_all_rows(row.rel);
-}
-
-bool has_plain_rights(const RelationFacts* facts, Oid schema, AclMode needed) {
-    Oid user = GetUserId();
-    if (pg_class_aclmask(facts->relid, user, needed, ACLMASK_ALL) != needed)
-        return false;
-    if (check_schema_privilege(schema, user) != ACLCHECK_OK)
-        return false;
-    for (int i = 0; i < facts->key_count; i++) {
-        Oid equal = facts->keys[i].equal.fn_oid;
-        if (!is_built_in(equal) || check_function_privilege(equal, user) != ACLCHECK_OK)
-            return false;
-    }
-    return true;
-}
 
 Relation open_key_index(const RelationFacts* facts, LOCKMODE mode) {
     Relation index = index_open(facts->key_index, mode);
@@ -105,13 +64,6 @@ bool has_key(const KeyedRow& row, HeapTuple version) {
             return false;
     }
     return true;
-}
-
-void define_direct_settings() {
-    DefineCustomBoolVariable(
-        "interlock.direct_updates",
-        "Reads, locks and writes a row without a statement where that is the same.", nullptr,
-        &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 }
 
 } // namespace interlock

@@ -1,5 +1,4 @@
-// What the verbs share that act on a row without a statement: whether the case is plain enough for
-// that, and finding the row by its key.
+// Finding a row by its key without a statement.
 #pragma once
 
 #include "table/key.h"
@@ -22,25 +21,6 @@ struct RowCallback {
     void* closure;
 };
 
-// Whether rows may be read and written without statements, as far as that has to do neither with
-// the table nor with a snapshot. interlock.direct_updates turns it off.
-bool may_be_direct();
-
-// And under READ COMMITTED.
-bool is_plain_transaction();
-
-// An ordinary heap table of its own without rules, whose rows are what its pages hold.
-bool is_plain_table(Relation rel);
-
-// Whether the calls that the executor would make for a statement on the row are known: an ordinary
-// heap table of its own without rules, READ COMMITTED, no module that checks privileges itself, a
-// caller who has `needed` on the whole table, may use the schema and the key's operators, and whom
-// row security does not apply to.
-bool may_act_directly(const KeyedRow& row, AclMode needed);
-
-// The privileges among that. The statement also checks them column by column.
-bool has_plain_rights(const RelationFacts* facts, Oid schema, AclMode needed);
-
 // The key's index, null when its collation differs from the columns': then it does not say which
 // key is equal.
 Relation open_key_index(const RelationFacts* facts, LOCKMODE mode);
@@ -59,7 +39,5 @@ bool has_key(const KeyedRow& row, HeapTuple version);
 inline HeapTuple row_in(TupleTableSlot* slot) {
     return ExecFetchSlotHeapTuple(slot, false, nullptr);
 }
-
-void define_direct_settings();
 
 } // namespace interlock

@@ -1,13 +1,10 @@
 #include "execution/read.h"
 
+#include "execution/eligible.h"
+
 namespace interlock {
 
 namespace {
-
-// A lock needs the right to update some column; one who may update the whole table has it.
-AclMode needed_rights(RowLock lock) {
-    return lock.strength == RowStrength::kNone ? ACL_SELECT : ACL_SELECT | ACL_UPDATE;
-}
 
 LockTupleMode lock_mode(RowLock lock) {
     switch (lock.strength) {
@@ -60,7 +57,7 @@ bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
 
 bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts,
                         RowLock lock) {
-    if (!may_act_directly({rel, facts, nullptr}, needed_rights(lock)))
+    if (!may_read_without_statement(rel, facts, lock))
         return false;
     Relation index = open_key_index(facts, AccessShareLock);
     if (index == nullptr)

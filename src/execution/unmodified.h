@@ -1,7 +1,7 @@
 // Tables of the extension, read and written without a statement.
 #pragma once
 
-#include "execution/probe.h"
+#include "execution/eligible.h"
 #include "table/made_column.h"
 #include "table/own_table.h"
 
@@ -26,7 +26,7 @@ Relation try_open(const OwnTable& table, LOCKMODE mode);
 // the table is as it was made. Its lock stays.
 template <typename Body>
 DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) {
-    if (!is_plain_transaction())
+    if (!transaction_is_eligible())
         return DirectOutcome::kDeclined;
     Relation rel = try_open(table, mode);
     if (rel == nullptr)

@@ -1,5 +1,6 @@
 #include "execution/update.h"
 
+#include "execution/eligible.h"
 #include "execution/execution.h"
 #include "execution/row_change.h"
 #include "marker/marker.h"
@@ -15,8 +16,9 @@ struct Execution {
     Bitmapset* columns;      // that SET names, and
     Bitmapset* assigned;     // the same as the server numbers them
     bool judged;             // RelationFacts::judged
-    ResultRelInfo* target;   // null before the first row that is to be written
-    EPQState recheck;        // for the triggers; nothing is left to check again when they run
+    bool has_dropped_columns;
+    ResultRelInfo* target; // null before the first row that is to be written
+    EPQState recheck;      // for the triggers; nothing is left to check again when they run
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
     ItemPointerData place; // of the old row
@@ -24,25 +26,18 @@ struct Execution {
 
 namespace {
 
-// --- What is declined ----------------------------------------------------------
-
-bool has_row_triggers_only(Relation rel) {
-    const TriggerDesc* triggers = rel->trigdesc;
-    return triggers == nullptr ||
-           !(triggers->trig_update_before_statement || triggers->trig_update_after_statement ||
-             triggers->trig_update_old_table || triggers->trig_update_new_table);
-}
-
-bool may_update_directly(const RowUpdate& update) {
-    return has_row_triggers_only(update.row.rel) &&
-           may_act_directly(update.row, ACL_SELECT | ACL_UPDATE);
-}
-
 // --- Whose code runs --------------------------------------------------------------
 
 bool has_generated_columns(Relation rel) {
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
     return constraints != nullptr && constraints->has_generated_stored;
+}
+
+bool has_dropped_columns(TupleDesc columns) {
+    for (int i = 0; i < columns->natts; i++)
+        if (TupleDescAttr(columns, i)->attisdropped)
+            return true;
+    return false;
 }
 
 // A table that has changed since it was looked at is judged by its triggers.
@@ -104,6 +99,7 @@ Execution* open_execution(const RowUpdate& update) {
         execution->columns = bms_copy(update.changes.columns);
         execution->assigned = offset_columns(update.changes.columns);
         execution->judged = is_judged(update);
+        execution->has_dropped_columns = has_dropped_columns(RelationGetDescr(update.row.rel));
         execution->old_row = table_slot_create(update.row.rel, &estate->es_tupleTable);
         return execution;
     });
@@ -190,16 +186,20 @@ bool is_untouched(HeapTuple version) {
 
 enum class Written : uint8 { kYes, kNo, kOvertaken };
 
+// As ExecGetUpdateNewTuple: what SET does not name stays, and dropped columns are null
+// (preprocess_targetlist has nulls for them).
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
     TupleDesc columns = RelationGetDescr(execution->update->row.rel);
     ExecClearTuple(new_row);
     slot_getallattrs(old_row);
-    for (int i = 0; i < columns->natts; i++) {
-        new_row->tts_isnull[i] = old_row->tts_isnull[i] || TupleDescAttr(columns, i)->attisdropped;
-        new_row->tts_values[i] = new_row->tts_isnull[i] ? 0 : old_row->tts_values[i];
-    }
+    memcpy(new_row->tts_values, old_row->tts_values, sizeof(Datum) * columns->natts);
+    memcpy(new_row->tts_isnull, old_row->tts_isnull, sizeof(bool) * columns->natts);
+    if (execution->has_dropped_columns)
+        for (int i = 0; i < columns->natts; i++)
+            if (TupleDescAttr(columns, i)->attisdropped)
+                new_row->tts_isnull[i] = true;
     const Changes& changes = execution->update->changes;
     for (int i = 0; i < changes.count; i++) {
         new_row->tts_values[changes.attnums[i] - 1] = changes.values[i];
@@ -356,7 +356,7 @@ DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, Ro
             return execute(open->execution, update, condition, returning);
         close_updates(open);
     }
-    if (!may_update_directly(update))
+    if (!may_update_without_statement(update.row))
         return DirectOutcome::kDeclined;
     Execution* execution = in_context(open != nullptr ? open->memory : CurrentMemoryContext,
                                       [&] { return open_execution(update); });

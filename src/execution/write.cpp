@@ -1,5 +1,6 @@
 #include "execution/write.h"
 
+#include "execution/eligible.h"
 #include "execution/update.h"
 #include "marker/marker.h"
 #include "server/scope.h"
@@ -180,37 +181,9 @@ void copy_row(const RowWrite& write, TupleTableSlot* row, NullableDatum* returne
     }
 }
 
-// The statement asks who may call its operators. Those of the server's own types are taken to be
-// everybody's, that of another type is asked for.
-bool may_compare(const Expressions& terms) {
-    if (!terms.has(Term::kSame))
-        return true;
-    for (int i = 0; i < terms.count(); i++) {
-        if (terms[i].term != Term::kSame)
-            continue;
-        TypeCacheEntry* type =
-            lookup_type_cache(terms[i].operands[0]->type, TYPECACHE_EQ_OPR_FINFO);
-        if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
-            return false;
-    }
-    return true;
-}
-
-// Values that the statement would convert in a way that is not known here are left to it.
-bool may_assign(const RowWrite& write) {
-    TupleDesc columns = RelationGetDescr(write.row.rel);
-    for (int i = 0; i < write.assignment_count; i++) {
-        const Assignment& assignment = write.assignments[i];
-        if (assignment.value != nullptr &&
-            !can_assign(TupleDescAttr(columns, assignment.column - 1), *assignment.value))
-            return false;
-    }
-    return true;
-}
-
 DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* returned,
                                       OpenUpdates* open) {
-    if (write.action != RowAction::kUpdate || !may_assign(write) || !may_compare(write.terms))
+    if (!is_said_without_statement(write))
         return DirectOutcome::kDeclined;
     RowUpdate update = {write.row, changes_of(write), write.verb, write.lock_first};
     // Of a row that is written without locking it first, the condition was asked before a wait if

@@ -1,6 +1,6 @@
 #include "history/table.h"
 
-#include "execution/probe.h"
+#include "execution/eligible.h"
 #include "server/scope.h"
 #include "table/plan.h"
 #include "table/relation_code.h"
@@ -221,7 +221,7 @@ HistoryTable* load_history_table(Relation rel) {
 
 void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
     HistoryTable* table = facts->history_table;
-    if (table != nullptr && may_be_direct() && owner_may_write(rel, table))
+    if (table != nullptr && session_is_eligible() && owner_may_write(rel, table))
         write_entry(rel, table, values, nulls);
     else
         with_spi([&] { insert_by_statement(rel, values, nulls); });

@@ -25,7 +25,7 @@ bool has_more_columns(TupleDesc columns) {
 }
 
 bool has_only_ours(Relation rel, const RelationFacts* facts) {
-    return is_plain_table(rel) && facts->judged && !has_triggers(rel->trigdesc) &&
+    return table_is_eligible(rel) && facts->judged && !has_triggers(rel->trigdesc) &&
            is_as_made(kIdempotencyKeys, facts) && !has_more_columns(facts->columns) &&
            has_plain_defaults(rel, facts, nullptr);
 }

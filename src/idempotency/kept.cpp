@@ -125,7 +125,7 @@ const KeptRows* load_rows(const KeptTable& table) {
         return nullptr;
     const RelationFacts* facts = facts_of(rel);
     TimestampTz until = good_until(rel);
-    if (until != DT_NOBEGIN && is_as_made(table.table, facts) && is_plain_table(rel)) {
+    if (until != DT_NOBEGIN && is_as_made(table.table, facts) && table_is_eligible(rel)) {
         keep(table, rel, facts, until);
         kept = facts->kept_rows;
     }
@@ -146,7 +146,7 @@ int compare_names(const text* left, const text* right) {
 }
 
 const KeptRows* kept_rows(const KeptTable& table) {
-    if (!may_be_direct() || is_changing())
+    if (!session_is_eligible() || is_changing())
         return nullptr;
     AcceptInvalidationMessages();
     const RelationFacts* facts = kept_facts(own_table(table.table.name));

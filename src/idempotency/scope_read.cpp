@@ -88,7 +88,7 @@ IdempotencyScope read_by_plan(Datum name) {
 } // namespace
 
 IdempotencyScope read_scope(Datum name) {
-    const KeptRows* kept = is_plain_transaction() ? kept_rows(kScopes) : nullptr;
+    const KeptRows* kept = transaction_is_eligible() ? kept_rows(kScopes) : nullptr;
     if (kept == nullptr)
         return read_by_plan(name);
     IdempotencyScope scope = kDefaults;

@@ -1,0 +1,190 @@
+#include "execution/eligible.h"
+
+#include "execution/column_default.h"
+#include "execution/insert.h"
+#include "execution/write.h"
+#include "table/relation_code.h"
+
+namespace interlock {
+
+namespace {
+
+bool direct_updates = true;
+
+// --- The caller -------------------------------------------------------------------------------
+
+// ExecCheckRTPerms asks for the privilege on the table first, and for that on each column where it
+// is missing. Who has it on the table has it on the columns; the others are left to the statement,
+// which also raises what is to be raised.
+bool has_table_privileges(const RelationFacts* facts, AclMode needed) {
+    return pg_class_aclmask(facts->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
+}
+
+// The statement names the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
+// by its oid.
+bool may_use_schema(Relation rel) {
+    return check_schema_privilege(RelationGetNamespace(rel), GetUserId()) == ACLCHECK_OK;
+}
+
+// Nor may a key be compared by a function that the caller could not call in a statement
+// (ExecInitFunc), or that is not the server's own: that may do anything at all.
+bool may_compare_keys(const RelationFacts* facts) {
+    for (int i = 0; i < facts->key_count; i++) {
+        Oid equal = facts->keys[i].equal.fn_oid;
+        if (!is_built_in(equal) || check_function_privilege(equal, GetUserId()) != ACLCHECK_OK)
+            return false;
+    }
+    return true;
+}
+
+// Policies are expressions of their owner's, which the rewriter adds to the statement
+// (get_row_security_policies).
+bool sees_all_rows(Relation rel) {
+    return !rel->rd_rel->relrowsecurity ||
+           check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
+}
+
+bool may_act_on(Relation rel, const RelationFacts* facts, AclMode needed) {
+    return transaction_is_eligible() && table_is_eligible(rel) &&
+           has_table_privileges(facts, needed) && may_use_schema(rel) && may_compare_keys(facts) &&
+           sees_all_rows(rel);
+}
+
+// --- Reading ----------------------------------------------------------------------------------
+
+// A lock needs the right to update some column; one who may update the whole table has it.
+AclMode rights_to_read(RowLock lock) {
+    return lock.strength == RowStrength::kNone ? ACL_SELECT : ACL_SELECT | ACL_UPDATE;
+}
+
+// --- Triggers of statements -------------------------------------------------------------------
+
+// Those fire in ExecInitModifyTable's callers and with transition tables (fireBSTriggers,
+// ExecSetupTransitionCaptureState), around the rows: they are not followed.
+bool has_no_update_statement_triggers(Relation rel) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    return triggers == nullptr ||
+           !(triggers->trig_update_before_statement || triggers->trig_update_after_statement ||
+             triggers->trig_update_old_table || triggers->trig_update_new_table);
+}
+
+bool has_no_insert_statement_triggers(Relation rel) {
+    const TriggerDesc* triggers = rel->trigdesc;
+    return triggers == nullptr ||
+           !(triggers->trig_insert_before_statement || triggers->trig_insert_after_statement ||
+             triggers->trig_insert_new_table);
+}
+
+// --- Inserting --------------------------------------------------------------------------------
+
+// Whether transformAssignedExpr would leave the value alone. A domain would check it, a length cut
+// it, and rewriteTargetListIU replaces or refuses what is generated.
+bool is_stored_as_given(TupleDesc columns, const NamedValue& value) {
+    Form_pg_attribute attribute = TupleDescAttr(columns, value.attnum - 1);
+    return attribute->atttypid == value.type && attribute->atttypmod < 0 &&
+           !attribute->attisdropped && attribute->attgenerated == '\0' &&
+           attribute->attidentity != ATTRIBUTE_IDENTITY_ALWAYS;
+}
+
+bool are_stored_as_given(const RowInsert& insert) {
+    for (int i = 0; i < insert.count; i++)
+        if (!is_stored_as_given(RelationGetDescr(insert.rel), insert.values[i]))
+            return false;
+    return true;
+}
+
+// ON CONFLICT looks at every index that fits its columns (infer_arbiter_indexes), so there must be
+// no other.
+bool knows_arbiters(const RowInsert& insert) {
+    return OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1;
+}
+
+// --- What a write says ------------------------------------------------------------------------
+
+// The statement asks who may call its operators (ExecInitFunc). Those of pg_catalog on numbers,
+// times and texts are taken to be everybody's; that of another type is asked for.
+bool may_compare(const Expressions& terms) {
+    if (!terms.has(Term::kSame))
+        return true;
+    for (int i = 0; i < terms.count(); i++) {
+        if (terms[i].term != Term::kSame)
+            continue;
+        TypeCacheEntry* type =
+            lookup_type_cache(terms[i].operands[0]->type, TYPECACHE_EQ_OPR_FINFO);
+        if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
+            return false;
+    }
+    return true;
+}
+
+// A value that the statement would convert in a way that assigned_value() does not know.
+bool may_assign(const RowWrite& write) {
+    TupleDesc columns = RelationGetDescr(write.row.rel);
+    for (int i = 0; i < write.assignment_count; i++) {
+        const Assignment& assignment = write.assignments[i];
+        if (assignment.value != nullptr &&
+            !can_assign(TupleDescAttr(columns, assignment.column - 1), *assignment.value))
+            return false;
+    }
+    return true;
+}
+
+} // namespace
+
+bool session_is_eligible() {
+    return direct_updates &&
+           // ExecCheckXactReadOnly and PreventCommandIfParallelMode raise what is to be raised.
+           !XactReadOnly && !IsInParallelMode() &&
+           // A module that checks privileges itself looks at the statement's range table.
+           ExecutorCheckPerms_hook == nullptr;
+}
+
+// Above READ COMMITTED a row that is newer than the snapshot is 40001, and SERIALIZABLE notes what
+// is read (PredicateLockTID): the statement does both.
+bool transaction_is_eligible() { return session_is_eligible() && !IsolationUsesXactSnapshot(); }
+
+bool table_is_eligible(Relation rel) {
+    return rel->rd_rel->relkind == RELKIND_RELATION &&
+           // What the heap's functions return of a row and its versions is what is looked at here.
+           rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
+           // ExecUpdate checks the partition's constraint and moves the row to another one; a
+           // statement on the parent has routed it here.
+           !rel->rd_rel->relispartition &&
+           // Of a table with children a statement locks these, too, before ONLY leaves them out.
+           !rel->rd_rel->relhassubclass &&
+           // The rewriter makes other statements of it.
+           rel->rd_rules == nullptr &&
+           // The planner replaces them by their expressions; a slot has null there.
+           !has_virtual_columns(RelationGetDescr(rel));
+}
+
+bool may_read_without_statement(Relation rel, const RelationFacts* facts, RowLock lock) {
+    return may_act_on(rel, facts, rights_to_read(lock));
+}
+
+bool may_update_without_statement(const KeyedRow& row) {
+    return has_no_update_statement_triggers(row.rel) &&
+           may_act_on(row.rel, row.facts, ACL_SELECT | ACL_UPDATE);
+}
+
+bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named) {
+    return has_no_insert_statement_triggers(insert.rel) && are_stored_as_given(insert) &&
+           knows_arbiters(insert) &&
+           may_act_on(insert.rel, insert.facts, ACL_INSERT | ACL_SELECT) &&
+           // A default may be any expression, which the planner would have to prepare.
+           has_plain_defaults(insert.rel, insert.facts, named);
+}
+
+bool is_said_without_statement(const RowWrite& write) {
+    // What ExecDelete does is not followed: it is rare, and cheap beside what triggers do then.
+    return write.action == RowAction::kUpdate && may_assign(write) && may_compare(write.terms);
+}
+
+void define_direct_settings() {
+    DefineCustomBoolVariable(
+        "interlock.direct_updates",
+        "Reads, locks and writes a row without a statement where that is the same.", nullptr,
+        &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+}
+
+} // namespace interlock

@@ -1,0 +1,38 @@
+// Which reads and writes of one row run without a statement: all the rules, each with its reason
+// (execution/eligible.cpp). The rest runs as a statement; either does the same.
+//
+// The rule behind the rules: without a statement we make the calls that the executor would make for
+// that statement. A case is eligible where it is known which these are, and where they are nothing
+// but calls of the server's own functions in the same order.
+#pragma once
+
+#include "execution/probe.h"
+#include "table/row.h"
+
+namespace interlock {
+
+struct RowInsert;
+struct RowWrite;
+
+// The session: false also when the administrator has turned it off (interlock.direct_updates).
+bool session_is_eligible();
+
+// The session and its transaction.
+bool transaction_is_eligible();
+
+// The table, for reading and for writing its rows.
+bool table_is_eligible(Relation rel);
+
+// All of these, the caller, who needs these privileges on the whole table, and the kind of write.
+// They read catalogs of the server only, and run no code of others.
+bool may_read_without_statement(Relation rel, const RelationFacts* facts, RowLock lock);
+bool may_update_without_statement(const KeyedRow& row);
+bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named);
+
+// What the write itself says: its expressions and assignments. To be asked before
+// may_update_without_statement(), which may have been asked for other rows of the table already.
+bool is_said_without_statement(const RowWrite& write);
+
+void define_direct_settings();
+
+} // namespace interlock
