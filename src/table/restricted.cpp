@@ -46,28 +46,29 @@ void refuse_strangers(Relation rel, int16 event) {
     }
 }
 
-namespace {
-
-void replace_detail(void* argument) {
-    const auto* hidden = static_cast<const HiddenRow*>(argument);
-    if (ERRCODE_TO_CATEGORY(geterrcode()) == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION)
-        errdetail("The row is not shown to roles that cannot read table \"%s\".", hidden->table);
-}
-
 bool may_read_all(Relation rel, Oid user) {
     Oid relid = RelationGetRelid(rel);
     return pg_class_aclcheck(relid, user, ACL_SELECT) == ACLCHECK_OK &&
            check_enable_rls(relid, user, true) != RLS_ENABLED;
 }
 
-} // namespace
-
-void hide_row(HiddenRow* hidden, Relation rel, Oid user) {
-    if (may_read_all(rel, user))
-        return;
-    hidden->table = pstrdup(RelationGetRelationName(rel));
-    hidden->callback = {error_context_stack, replace_detail, hidden};
-    error_context_stack = &hidden->callback;
+void raise_without_row(MemoryContext context, const char* table) {
+    MemoryContextSwitchTo(context);
+    ErrorData* error = CopyErrorData();
+    FlushErrorState();
+    int category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
+    bool is_of_expression = category == ERRCODE_DATA_EXCEPTION;
+    if (is_of_expression || category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION) {
+        error->detail_log = psprintf("%s%s%s", error->message, error->detail != nullptr ? "\n" : "",
+                                     error->detail != nullptr ? error->detail : "");
+        error->detail =
+            psprintf("The row is not shown to roles that cannot read table \"%s\".", table);
+    }
+    if (is_of_expression) {
+        error->message = psprintf("could not write to table \"%s\"", table);
+        error->context = nullptr;
+    }
+    ReThrowError(error);
 }
 
 void close_new_cursors() {

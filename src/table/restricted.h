@@ -49,21 +49,25 @@ void deleting_as_owner(Oid table, Body&& body) {
     deleting_as_owner(table_open(table, RowExclusiveLock), body);
 }
 
-// Runs body(), which writes to the table as its owner, for `user`: when a constraint refuses the
-// row, the server shows it in the DETAIL as far as the owner may read it. Users who may not read
-// all of the table get another DETAIL.
-struct HiddenRow {
-    ErrorContextCallback callback;
-    const char* table;
-};
-void hide_row(HiddenRow* hidden, Relation rel, Oid user);
+// Whether the server's messages about rows of the table may be shown to the user.
+bool may_read_all(Relation rel, Oid user);
+
+// Raises the current error again, in `context`, without the values of a row that the server has put
+// into it: into the DETAIL when a constraint refuses the row, and anywhere when an expression of
+// the owner's fails. The server log has them.
+[[noreturn]] void raise_without_row(MemoryContext context, const char* table);
+
+// Runs body(), which writes to the table as its owner, for a user who may not read all of it.
 template <typename Body>
-void hiding_row(Relation rel, Oid user, Body&& body) {
-    HiddenRow hidden = {};
-    ErrorContextCallback* outer = error_context_stack;
-    hide_row(&hidden, rel, user);
-    body();
-    error_context_stack = outer;
+pg_noinline void hiding_row(Relation rel, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    MemoryContext context = CurrentMemoryContext;
+    const char* table = pstrdup(RelationGetRelationName(rel));
+    PG_TRY();
+    { body(); }
+    PG_CATCH();
+    { raise_without_row(context, table); }
+    PG_END_TRY();
 }
 
 // Runs body(rel, facts), which inserts into an open history table, as its owner and past its
@@ -74,10 +78,10 @@ void inserting_as_owner(Relation rel, Body&& body) {
     const RelationFacts* facts = facts_of(rel);
     Oid user = GetUserId();
     auto insert = [&] {
-        if (facts->history_table != nullptr)
+        if (facts->history_table != nullptr || may_read_all(rel, user))
             body(rel, facts);
         else
-            hiding_row(rel, user, [&] { body(rel, facts); });
+            hiding_row(rel, [&] { body(rel, facts); });
     };
     if (facts->index_count <= kHistoryIndexes && !facts->runs_code && facts->judged) {
         as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);

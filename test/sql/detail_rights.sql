@@ -90,6 +90,46 @@ SET ROLE interlock_blind;
 SELECT * FROM says('UPDATE region SET version = 7');
 SELECT * FROM says($$UPDATE region SET status = 'c'$$);
 RESET ROLE;
+-- what the owner's expressions say of an entry is for those who may read the entries
+CREATE TABLE pay (id int PRIMARY KEY, note text, salary text);
+SELECT interlock.enable_history('pay');
+INSERT INTO pay VALUES (1, 'x', 'about 4711');
+GRANT SELECT (id, note), UPDATE (note) ON pay TO interlock_blind, interlock_seeing;
+GRANT SELECT ON pay_history TO interlock_seeing;
+CREATE FUNCTION try_indexes(definition text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    TRUNCATE pay_history;
+    EXECUTE 'CREATE INDEX fails ON pay_history (' || definition || ')';
+END $$;
+CREATE FUNCTION said(command text, OUT code text, OUT message text, OUT detail text, OUT context text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE command;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, context = PG_EXCEPTION_CONTEXT;
+    context := context LIKE '%4711%';
+END $$;
+SELECT try_indexes($$((row ->> 'salary')::int)$$);
+SET ROLE interlock_seeing;
+SELECT * FROM said('UPDATE pay SET note = 1');
+SET ROLE interlock_blind;
+SELECT * FROM said('UPDATE pay SET note = 1');
+RESET ROLE;
+DROP INDEX fails;
+SELECT try_indexes($$((row ->> 'salary')::jsonb)$$);
+SET ROLE interlock_seeing;
+SELECT * FROM said('UPDATE pay SET note = 1');
+SET ROLE interlock_blind;
+SELECT * FROM said('UPDATE pay SET note = 1');
+RESET ROLE;
+DROP INDEX fails;
+ALTER TABLE pay_history ADD CONSTRAINT low CHECK (row ->> 'salary' < 'a') NOT VALID;
+SET ROLE interlock_seeing;
+SELECT code, message, detail LIKE '%4711%' AS tells FROM said('UPDATE pay SET note = 1');
+SET ROLE interlock_blind;
+SELECT * FROM said('UPDATE pay SET note = 1');
+RESET ROLE;
+DROP TABLE pay, pay_history;
+DROP FUNCTION try_indexes, said;
 DROP TABLE doc, paper, region;
 DROP FUNCTION says;
 DROP ROLE interlock_blind, interlock_seeing;
