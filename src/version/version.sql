@@ -203,6 +203,21 @@ BEGIN ATOMIC
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
            AND (own.proname OPERATOR(pg_catalog.<>) 'ownership_trigger'
                 OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
+    guards AS ( -- beside versions
+        SELECT t.tgrelid, t.tgname, t.tgenabled, e.effect
+          FROM pg_catalog.pg_proc v
+          JOIN pg_catalog.pg_proc p ON p.pronamespace OPERATOR(pg_catalog.=) v.pronamespace
+          JOIN (VALUES ('transition_trigger', 'changes of state are not checked'),
+                       ('initial_state_trigger', 'states of new rows are not checked'),
+                       ('marker_trigger', 'markers are not enforced'),
+                       ('marker_notify_trigger', 'nobody is notified of markers'),
+                       ('lease_trigger', 'writes need no lease'),
+                       ('ownership_trigger', 'columns are written by anybody'),
+                       ('history_trigger', 'changes are not recorded'),
+                       ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
+            ON p.proname OPERATOR(pg_catalog.=) e.function::pg_catalog.name
+          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) p.oid
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
           FROM checks c
@@ -234,6 +249,19 @@ BEGIN ATOMIC
                    'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
           LEFT JOIN pg_catalog.pg_attrdef d
             ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
+    SELECT g.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('trigger "%s" %s: %s', g.tgname,
+               CASE g.tgenabled WHEN 'D' THEN 'is disabled' WHEN 'R' THEN 'fires on a replica only' ELSE 'does not fire in this session' END,
+               g.effect),
+           CASE WHEN g.tgenabled OPERATOR(pg_catalog.=) 'O'
+                THEN pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+                         g.tgrelid::pg_catalog.regclass, g.tgname)
+                ELSE pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname) END
+      FROM guards g
+     WHERE g.tgenabled OPERATOR(pg_catalog.=) ANY ('{D,R}')
+        OR g.tgenabled OPERATOR(pg_catalog.=) 'O'
+           AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+    UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
            pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
       FROM versioned v
@@ -333,5 +361,5 @@ END;
 COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
 version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
-inheriting table, also of one with transitions, markers or owned columns; and BEFORE triggers that fire after ours, so that
-writes are refused. No rows: all is well.';
+inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
+writes are refused; and triggers of other concepts that are disabled or do not fire. No rows: all is well.';

@@ -46,6 +46,20 @@ ALTER TABLE part ALTER version SET DEFAULT 1;
 SELECT rel, finding FROM interlock.check_versioning();
 DROP TABLE part;
 
+-- ORM-4: a history shows a writer that inserts its own first version
+CREATE TABLE post (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('post'), interlock.enable_history('post');
+INSERT INTO post VALUES (1), (2), (3);
+UPDATE post SET id = id;
+DELETE FROM post WHERE id < 3;
+INSERT INTO post (id) VALUES (1);
+INSERT INTO post (id, version) VALUES (2, 1);
+SELECT i.key, i.version FROM post_history i
+ WHERE i.operation = 'insert'
+   AND EXISTS (SELECT FROM post_history d WHERE d.key = i.key AND d.id < i.id
+                  AND d.operation IN ('delete', 'truncate', 'moved') AND d.version >= i.version);
+DROP TABLE post, post_history;
+
 -- SEC-12: tables that inherit
 CREATE TABLE parent (id int, status text, step text);
 SELECT interlock.define_transitions('parent', 'status', '{"a": ["b"]}'), interlock.define_transitions('parent', 'step', '{"a": ["b"]}'),
@@ -67,6 +81,22 @@ SELECT * FROM interlock.check_versioning();
 SELECT advice FROM interlock.check_versioning() \gexec
 SELECT * FROM interlock.check_versioning();
 DROP TABLE "Off one";
+
+-- those of other concepts, too
+CREATE TABLE "All off" (id int PRIMARY KEY, status text);
+SELECT interlock.define_transitions('"All off"', 'status', '{"a": ["b"]}', '{a}'), interlock.enable_marker('"All off"', notify => 'on'),
+    interlock.own_columns('"All off"', 'w', '{id}'), interlock.enable_history('"All off"'), interlock.require_lease('"All off"', 'x:{id}');
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "All off" DISABLE TRIGGER USER;
+SELECT finding FROM interlock.check_versioning() ORDER BY finding COLLATE "C";
+SELECT advice FROM interlock.check_versioning() ORDER BY advice COLLATE "C" \gexec
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "All off" ENABLE REPLICA TRIGGER zzz_interlock_writer;
+SET session_replication_role = replica;
+SELECT finding, advice FROM interlock.check_versioning() ORDER BY finding COLLATE "C" LIMIT 3;
+RESET session_replication_role;
+SELECT finding, advice FROM interlock.check_versioning();
+DROP TABLE "All off", "All off_history";
 
 -- SEC-6: triggers that fire after ours, with the line that renames them
 CREATE TABLE "Late one" (id int PRIMARY KEY, status text);
