@@ -12,7 +12,7 @@ bool is_long_term(const LeaseRequest& request) {
 }
 
 void copy_holder(LeaseAnswer* answer, const Lease& lease) {
-    memcpy(answer->holder, lease.holder(), lease.holder_length);
+    lease.copy_holder(answer->holder);
     answer->holder[lease.holder_length] = '\0';
 }
 

@@ -100,7 +100,7 @@ Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
         const Lease& lease = *lease_at(ref);
         found.token = lease.token;
         found.expires = lease.expires;
-        memcpy(found.holder, lease.holder(), lease.holder_length);
+        lease.copy_holder(found.holder);
         find_pinners(lease, pinners);
     }
     LWLockRelease(partition_lock(key.partition));

@@ -101,8 +101,8 @@ bool add_copy(Copies* copies, const Lease& lease) {
         return false;
     auto* copy = reinterpret_cast<Chosen*>(copies->bytes + copies->used);
     *copy = chosen;
-    memcpy(copy->key(), node.key, node.length);
-    memcpy(copy->holder(), lease.holder(), lease.holder_length);
+    node.copy_key(copy->key());
+    lease.copy_holder(copy->holder());
     copies->used += chosen.size();
     return true;
 }

@@ -128,7 +128,7 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     if (is_live(*lease, now) || lease->pins > 0)
         return false;
     if (!lease->ended)
-        lose_token(database, key_of(*node_at(lease->node)), lease->role, lease->token);
+        lose_lease(database, *lease);
     lease->ended = true;
     return drop_ended(ref);
 }

@@ -146,8 +146,8 @@ bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
     auto* to = reinterpret_cast<Listed*>(copies->bytes + copies->used);
     *to = listed;
     add_pinners(to, *lease_at(lease));
-    memcpy(const_cast<char*>(to->key()), node_at(node)->key, listed.key_length);
-    memcpy(const_cast<char*>(to->holder()), lease_at(lease)->holder(), listed.lease.holder_length);
+    node_at(node)->copy_key(const_cast<char*>(to->key()));
+    lease_at(lease)->copy_holder(const_cast<char*>(to->holder()));
     copies->used += listed.size();
     return true;
 }

@@ -9,154 +9,63 @@ char* lease_memory = nullptr;
 
 namespace {
 
-// Keys and holders are short as a rule.
-constexpr int kSizes = 4;
-constexpr Ref kUnits[kSizes] = {1, 2, 4, 10};
-
-// The first unit of a slab describes it; the first unit of the region is never given out, so that
-// no piece is 0.
-constexpr Ref kSlabUnits = 64;
-
-struct Slab {
-    Ref next; // among the free ones, or those of its size with a free piece
-    Ref previous;
-    Ref free;  // pieces that were given back, each starts with the next
-    Ref fresh; // from here on none was ever given out
-    uint16 used;
-    uint16 size;
-    bool reserved; // for superusers
-};
-static_assert(sizeof(Slab) <= kMemoryUnit);
-
+// At the beginning of the region, in a unit that is never given out, so that no piece is 0.
 struct MemoryHeader {
     slock_t lock;
-    Ref free_slab;
-    Ref fresh_slab; // from here on none was ever used
-    Ref end;
-    Ref ordinary_slabs;       // in use, but for reserved ones
-    Ref used;                 // units
-    Ref with_room[2][kSizes]; // slabs that have a free piece: ordinary ones, reserved ones
+    Ref free;  // units that were given back: a chain
+    Ref fresh; // from here on none was ever given out
+    Ref used;
+    Ref most[2]; // by access
 };
+static_assert(sizeof(MemoryHeader) <= kMemoryUnit);
 
 MemoryHeader* header = nullptr;
 
-uint16 size_of_piece(size_t bytes) {
-    uint16 size = 0;
-    while (kUnits[size] * kMemoryUnit < bytes)
-        size++;
-    return size;
+Ref* next_of(void* unit) {
+    return reinterpret_cast<Ref*>(static_cast<char*>(unit) + kChainedBytes);
+}
+Ref* next_of(Ref unit) { return next_of(at<char>(unit)); }
+
+Ref units_for_superusers() {
+    constexpr Ref kLeast = 128; // however few leases there are
+    return Max(superuser_reserve(max_leases) * kUnitsPerLease, kLeast);
 }
 
-Slab* slab_at(Ref ref) { return at<Slab>(ref); }
-
-Ref slab_of(Ref piece) { return piece - piece % kSlabUnits; }
-
-bool has_room(Ref ref) {
-    const Slab& slab = *slab_at(ref);
-    return slab.free != 0 || slab.fresh + kUnits[slab.size] <= ref + kSlabUnits;
+Ref take_unit() {
+    Ref unit = header->free;
+    if (unit == 0)
+        return header->fresh++;
+    header->free = *next_of(unit);
+    return unit;
 }
 
-Ref* slabs_with_room(const Slab& slab) { return &header->with_room[slab.reserved][slab.size]; }
-
-void link(Ref* list, Ref ref) {
-    slab_at(ref)->next = *list;
-    slab_at(ref)->previous = 0;
-    if (*list != 0)
-        slab_at(*list)->previous = ref;
-    *list = ref;
-}
-
-void unlink(Ref* list, Ref ref) {
-    Slab* slab = slab_at(ref);
-    if (slab->next != 0)
-        slab_at(slab->next)->previous = slab->previous;
-    *(slab->previous != 0 ? &slab_at(slab->previous)->next : list) = slab->next;
-}
-
-Ref reserved_slabs() {
-    constexpr int kLeasesPerSlab = (kSlabUnits - 1) / kUnitsPerLease;
-    return Max(superuser_reserve(max_leases) / kLeasesPerSlab, kSizes);
-}
-
-Ref ordinary_slabs() { return header->end / kSlabUnits - 1 - reserved_slabs(); }
-
-// A slab for pieces of that size; 0: there is none.
-Ref new_slab(uint16 size, bool reserved) {
-    if (!reserved && header->ordinary_slabs >= ordinary_slabs())
-        return 0;
-    Ref ref = header->free_slab;
-    if (ref != 0) {
-        unlink(&header->free_slab, ref);
-    } else {
-        if (header->end - header->fresh_slab < kSlabUnits)
-            return 0;
-        ref = header->fresh_slab;
-        header->fresh_slab += kSlabUnits;
-    }
-    *slab_at(ref) = {0, 0, 0, ref + 1, 0, size, reserved};
-    link(slabs_with_room(*slab_at(ref)), ref);
-    header->ordinary_slabs += !reserved;
-    return ref;
-}
-
-// A slab with a free piece of that size; when there is no other any more, of a larger one.
-pg_noinline Ref slab_for(uint16 size, bool reserved) {
-    Ref ref = header->with_room[reserved][size];
-    if (ref == 0)
-        ref = new_slab(size, reserved);
-    while (ref == 0 && ++size < kSizes)
-        ref = header->with_room[reserved][size];
-    return ref;
-}
-
-Ref take_piece(Ref ref) {
-    Slab* slab = slab_at(ref);
-    Ref piece = slab->free;
-    if (piece != 0) {
-        slab->free = *at<Ref>(piece);
-    } else {
-        piece = slab->fresh;
-        slab->fresh += kUnits[slab->size];
-    }
-    slab->used++;
-    header->used += kUnits[slab->size];
-    if (!has_room(ref))
-        unlink(slabs_with_room(*slab), ref);
-    return piece;
-}
-
-Ref allocate_shared(uint16 size, LeaseAccess access) {
+Ref allocate_shared(Ref count, LeaseAccess access) {
     SpinLockAcquire(&header->lock);
-    Ref slab = header->with_room[false][size];
-    if (slab == 0)
-        slab = slab_for(size, false);
-    if (slab == 0 && access == LeaseAccess::kPrivileged)
-        slab = slab_for(size, true);
-    Ref piece = slab == 0 ? 0 : take_piece(slab);
+    Ref first = 0;
+    if (header->used + count <= header->most[static_cast<int>(access)]) {
+        header->used += count;
+        first = take_unit();
+        for (Ref last = first; --count > 0; last = *next_of(last))
+            *next_of(last) = take_unit();
+    }
     SpinLockRelease(&header->lock);
-    return piece;
+    return first;
 }
 
-void free_shared(Ref piece) {
-    Ref ref = slab_of(piece);
-    Slab* slab = slab_at(ref);
+void free_shared(Ref first, Ref count) {
+    Ref last = first;
+    for (Ref i = 1; i < count; i++)
+        last = *next_of(last);
     SpinLockAcquire(&header->lock);
-    if (!has_room(ref))
-        link(slabs_with_room(*slab), ref);
-    header->used -= kUnits[slab->size];
-    *at<Ref>(piece) = slab->free;
-    slab->free = piece;
-    if (--slab->used == 0) {
-        unlink(slabs_with_room(*slab), ref);
-        link(&header->free_slab, ref);
-        header->ordinary_slabs -= !slab->reserved;
-    }
+    *next_of(last) = header->free;
+    header->free = first;
+    header->used -= count;
     SpinLockRelease(&header->lock);
 }
 
 // --- What a process keeps -----------------------------------------------------------------------
 
-// Of the smallest size: what the key and the lease of a short name take.
+// What the key and the lease of a short name take.
 constexpr int kMostKept = kUnitsPerLease;
 Ref kept[kMostKept];
 int kept_count = 0;
@@ -167,7 +76,7 @@ Keeping keeping = Keeping::kNotYet;
 void give_back_kept(int, Datum) {
     keeping = Keeping::kOver;
     while (kept_count > 0)
-        free_shared(kept[--kept_count]);
+        free_shared(kept[--kept_count], 1);
 }
 
 // Processes that the postmaster forks would all have what it keeps.
@@ -178,7 +87,11 @@ void begin_keeping() {
     keeping = Keeping::kOn;
 }
 
-bool may_keep() { return keeping == Keeping::kOn && kept_count < kMostKept; }
+// Not what is for superusers. An old number does no harm.
+bool may_keep() {
+    return keeping == Keeping::kOn && kept_count < kMostKept &&
+           header->used <= header->most[static_cast<int>(LeaseAccess::kOrdinary)];
+}
 
 // False: it is not kept.
 bool keep(Ref piece) {
@@ -189,15 +102,28 @@ bool keep(Ref piece) {
     return true;
 }
 
+// --- Texts ---------------------------------------------------------------------------------------
+
+// Runs body(char* part, size_t from, size_t size) for the part of the text in each unit.
+template <typename Body>
+void for_each_part(const void* piece, size_t offset, size_t length, Body&& body) {
+    auto* unit = static_cast<char*>(const_cast<void*>(piece));
+    for (size_t from = 0; from < length; offset = 0) {
+        size_t size = Min(kChainedBytes - offset, length - from);
+        body(unit + offset, from, size);
+        from += size;
+        if (from < length)
+            unit = at<char>(*next_of(unit));
+    }
+}
+
 } // namespace
 
-// As many slabs as one-unit pieces for all leases and what processes may keep need, those for
-// superusers, and one that keeps 0 free.
+// Units for all leases and for what processes may keep, those for superusers, and the header.
 size_t lease_memory_size() {
     size_t leases = static_cast<size_t>(max_leases) * kUnitsPerLease;
-    size_t kept_pieces = static_cast<size_t>(MaxBackends) * kMostKept;
-    size_t slabs = (leases + kept_pieces) / (kSlabUnits - 1) + 2 + reserved_slabs();
-    return slabs * kSlabUnits * kMemoryUnit;
+    size_t kept_units = static_cast<size_t>(MaxBackends) * kMostKept;
+    return (1 + leases + kept_units + units_for_superusers()) * kMemoryUnit;
 }
 
 void attach_lease_memory(void* memory, bool found) {
@@ -207,29 +133,49 @@ void attach_lease_memory(void* memory, bool found) {
         return;
     *header = {};
     SpinLockInit(&header->lock);
-    header->fresh_slab = kSlabUnits;
-    header->end = static_cast<Ref>(lease_memory_size() / kMemoryUnit);
+    header->fresh = 1;
+    auto all = static_cast<Ref>(lease_memory_size() / kMemoryUnit - 1);
+    header->most[static_cast<int>(LeaseAccess::kOrdinary)] = all - units_for_superusers();
+    header->most[static_cast<int>(LeaseAccess::kPrivileged)] = all;
 }
 
 Ref allocate_piece(size_t bytes, LeaseAccess access) {
-    uint16 size = size_of_piece(bytes);
-    return size == 0 && kept_count > 0 ? kept[--kept_count] : allocate_shared(size, access);
+    if (bytes <= kMemoryUnit && kept_count > 0)
+        return kept[--kept_count];
+    return allocate_shared(units_of_piece(bytes), access);
 }
 
-void free_piece(Ref piece) {
-    const Slab& slab = *slab_at(slab_of(piece));
-    if (slab.size != 0 || slab.reserved || !keep(piece))
-        free_shared(piece);
+void free_piece(Ref piece, size_t bytes) {
+    if (bytes > kMemoryUnit || !keep(piece))
+        free_shared(piece, units_of_piece(bytes));
 }
-
-Ref units_of_large_piece(size_t bytes) { return kUnits[size_of_piece(bytes)]; }
 
 LeaseMemoryUse lease_memory_use() {
     SpinLockAcquire(&header->lock);
     Ref used = header->used;
     SpinLockRelease(&header->lock);
-    uint64 most = static_cast<uint64>(ordinary_slabs()) * (kSlabUnits - 1);
-    return {used * kMemoryUnit, most * kMemoryUnit};
+    return {used * kMemoryUnit,
+            header->most[static_cast<int>(LeaseAccess::kOrdinary)] * kMemoryUnit};
+}
+
+void write_long_text(void* piece, size_t offset, const char* text, size_t length) {
+    for_each_part(piece, offset, length, [text](char* part, size_t from, size_t size) {
+        memcpy(part, text + from, size);
+    });
+}
+
+void read_long_text(const void* piece, size_t offset, char* text, size_t length) {
+    for_each_part(piece, offset, length, [text](const char* part, size_t from, size_t size) {
+        memcpy(text + from, part, size);
+    });
+}
+
+bool is_long_text(const void* piece, size_t offset, const char* text, size_t length) {
+    bool same = true;
+    for_each_part(piece, offset, length, [&](const char* part, size_t from, size_t size) {
+        same = same && memcmp(part, text + from, size) == 0;
+    });
+    return same;
 }
 
 } // namespace interlock

@@ -4,15 +4,15 @@
 // It lies in the server's main segment and not in dynamic shared memory, because the postmaster
 // itself saves the leases when everybody else is gone (lease/save.cpp).
 //
-// A process keeps the last small pieces that it freed for its next lease: they are in its core's
-// cache, and nobody else has to be kept waiting for them.
+// It is given out in units of one size. What needs more is a chain of units, wherever they are: so
+// any free unit serves any request, and nobody can take and give back memory in such a way that
+// what is free is of no use to others.
 //
-// Pieces of one size share a slab. A slab without pieces goes back and may get another size, so
-// that many short keys never use up the memory for long ones. When no slab is left, a small piece
-// comes from a slab of larger ones.
+// A process keeps the last units that it freed for its next lease: they are in its core's cache,
+// and nobody else has to be kept waiting for them.
 //
-// A few slabs are there for superusers alone (superuser_reserve): they find memory for a lease
-// when all others have used the rest.
+// Some units are there for superusers alone (superuser_reserve): they find memory for a lease when
+// all others have used the rest.
 #pragma once
 
 #include "server/server.h"
@@ -22,6 +22,9 @@ namespace interlock {
 // A place in the region, in units of kMemoryUnit; 0: none.
 using Ref = uint32;
 constexpr size_t kMemoryUnit = 128;
+
+// Of a chain: each unit but the last one ends with the place of the next.
+constexpr size_t kChainedBytes = kMemoryUnit - sizeof(Ref);
 
 // A lease takes two units: one for its key, one for itself.
 constexpr Ref kUnitsPerLease = 2;
@@ -34,20 +37,18 @@ extern int max_leases;
 size_t lease_memory_size();
 void attach_lease_memory(void* memory, bool found);
 
-// A piece of at least `bytes`, at most kLargestPiece, with undefined contents; 0 when all memory is
-// in use.
-constexpr size_t kLargestPiece = 10 * kMemoryUnit;
+// A piece of that size with undefined contents; 0 when all memory is in use. Only a text at its end
+// (below) may reach beyond the first unit.
 Ref allocate_piece(size_t bytes, LeaseAccess access);
-void free_piece(Ref piece);
+void free_piece(Ref piece, size_t bytes);
 
 // The units that it takes.
-Ref units_of_large_piece(size_t bytes);
-inline Ref units_of_piece(size_t bytes) {
-    return bytes <= kMemoryUnit ? 1 : units_of_large_piece(bytes);
+constexpr Ref units_of_piece(size_t bytes) {
+    return bytes <= kMemoryUnit ? 1 : static_cast<Ref>((bytes + kChainedBytes - 1) / kChainedBytes);
 }
 
-// The bytes of the slabs' units that are given out, and of all but those for superusers. Processes
-// keep some pieces that they freed.
+// The bytes of the units that are given out, and of all but those for superusers. Processes keep
+// some units that they freed.
 struct LeaseMemoryUse {
     uint64 used;
     uint64 most;
@@ -59,6 +60,37 @@ extern char* lease_memory;
 template <typename T>
 T* at(Ref ref) {
     return reinterpret_cast<T*>(lease_memory + ref * kMemoryUnit);
+}
+
+// --- The text at the end of a piece --------------------------------------------------------------
+
+// A text begins in the piece's first unit, at `offset`, and ends with the piece.
+void write_long_text(void* piece, size_t offset, const char* text, size_t length);
+void read_long_text(const void* piece, size_t offset, char* text, size_t length);
+bool is_long_text(const void* piece, size_t offset, const char* text, size_t length);
+
+constexpr bool is_in_one_unit(size_t offset, size_t length) {
+    return offset + length <= kMemoryUnit;
+}
+
+inline void write_text(void* piece, size_t offset, const char* text, size_t length) {
+    if (is_in_one_unit(offset, length))
+        memcpy(static_cast<char*>(piece) + offset, text, length);
+    else
+        write_long_text(piece, offset, text, length);
+}
+
+inline void read_text(const void* piece, size_t offset, char* text, size_t length) {
+    if (is_in_one_unit(offset, length))
+        memcpy(text, static_cast<const char*>(piece) + offset, length);
+    else
+        read_long_text(piece, offset, text, length);
+}
+
+inline bool is_text(const void* piece, size_t offset, const char* text, size_t length) {
+    if (is_in_one_unit(offset, length))
+        return memcmp(static_cast<const char*>(piece) + offset, text, length) == 0;
+    return is_long_text(piece, offset, text, length);
 }
 
 } // namespace interlock

@@ -120,8 +120,7 @@ bool has_pinned(const char* key, size_t length) {
         const Lease& lease = *lease_at(pins[i].lease);
         const LeaseNode& node = *node_at(lease.node);
         if (lease.mode == LeaseMode::kExclusive && !lease.ended && node.length <= length &&
-            memcmp(node.key, key, node.length) == 0 &&
-            (node.length == length || key[node.length] == '/'))
+            node.has_key(key) && (node.length == length || key[node.length] == '/'))
             return true;
     }
     return false;

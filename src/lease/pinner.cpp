@@ -32,7 +32,7 @@ int pop(Lease* lease, Ref* list) {
     int process = first->processes[--first->count];
     if (first->count == 0) {
         Ref next = first->next;
-        free_piece(*list);
+        free_piece(*list, sizeof(PinList));
         subtract_from_charge(&lease->charge, kListUnits);
         *list = next;
     }

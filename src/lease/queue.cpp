@@ -159,7 +159,7 @@ const LeaseWaiter* first_in_queue(Ref node) {
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     Lease* lease = lease_at(ref);
     if (how == LeaseEnd::kLost)
-        lose_token(database, key_of(*node_at(lease->node)), lease->role, lease->token);
+        lose_lease(database, *lease);
     lease->ended = true;
     drop_if_ended_and_serve(ref);
 }

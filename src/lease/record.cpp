@@ -17,7 +17,7 @@ LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     record.lease.span = Max(lease.span, record.lease.expires - monotonic_now());
     record.shown_expires = shown_time(record.lease.expires);
     memcpy(record.key, key.bytes, key.length);
-    memcpy(record.holder, lease.holder(), lease.holder_length);
+    lease.copy_holder(record.holder);
     return record;
 }
 
@@ -50,7 +50,7 @@ void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale
         stale->records[stale->count] = {lease.place, lease.token};
         Stale* copy = &stale->leases[stale->count++];
         copy->key_length = node.length;
-        memcpy(copy->key, node.key, node.length);
+        node.copy_key(copy->key);
     }
     LWLockRelease(partition_lock(partition));
 }

@@ -77,8 +77,11 @@ void save_lease(Stream* stream, const Lease& lease) {
     saved.key_length = node.length;
     put(stream, &kind, sizeof(kind));
     put(stream, &saved, sizeof(saved));
-    put(stream, node.key, node.length);
-    put(stream, lease.holder(), lease.holder_length);
+    KeyRoom room;
+    put(stream, key_bytes(node, room), node.length);
+    char holder[kMaxHolderBytes];
+    lease.copy_holder(holder);
+    put(stream, holder, lease.holder_length);
 }
 
 // In the grace, and until the new epoch has begun, what is in memory is not all there is: then the

@@ -193,9 +193,11 @@ bool knows_losses(LeaseDatabase* database, int partition) {
 int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode) {
     uint64 first = pg_atomic_read_u64(&database->next_token);
     while (first < pg_atomic_read_u64(&database->token_end))
-        if (pg_atomic_compare_exchange_u64(&database->next_token, &first, first + kTokenStep))
-            return make_token(database->secret, {node.database, role, node.key, node.length},
-                              static_cast<int64>(first), mode);
+        if (pg_atomic_compare_exchange_u64(&database->next_token, &first, first + kTokenStep)) {
+            KeyRoom room;
+            TokenScope scope = {node.database, role, key_bytes(node, room), node.length};
+            return make_token(database->secret, scope, static_cast<int64>(first), mode);
+        }
     return 0;
 }
 
@@ -277,6 +279,11 @@ void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 to
     }
     database->lost_in[key.partition] = database->lost;
     SpinLockRelease(&database->lock);
+}
+
+void lose_lease(LeaseDatabase* database, const Lease& lease) {
+    KeyRoom room;
+    lose_token(database, key_of(*node_at(lease.node), room), lease.role, lease.token);
 }
 
 bool is_former_token(LeaseDatabase* database, int64 token) {

@@ -72,6 +72,7 @@ void make_durable(LeaseDatabase* database, int64 ttl);
 
 // The token of a key and a role can no longer be reclaimed. With the partition's lock held.
 void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
+void lose_lease(LeaseDatabase* database, const Lease& lease);
 
 // R5: whether a token that is not in memory can be one of before the crash, and whether the role
 // has lost it.

@@ -45,7 +45,7 @@ int partition_of(uint64 root_hash) {
 
 bool is_key(const LeaseNode& node, uint64 hash, const LeaseKey& key, size_t length) {
     return node.hash == hash && node.database == key.database && node.length == length &&
-           memcmp(node.key, key.bytes, length) == 0;
+           node.has_key(key.bytes);
 }
 
 Ref find_prefix(const LeaseKey& key, size_t length, uint64 hash) {
@@ -113,7 +113,7 @@ Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent, Lease
     node->database = key.database;
     node->parent = parent;
     node->length = static_cast<uint16>(length);
-    memcpy(node->key, key.bytes, length);
+    write_text(node, offsetof(LeaseNode, key), key.bytes, length);
     hang_node(ref);
     chain_node(ref);
     return ref;
@@ -127,7 +127,7 @@ void drop_unused(Ref ref) {
         Ref parent = node->parent;
         unhang_node(ref);
         unchain_node(ref);
-        free_piece(ref);
+        free_piece(ref, size_of_node(node->length));
         ref = parent;
     }
 }
@@ -181,7 +181,9 @@ LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
 
 uint64 hash_of_key(const LeaseKey& key) { return hash_of_prefix(key, key.length); }
 
-LeaseKey key_of(const LeaseNode& node) { return lease_key(node.database, node.key, node.length); }
+LeaseKey key_of(const LeaseNode& node, KeyRoom& room) {
+    return lease_key(node.database, key_bytes(node, room), node.length);
+}
 
 LWLock* partition_lock(int partition) { return &locks[partition].lock; }
 
@@ -245,13 +247,13 @@ Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length
     lease->place = kNoPlace;
     lease->charge = charge;
     lease->holder_length = static_cast<uint8>(holder_length);
-    memcpy(lease->holder(), holder, holder_length);
+    write_text(lease, sizeof(Lease), holder, holder_length);
     return ref;
 }
 
 void free_lease(Ref lease) {
     discharge_lease(lease_at(lease)->charge);
-    free_piece(lease);
+    free_piece(lease, sizeof(Lease) + lease_at(lease)->holder_length);
 }
 
 void put_lease(Ref node, Ref lease) {

@@ -65,8 +65,8 @@ struct Lease : LeaseFacts {
     uint32 pinned_by; // the process that pins it, or a list of several (lease/pinner.h)
     LeaseCharge charge;
 
-    char* holder() { return reinterpret_cast<char*>(this + 1); } // in the same piece of memory
-    const char* holder() const { return reinterpret_cast<const char*>(this + 1); }
+    // Of holder_length bytes, at the end of the same piece of memory: not of a copy of the lease.
+    void copy_holder(char* to) const { read_text(this, sizeof(Lease), to, holder_length); }
 };
 
 struct LeaseNode {
@@ -87,7 +87,12 @@ struct LeaseNode {
     uint32 passed_below;      // or one for a descendant
     bool passed_exclusive[2]; // of these two: whether one of them was exclusive
     uint16 length;
-    char key[FLEXIBLE_ARRAY_MEMBER];
+    char key[FLEXIBLE_ARRAY_MEMBER]; // at the end of the piece of memory: to be copied
+
+    void copy_key(char* to) const { read_text(this, offsetof(LeaseNode, key), to, length); }
+    bool has_key(const char* bytes) const { // of the same length
+        return is_text(this, offsetof(LeaseNode, key), bytes, length);
+    }
 };
 
 inline Lease* lease_at(Ref ref) { return at<Lease>(ref); }
@@ -111,7 +116,16 @@ inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
 // The key, which is valid: has levels that are not empty, at most as many and as long as above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
 uint64 hash_of_key(const LeaseKey& key);
-LeaseKey key_of(const LeaseNode& node);
+
+// The bytes of the node's key, in `room` if they are not in one place.
+using KeyRoom = char[kMaxLeaseKeyBytes];
+inline const char* key_bytes(const LeaseNode& node, KeyRoom& room) {
+    if (is_in_one_unit(offsetof(LeaseNode, key), node.length))
+        return node.key;
+    node.copy_key(room);
+    return room;
+}
+LeaseKey key_of(const LeaseNode& node, KeyRoom& room);
 
 constexpr const char* kLeaseTranche = "pg_interlock leases";
 LWLock* partition_lock(int partition);
