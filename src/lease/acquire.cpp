@@ -215,10 +215,10 @@ void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* se
         search->access = LeaseAccess::kPrivileged;
         return;
     }
-    bool is_role = room == LeaseRoom::kRoleIsFull;
-    if (search->has_dropped && is_role)
+    if (search->has_dropped)
         note_look_for_room(role);
-    if (search->has_dropped || (is_role && has_looked_for_room(role)))
+    bool pauses = search->access == LeaseAccess::kOrdinary && has_looked_for_room(role);
+    if (search->has_dropped || pauses)
         raise_no_room(room, role);
     make_room(database);
     search->has_dropped = true;

@@ -84,6 +84,12 @@ WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
     return &database->wrong[kMaxGuessers];
 }
 
+// The same after every start, as floors are durable.
+uint64 durable_hash(const LeaseKey& key) {
+    return hash_bytes_extended(reinterpret_cast<const unsigned char*>(key.bytes),
+                               static_cast<int>(key.length), key.database);
+}
+
 // A token is lost when it is not above either of its floors. That of the key tells keys apart; that
 // of the role keeps what one role loses from being lost for the others.
 struct TokenFloors {
@@ -93,7 +99,7 @@ struct TokenFloors {
 
 TokenFloors floors_of(LeaseDatabase* database, const LeaseKey& key, Oid role) {
     constexpr uint32 kFloorsPerRole = 4;
-    uint64 hash = hash_of_key(key);
+    uint64 hash = durable_hash(key);
     uint32 set = murmurhash32(role) % (kRoleFloors / kFloorsPerRole);
     uint64 of_role = kKeyFloors + set * kFloorsPerRole + (hash >> 48) % kFloorsPerRole;
     return {&database->floors[(hash >> 16) % kKeyFloors], &database->floors[of_role]};

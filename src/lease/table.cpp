@@ -1,5 +1,7 @@
 #include "lease/table.h"
 
+#include "server/siphash.h"
+
 namespace interlock {
 
 namespace {
@@ -17,20 +19,24 @@ struct alignas(PG_CACHE_LINE_SIZE) Partition {
 };
 
 struct LeaseTable {
+    SipKey seed; // of hashes
     Partition partitions[kLeasePartitions];
     Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
 };
 
 LeaseTable* table = nullptr;
+SipKey seed = {}; // a copy, which is there without shared memory, too
 LWLockPadded* locks = nullptr;
 
 uint32 bucket_count() { return pg_nextpower2_32(Max(max_leases, 1024)); }
 
 Bucket* bucket_of(uint64 hash) { return &table->buckets[hash & (bucket_count() - 1)]; }
 
+// Nobody can choose keys that are in one bucket, so that all who look there take long.
 uint64 hash_of(Oid database, const char* bytes, size_t length) {
-    return hash_bytes_extended(reinterpret_cast<const unsigned char*>(bytes),
-                               static_cast<int>(length), database);
+    SipHash hash(seed);
+    hash.add(database);
+    return hash.finish(bytes, length);
 }
 
 uint64 hash_of_prefix(const LeaseKey& key, size_t length) {
@@ -179,8 +185,6 @@ LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
     return {database, bytes, length, root, hash, partition_of(hash)};
 }
 
-uint64 hash_of_key(const LeaseKey& key) { return hash_of_prefix(key, key.length); }
-
 LeaseKey key_of(const LeaseNode& node, KeyRoom& room) {
     return lease_key(node.database, key_bytes(node, room), node.length);
 }
@@ -196,7 +200,9 @@ Ref next_lease(Ref lease) {
 
 uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
 
-Ref find_node(const LeaseKey& key) { return find_prefix(key, key.length, hash_of_key(key)); }
+Ref find_node(const LeaseKey& key) {
+    return find_prefix(key, key.length, hash_of_prefix(key, key.length));
+}
 
 Ref use_node(const LeaseKey& key, LeaseAccess access) {
     Ref parent = 0;
@@ -310,9 +316,15 @@ size_t lease_table_size() {
 void attach_lease_table(void* memory, bool found) {
     table = static_cast<LeaseTable*>(memory);
     locks = GetNamedLWLockTranche(kLeaseTranche);
-    if (found)
+    if (found) {
+        seed = table->seed;
         return;
+    }
     memset(table, 0, offsetof(LeaseTable, buckets));
+    if (!pg_strong_random(&seed, sizeof(seed)))
+        ereport(FATAL,
+                (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random numbers")));
+    table->seed = seed;
     for (uint32 i = 0; i < bucket_count(); i++) {
         SpinLockInit(&table->buckets[i].lock);
         table->buckets[i].first = 0;

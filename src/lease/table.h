@@ -115,7 +115,6 @@ inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
 
 // The key, which is valid: has levels that are not empty, at most as many and as long as above.
 LeaseKey lease_key(Oid database, const char* bytes, size_t length);
-uint64 hash_of_key(const LeaseKey& key);
 
 // The bytes of the node's key, in `room` if they are not in one place.
 using KeyRoom = char[kMaxLeaseKeyBytes];

@@ -86,6 +86,11 @@ like($error, qr/53400: role "role_a" has no room/, 'several at once');
 ($out, $error) = ask('role_a', "SELECT * FROM interlock.acquire_lease('a1', wait => '1 s')");
 like($error, qr/53400: role "role_a" has no room/, 'nor waits for one');
 is(fill('role_b', 'b', 1, '10 min'), 1, 'another role has its own');
+
+# The view has one partition after the other
+is(ask('', 'SELECT bool_and(partition >= before) FROM (SELECT partition, lag(partition) OVER (ORDER BY n) AS before FROM (
+    SELECT hashtextextended(key, (SELECT oid::bigint FROM pg_database WHERE datname = current_database())) >> 32 & 63 AS partition, n
+    FROM (SELECT key, row_number() OVER () AS n FROM interlock.leases) l) p) o'), 'f', 'SEC-4: nobody can know which keys have the same hash');
 is(fill('', 's', 60, '10 min'), 60, 'a superuser has no share');
 is(usage('leases', 'role_a'), '50 of 50', 'usage: the role');
 is(usage('leases', 'role_a', 'postgres'), '50', 'by database');
@@ -126,6 +131,28 @@ is(ask('', "SELECT outcome FROM interlock.acquire_lease(repeat('k', 1000), '10 m
 ($out, $error) = ask('role_j', "SELECT * FROM interlock.acquire_lease('full')");
 like($error, qr/53400: there are too many leases/, 'which is not the room of others');
 is(ask('', "SELECT interlock.break_leases('super%', 'r') + interlock.break_leases('kkk%', 'r')"), 9, 'and leaves it');
+
+# To look for room again and again keeps others waiting: a role that has looked in vain pauses, and does not see at once
+# that its only lease is over
+ask('', "SELECT interlock.break_lease(min(key), 'r') FROM interlock.leases WHERE key ~ '^role_d'");
+is(ask('role_j', q(CREATE TEMP TABLE seen AS SELECT false AS pause),
+    q(DO $$ BEGIN
+        FOR n IN 1 .. 200 LOOP
+            BEGIN
+                PERFORM interlock.acquire_lease('brief', '2 ms');
+                BEGIN
+                    PERFORM interlock.acquire_lease('more', '1 ms');
+                EXCEPTION WHEN configuration_limit_exceeded THEN
+                    PERFORM pg_sleep(0.003);
+                    PERFORM interlock.acquire_lease('again', '1 ms');
+                END;
+            EXCEPTION WHEN configuration_limit_exceeded THEN
+                UPDATE seen SET pause = pause OR EXISTS (SELECT FROM interlock.usage WHERE what = 'leases' AND role = 'role_j' AND used > 0);
+                PERFORM pg_sleep(0.012);
+            END;
+        END LOOP;
+    END $$), 'SELECT pause FROM seen'), 't', 'SEC-4: to look for room in vain is not repeated at once');
+ask('', "SELECT interlock.acquire_leases('{brief,more,again}', '10 min')"); # drops those that are over
 
 # break_leases
 is(ask('', "SELECT interlock.break_leases('%', 'too many', 'role_a')"), 50, 'break_leases: of one role');
