@@ -70,12 +70,19 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
 
 // R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
 // expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
-// somebody waited for it.
+// somebody waited for it. One without an earlier expiry (0) is new: it is given back when the wait
+// for the standbys is canceled, which raises 57014.
 int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                    int64 earliest);
 
-// Only the record, of a lease that lasts until `until` at least. False: the lease is over.
-bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until);
+// Only the record, of a lease that lasts until `until` at least. kOver: the lease is over;
+// kCanceled: the wait for the standbys was canceled.
+enum class RecordWrite { kDone, kOver, kCanceled };
+RecordWrite write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until);
+
+// Ends a lease that nobody was told of, and clears its record without a wait: it is cleared once
+// more before anything in its way is granted.
+void give_back_recorded(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // How much longer than the ttl a record lasts: what writing it takes as a rule.
 constexpr int64 kRecordReserve = USECS_PER_SEC;

@@ -122,7 +122,7 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 // --- Granting ------------------------------------------------------------------------------------
 
 // Leases of the call, which nobody was told of yet, are given back. After an error the store is not
-// touched: the record of a long one stays until it expires.
+// touched: the record of a long one stays until something in its way is wanted.
 void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
     for (int i = 0; i < many->count; i++) {
@@ -210,13 +210,22 @@ LeaseAnswer wait_for_all(Many* many, const Deadline& deadline) {
     return answer;
 }
 
+// After a cancel, with the records that are there.
+[[noreturn]] void give_back_all(const Many& many) {
+    for (int i = 0; i < many.count; i++)
+        give_back_recorded(many.database, many.requests[i].key, many.tokens[i]);
+    raise_not_on_standbys();
+}
+
 // The end of the ttl for leases with records, which are durable before it begins.
 int64 record_all(const Many& many, int64 ttl) {
     for (int64 reserve = kRecordReserve;;) {
         int64 began = monotonic_now();
         int64 until = began + ttl + reserve;
         for (int i = 0; i < many.count; i++)
-            (void)write_record(many.database, many.requests[i].key, many.tokens[i], until);
+            if (write_record(many.database, many.requests[i].key, many.tokens[i], until) ==
+                RecordWrite::kCanceled)
+                give_back_all(many);
         check_client();
         int64 expires = monotonic_now() + ttl;
         if (expires <= until)

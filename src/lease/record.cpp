@@ -55,11 +55,12 @@ void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale
     LWLockRelease(partition_lock(partition));
 }
 
-// Takes over the place that was just written. Whether the lease is still there; `former` is where
+// Notes the place that was just written. Whether the lease is still there; `former` is where
 // another record of it is then.
 bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, StorePlace* former,
                 bool* is_current) {
     bool is_there = false;
+    *former = kNoPlace;
     with_lease(key, record.lease.token, [&](Ref ref) {
         is_there = ref != 0 && !lease_at(ref)->ended;
         if (!is_there)
@@ -71,6 +72,29 @@ bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, 
         *is_current = lease->expires == kNeverExpires || lease->expires <= record.lease.expires;
     });
     return is_there;
+}
+
+// The place is noted before the record is durable, as that can take long and be canceled: whoever
+// ends the lease then clears the record. A record of it elsewhere is cleared after this one in the
+// WAL, so that a crash leaves one of them at least.
+RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const LongLease& record,
+                            StorePlace place, bool* is_current) {
+    if (place.block == InvalidBlockNumber)
+        place.block = pg_atomic_read_u32(&database->free_block);
+    Relation store = open_store();
+    XLogRecPtr last = write_long_lease(store, record, &place);
+    StorePlace former;
+    bool is_there = take_place(key, record, place, &former, is_current);
+    if (!is_there)
+        former = place;
+    if (former.block != InvalidBlockNumber)
+        last = Max(last, clear_long_lease(store, former, record.lease.token));
+    bool is_durable = try_flush_store(last);
+    close_store(store);
+    pg_atomic_write_u32(&database->free_block, place.block);
+    if (!is_durable)
+        return RecordWrite::kCanceled;
+    return is_there ? RecordWrite::kDone : RecordWrite::kOver;
 }
 
 // The expiry that the holder is told, once a record until `until` is durable; 0: the lease is over,
@@ -89,13 +113,11 @@ int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over)
 
 } // namespace
 
-// The record is written until it says what memory says: another renewal may be at work too. Only
-// then may one at another place go.
-bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until) {
-    StorePlace former = kNoPlace;
-    StorePlace place = kNoPlace;
+// The record is written until it says what memory says: another renewal may be at work too.
+RecordWrite write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until) {
     for (bool is_current = false; !is_current;) {
         LongLease record = {};
+        StorePlace place = kNoPlace;
         with_lease(key, token, [&](Ref lease) {
             if (lease == 0 || lease_at(lease)->ended)
                 return;
@@ -103,19 +125,28 @@ bool write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int
             place = lease_at(lease)->place;
         });
         if (record.lease.token == 0)
-            return false;
+            return RecordWrite::kOver;
         record.boot = this_boot();
-        record_long_lease(database, record, &place);
-        if (!take_place(key, record, place, &former, &is_current)) {
-            RecordOf written = {place, token};
-            forget_long_leases(database, &written, 1);
-            return false;
-        }
+        RecordWrite write = write_and_flush(database, key, record, place, &is_current);
+        if (write != RecordWrite::kDone)
+            return write;
     }
-    RecordOf other = {former, token};
-    if (former.block != InvalidBlockNumber && !is_same_place(former, place))
-        forget_long_leases(database, &other, 1);
-    return true;
+    return RecordWrite::kDone;
+}
+
+void give_back_recorded(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    StorePlace place = kNoPlace;
+    with_lease(key, token, [&](Ref lease) {
+        if (lease == 0)
+            return;
+        place = lease_at(lease)->place;
+        end_lease(database, lease, LeaseEnd::kGivenBack);
+    });
+    if (place.block == InvalidBlockNumber)
+        return;
+    Relation store = open_store();
+    (void)clear_long_lease(store, place, token);
+    close_store(store);
 }
 
 // The record lasts a little longer than needed, so that time can begin when it is durable. If it
@@ -125,8 +156,14 @@ int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, in
     for (int64 reserve = kRecordReserve;;) {
         int64 began = monotonic_now();
         int64 until = Max(earliest, began + ttl + reserve);
-        if (!write_record(database, key, token, until))
+        RecordWrite write = write_record(database, key, token, until);
+        if (write == RecordWrite::kOver)
             return 0;
+        if (write == RecordWrite::kCanceled) {
+            if (earliest == 0)
+                give_back_recorded(database, key, token);
+            raise_not_on_standbys();
+        }
         bool is_over = false;
         int64 expires = 0;
         with_lease(key, token,

@@ -305,15 +305,6 @@ bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64
     return is_lost;
 }
 
-void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place) {
-    if (place->block == InvalidBlockNumber)
-        place->block = pg_atomic_read_u32(&database->free_block);
-    Relation store = open_store();
-    flush_store(write_long_lease(store, lease, place));
-    close_store(store);
-    pg_atomic_write_u32(&database->free_block, place->block);
-}
-
 void forget_long_leases(LeaseDatabase* database, const RecordOf* records, int count) {
     XLogRecPtr last = InvalidXLogRecPtr;
     Relation store = open_store();

@@ -83,8 +83,7 @@ bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64
 // role that has given too many wrong ones in the grace has none of them.
 bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine);
 
-// The records of long leases, durable when the function returns.
-void record_long_lease(LeaseDatabase* database, const LongLease& lease, StorePlace* place);
+// Clears records of long leases, durably when the function returns.
 struct RecordOf {
     StorePlace place;
     int64 token;

@@ -236,12 +236,12 @@ XLogRecPtr clear_long_lease(Relation store, StorePlace place, int64 token) {
     return write_page(page);
 }
 
-void flush_store(XLogRecPtr record) {
+bool try_flush_store(XLogRecPtr record) {
     if (record == InvalidXLogRecPtr)
-        return;
+        return true;
     XLogFlush(record);
     if (max_wal_senders == 0 || SyncRepStandbyNames == nullptr || SyncRepStandbyNames[0] == '\0')
-        return;
+        return true;
     with_settings([record] {
         if (synchronous_commit < SYNCHRONOUS_COMMIT_REMOTE_FLUSH)
             (void)set_config_option("synchronous_commit", "on", PGC_USERSET, PGC_S_SESSION,
@@ -250,10 +250,18 @@ void flush_store(XLogRecPtr record) {
         SyncRepWaitForLSN(record, true);
         RESUME_INTERRUPTS();
     });
-    if (!is_on_standbys(record))
-        ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
-                        errmsg("canceled while waiting for the synchronous standbys"),
-                        errdetail("Nothing may be relied on that a failover would lose.")));
+    return is_on_standbys(record);
+}
+
+void raise_not_on_standbys() {
+    ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
+                    errmsg("canceled while waiting for the synchronous standbys"),
+                    errdetail("Nothing may be relied on that a failover would lose.")));
+}
+
+void flush_store(XLogRecPtr record) {
+    if (!try_flush_store(record))
+        raise_not_on_standbys();
 }
 
 } // namespace interlock

@@ -74,6 +74,8 @@ XLogRecPtr change_long_leases(Relation store, Body&& body);
 // too, so synchronous_commit of this session makes no difference. Raises 57014 when the wait for
 // them is canceled.
 void flush_store(XLogRecPtr record);
+bool try_flush_store(XLogRecPtr record); // false instead
+[[noreturn]] void raise_not_on_standbys();
 
 // One page, locked, and the copy of it that is to be changed.
 struct StorePage {

@@ -124,10 +124,42 @@ eval { $first->quit };
 standby_is('there');
 ok(is_over('gone'), 'LEA-1: and given back when the client has gone');
 
+# --- Calls that are canceled -----------------------------------------------------------------------------
+
+sub records { return ask("SELECT count(*) FROM interlock.lease_store WHERE position('$_[0]'::bytea IN content) > 0"); }
+
+sub cancel
+{
+    my ($query) = @_;
+    my $session = begin($query);
+    ask("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    return answer($session);
+}
+
+my $size;
+$token = acquire('stopped renewal', '1 s');
+standby_is('away');
+for my $i (1 .. 6)
+{
+    cancel("SELECT interlock.acquire_lease('stopped $i', '10 min')");
+    cancel("SELECT interlock.acquire_permit('stopped permit', 9, '10 min')");
+    cancel("SELECT interlock.acquire_leases('{stopped a $i,stopped b $i}', '10 min')");
+    $size //= ask("SELECT pg_relation_size('interlock.lease_store')");
+}
+is(records('stopped'), 0, 'SEC-4: calls that are canceled while the standby is away leave no record');
+is(ask("SELECT pg_relation_size('interlock.lease_store')"), $size, 'nor a larger table');
+cancel("SELECT interlock.renew_lease('stopped renewal', $token, '10 min')");
+is(records('stopped renewal'), 1, 'a renewal leaves one');
+standby_is('there');
+is(ask("SELECT interlock.release_lease('stopped renewal', $token)") . records('stopped renewal'), 't0', 'which goes with the lease');
+is(ask("SELECT outcome FROM interlock.acquire_leases('{stopped 1,stopped permit,stopped a 1,stopped b 1}', '10 min')"), 'acquired', 'the keys are free');
+
 # --- What is durable -----------------------------------------------------------------------------------
 
 $node->stop('immediate');
 $node->start;
+is(acquire('after', '10 min') && ask("SELECT string_agg(key, ' ' ORDER BY key) FROM interlock.leases WHERE key ~ '^stopped'"),
+    'stopped 1 stopped a 1 stopped b 1 stopped permit', 'after a crash nobody has what was canceled');
 for my $call (sort keys %calls)
 {
     is(ask("SELECT count(*) FROM interlock.leases WHERE key = '$_' AND expires_at >= '$told{$call}'"), 1,
