@@ -13,9 +13,9 @@ bool direct_updates = true;
 
 // --- The caller -------------------------------------------------------------------------------
 
-// ExecCheckRTPerms asks for the privilege on the table first, and for that on each column where it
-// is missing. Who has it on the table has it on the columns; the others are left to the statement,
-// which also raises what is to be raised.
+// ExecCheckRTPerms (ExecCheckPermissions since 16) asks for the privilege on the table first, and
+// for that on each column where it is missing. Who has it on the table has it on the columns; the
+// others are left to the statement, which also raises what is to be raised.
 bool has_table_privileges(const RelationFacts* facts, AclMode needed) {
     return pg_class_aclmask(facts->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }
@@ -59,8 +59,8 @@ AclMode rights_to_read(RowLock lock) {
 
 // --- Triggers of statements -------------------------------------------------------------------
 
-// Those fire in ExecInitModifyTable's callers and with transition tables (fireBSTriggers,
-// ExecSetupTransitionCaptureState), around the rows: they are not followed.
+// ExecModifyTable fires them around the rows (fireBSTriggers, fireASTriggers), and collects the
+// rows for transition tables (ExecSetupTransitionCaptureState): neither is followed.
 bool has_no_update_statement_triggers(Relation rel) {
     const TriggerDesc* triggers = rel->trigdesc;
     return triggers == nullptr ||
@@ -150,7 +150,7 @@ bool table_is_eligible(Relation rel) {
            // ExecUpdate checks the partition's constraint and moves the row to another one; a
            // statement on the parent has routed it here.
            !rel->rd_rel->relispartition &&
-           // Of a table with children a statement locks these, too, before ONLY leaves them out.
+           // With ONLY nothing is known to differ for the parent of other tables; not followed.
            !rel->rd_rel->relhassubclass &&
            // The rewriter makes other statements of it.
            rel->rd_rules == nullptr &&
@@ -176,7 +176,7 @@ bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* name
 }
 
 bool is_said_without_statement(const RowWrite& write) {
-    // What ExecDelete does is not followed: it is rare, and cheap beside what triggers do then.
+    // What ExecDelete does is not followed.
     return write.action == RowAction::kUpdate && may_assign(write) && may_compare(write.terms);
 }
 

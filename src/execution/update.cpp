@@ -187,7 +187,7 @@ bool is_untouched(HeapTuple version) {
 enum class Written : uint8 { kYes, kNo, kOvertaken };
 
 // As ExecGetUpdateNewTuple: what SET does not name stays, and dropped columns are null
-// (preprocess_targetlist has nulls for them).
+// (ExecBuildUpdateProjection).
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
