@@ -8,9 +8,9 @@ INSERT INTO t (id, a) VALUES (1, 1);
 -- tables that cannot be versioned
 CREATE VIEW v AS SELECT * FROM t;
 CREATE MATERIALIZED VIEW mv AS SELECT * FROM t;
-CREATE EXTENSION file_fdw;
-CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
-CREATE FOREIGN TABLE ft (id int) SERVER files OPTIONS (filename '/dev/null');
+CREATE FOREIGN DATA WRAPPER nothing;
+CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing;
+CREATE FOREIGN TABLE ft (id int) SERVER nowhere;
 SELECT interlock.enable_versioning('v');
 SELECT interlock.enable_versioning('mv');
 SELECT interlock.enable_versioning('ft');
@@ -203,7 +203,7 @@ RESET session_replication_role;
 
 DROP TABLE heir;
 DROP TABLE t, odd, keyless, wide, heavy, owned CASCADE;
-DROP EXTENSION file_fdw CASCADE;
+DROP FOREIGN DATA WRAPPER nothing CASCADE;
 DROP FUNCTION wrong, fails, no_object, suppress;
 REVOKE CREATE ON SCHEMA public FROM interlock_owner;
 DROP ROLE interlock_owner, interlock_writer;

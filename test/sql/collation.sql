@@ -1,0 +1,38 @@
+-- Keys and holders of a collation for which different texts are equal, with and without a statement. It needs a server
+-- with ICU; collation_1.out is for those without.
+SELECT count(*) = 0 AS no_icu FROM pg_collation WHERE collprovider = 'i' \gset
+\if :no_icu
+\quit
+\endif
+\set VERBOSITY terse
+SET client_min_messages = warning;
+CREATE COLLATION careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+-- how the verb ran
+CREATE FUNCTION log_how() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE context text;
+BEGIN
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    RAISE INFO '%', CASE WHEN context ~ 'SQL statement "UPDATE .* AS t SET' THEN 'by a statement' ELSE 'directly' END;
+    RETURN NEW;
+END $$;
+-- a row that is read by a statement leaves its plan
+CREATE FUNCTION kept_plans() RETURNS bigint LANGUAGE sql AS
+    'SELECT count(*) FROM pg_backend_memory_contexts WHERE ident LIKE ''SELECT % public.page%''';
+
+-- the row's own key is what is returned, and only its own holder gives a marker back
+CREATE TABLE page (title text COLLATE careless PRIMARY KEY, a int, lock_by text COLLATE careless);
+SELECT interlock.enable_versioning('page'), interlock.enable_marker('page');
+CREATE TRIGGER first BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION log_how();
+INSERT INTO page VALUES ('one', 1), ('two', 2), ('three', 3);
+SELECT interlock.versioned_update('page', 'ONE'::text, 1, '{"a": 7}');
+SELECT string_agg(key::text, ' '), kept_plans() > 0 AS by_a_statement FROM interlock.lock_rows('page', '{TWO,One}');
+SELECT interlock.lock_row('page', 'Two'::text, 'anna') IS NOT NULL AS locked;
+SELECT interlock.unlock_row('page', 'tWO'::text, 'ANNA');
+SET interlock.direct_updates = off;
+SELECT interlock.versioned_update('page', 'ONE'::text, 2, '{"a": 8}');
+SELECT string_agg(key::text, ' '), kept_plans() > 0 AS by_a_statement FROM interlock.lock_rows('page', '{TWO,One}');
+SELECT interlock.unlock_row('page', 'tWO'::text, 'ANNA');
+SELECT title, a, version, lock_by FROM page ORDER BY a;
+DROP TABLE page;
+DROP FUNCTION log_how, kept_plans;
+DROP COLLATION careless;
