@@ -77,7 +77,8 @@ void sweep_next(SweepRun* run, Oid table) {
 }
 
 // Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
-// reports them: keep looking while there is one.
+// reports them: keep looking while there is one. To be asked before the tables are read: what is
+// committed later is still found here, what is prepared later reports its deadline.
 bool has_prepared_transactions() {
     bool found = false;
     with_spi([&] {
@@ -100,6 +101,8 @@ void look_for_prepared_transactions(SweepRun* run) {
 }
 
 void sweep_tables(SweepRun* run, List* tables) {
+    if (tables != NIL)
+        look_for_prepared_transactions(run);
     List* in_turn = rotate(tables, run->resume.table);
     Oid last = InvalidOid;
     ListCell* cell;
@@ -113,8 +116,6 @@ void sweep_tables(SweepRun* run, List* tables) {
         last = lfirst_oid(cell);
         sweep_next(run, last);
     }
-    if (tables != NIL)
-        look_for_prepared_transactions(run);
 }
 
 } // namespace

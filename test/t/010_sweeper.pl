@@ -237,5 +237,24 @@ $node->safe_psql('postgres', 'DROP DATABASE gone');
 $node->safe_psql('postgres', 'SELECT pg_sleep(5)');
 is(() = slurp_file($node->logfile) =~ /FATAL:.*database $oid does not exist/g, 1, 'one worker found no database');
 
+# A prepared transaction that is committed while a worker is at work, after its table had its turn
+make_table('postgres', 'early', '100 ms');
+make_table('postgres', 'late', '100 ms');
+$node->safe_psql('postgres', q(
+    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END';
+    CREATE TRIGGER wait BEFORE UPDATE ON late FOR EACH ROW
+        WHEN (OLD.lock_status = 1 AND NEW.lock_status = 0) EXECUTE FUNCTION wait();));
+my $gate = $node->background_psql('postgres');
+$gate->query_safe('SELECT pg_advisory_lock(7)');
+$node->safe_psql('postgres', q(
+    BEGIN; SELECT interlock.lock_row('early', 1, 'anna'); PREPARE TRANSACTION 'early';
+    SELECT interlock.lock_row('late', 1, 'anna');));
+$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+$node->safe_psql('postgres', "COMMIT PREPARED 'early'");
+$gate->quit;
+wait_released('postgres', 'late', 'the table that came last is released');
+wait_released('postgres', 'early', 'and what was committed after its turn');
+
 $node->stop;
 done_testing();
