@@ -19,15 +19,6 @@ namespace {
                     errhint("Drop the schema or rename it; CREATE EXTENSION creates it.")));
 }
 
-Oid owner_of_schema(Oid schema) {
-    HeapTuple tuple = SearchSysCache1(NAMESPACEOID, ObjectIdGetDatum(schema));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    Oid owner = reinterpret_cast<Form_pg_namespace>(GETSTRUCT(tuple))->nspowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
 // Refuses with the first row of a query for one text, if it has any.
 void refuse_if_any(const char* format, const char* query) {
     run_command(query);

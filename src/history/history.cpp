@@ -168,9 +168,8 @@ void drop_triggers(Oid relid, const char* table) {
 bool is_history_of_some_table(Oid relid) {
     run_command(
         psprintf("SELECT FROM pg_catalog.pg_trigger WHERE tgconstrrelid OPERATOR(pg_catalog.=) %u "
-                 "AND tgfoid OPERATOR(pg_catalog.=) "
-                 "'interlock.history_trigger()'::pg_catalog.regprocedure LIMIT 1",
-                 relid));
+                 "AND tgfoid OPERATOR(pg_catalog.=) %u LIMIT 1",
+                 relid, own_trigger_function("history_trigger")));
     return SPI_processed > 0;
 }
 
@@ -251,8 +250,8 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
     appendStringInfo(
         &text,
         "CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
-        "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger(",
-        kTriggerName, table, qualified_name(history));
+        "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %s(",
+        kTriggerName, table, qualified_name(history), own_function("history_trigger"));
     if (request.keep_versions > 0)
         appendStringInfo(&text, "'%d', ", request.keep_versions);
     else
@@ -272,8 +271,8 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
     run_command(text.data);
     run_command(
         psprintf("CREATE TRIGGER \"%s\" BEFORE TRUNCATE ON %s FOR EACH STATEMENT "
-                 "EXECUTE FUNCTION interlock.history_truncate_trigger()",
-                 kTruncateName, table));
+                 "EXECUTE FUNCTION %s()",
+                 kTruncateName, table, own_function("history_truncate_trigger")));
 }
 
 // --- What the trigger says -----------------------------------------------------------------------

@@ -173,28 +173,12 @@ void resync_table(Oid relid, ReturnSetInfo* output) {
     try_to_raise(found.floor, output);
 }
 
-// Of the tables that the caller owns.
 List* tables_with_sequences() {
-    List* tables = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        run_command(
-            "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t WHERE t.tgparentid "
-            "OPERATOR(pg_catalog.=) 0 AND t.tgfoid OPERATOR(pg_catalog.=) ANY "
-            "(ARRAY['interlock.history_trigger()'::pg_catalog.regprocedure, "
-            "'interlock.version_trigger()'::pg_catalog.regprocedure]::pg_catalog.oid[]) "
-            "ORDER BY 1");
-        in_context(caller, [&] {
-            for (uint64 i = 0; i < SPI_processed; i++) {
-                bool is_null;
-                Datum table =
-                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
-                tables = lappend_oid(tables, DatumGetObjectId(table));
-            }
-            return 0;
-        });
-    });
-    return tables;
+    return query_oids(
+        psprintf("SELECT DISTINCT tgrelid FROM pg_catalog.pg_trigger WHERE tgparentid "
+                 "OPERATOR(pg_catalog.=) 0 AND tgfoid OPERATOR(pg_catalog.=) ANY "
+                 "('{%u,%u}'::pg_catalog.oid[]) ORDER BY 1",
+                 own_trigger_function("history_trigger"), own_trigger_function("version_trigger")));
 }
 
 void resync_users_tables(ReturnSetInfo* output) {

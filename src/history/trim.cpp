@@ -286,28 +286,16 @@ TimestampTz trim_time(const History* history, TimestampTz changed_at) {
 void restart_trimming(Oid history) { write_position(history, 0); }
 
 List* trimmed_tables() {
-    List* tables = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        run_command(
-            "SELECT t.tgrelid FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid "
-            "OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_catalog.pg_class h ON h.oid "
-            "OPERATOR(pg_catalog.=) t.tgconstrrelid AND h.relowner OPERATOR(pg_catalog.=) "
-            "c.relowner WHERE t.tgfoid OPERATOR(pg_catalog.=) "
-            "'interlock.history_trigger()'::pg_catalog.regprocedure AND t.tgparentid "
-            "OPERATOR(pg_catalog.=) 0 AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
-            // Its first or its second argument is not empty.
-            "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
-            "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1");
-        in_context(caller, [&] {
-            for (uint64 i = 0; i < SPI_processed; i++) {
-                bool is_null;
-                tables = lappend_oid(tables, DatumGetObjectId(column_of(i, 1, &is_null)));
-            }
-            return 0;
-        });
-    });
-    return tables;
+    return query_oids(psprintf(
+        "SELECT t.tgrelid FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid "
+        "OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_catalog.pg_class h ON h.oid "
+        "OPERATOR(pg_catalog.=) t.tgconstrrelid AND h.relowner OPERATOR(pg_catalog.=) "
+        "c.relowner WHERE t.tgfoid OPERATOR(pg_catalog.=) %u AND t.tgparentid "
+        "OPERATOR(pg_catalog.=) 0 AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
+        // Its first or its second argument is not empty.
+        "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
+        "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1",
+        own_trigger_function("history_trigger")));
 }
 
 TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {

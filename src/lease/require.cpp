@@ -6,6 +6,7 @@
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/key.h"
+#include "table/own_table.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
 
@@ -42,9 +43,9 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     const char* name = trigger_name(rel, existing, key);
     char* command = psprintf(
         "CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION interlock.%s(%s%s)",
-        quote_identifier(name), qualified_name(rel), kTriggerFunction, quote_literal_cstr(key),
-        columns);
+        "EXECUTE FUNCTION %s(%s%s)",
+        quote_identifier(name), qualified_name(rel), own_function(kTriggerFunction),
+        quote_literal_cstr(key), columns);
     Oid relid = RelationGetRelid(rel);
     close_table(rel);
     with_spi([&] { replace_trigger(relid, name, command); });

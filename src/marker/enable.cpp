@@ -274,8 +274,9 @@ void create_marker_trigger(Oid relid, const char* table, const Request& request)
     appendStringInfo(
         &text,
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
-        "EXECUTE FUNCTION interlock.marker_trigger('" INT64_FORMAT " microseconds', '%s'",
-        kTriggerName, table, request.timeout, request.enforce ? "enforce" : "advise");
+        "EXECUTE FUNCTION %s('" INT64_FORMAT " microseconds', '%s'",
+        kTriggerName, table, own_function("marker_trigger"), request.timeout,
+        request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
     appendStringInfoChar(&text, ')');
@@ -287,8 +288,9 @@ void set_notify_trigger(Oid relid, const char* table, Notify notify) {
         replace_trigger(
             relid, kNotifyTriggerName,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
-                     "FOR EACH ROW EXECUTE FUNCTION interlock.marker_notify_trigger(%s)",
-                     kNotifyTriggerName, table, notify == Notify::kFull ? "'full'" : ""));
+                     "FOR EACH ROW EXECUTE FUNCTION %s(%s)",
+                     kNotifyTriggerName, table, own_function("marker_notify_trigger"),
+                     notify == Notify::kFull ? "'full'" : ""));
     else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
         run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));
 }

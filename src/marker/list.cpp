@@ -289,29 +289,14 @@ List* marker_tables(MarkerTables which) {
                                 ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
                                 : "t.tgparentid OPERATOR(pg_catalog.=) 0 AND "
                                   "pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')";
-    List* tables = NIL;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        run_command(
-            psprintf("SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t "
-                     "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
-                     "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
-                     "'interlock.marker_trigger()'::pg_catalog.regprocedure AND %s "
-                     "AND (c.relpersistence OPERATOR(pg_catalog.<>) 't' OR "
-                     "c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) "
-                     "ORDER BY 1",
-                     condition));
-        in_context(caller, [&] {
-            for (uint64 i = 0; i < SPI_processed; i++) {
-                bool is_null;
-                Datum oid =
-                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
-                tables = lappend_oid(tables, DatumGetObjectId(oid));
-            }
-            return 0;
-        });
-    });
-    return tables;
+    return query_oids(
+        psprintf("SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t "
+                 "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
+                 "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u AND %s "
+                 "AND (c.relpersistence OPERATOR(pg_catalog.<>) 't' OR "
+                 "c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) "
+                 "ORDER BY 1",
+                 own_trigger_function("marker_trigger"), condition));
 }
 
 } // namespace interlock

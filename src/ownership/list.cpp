@@ -3,6 +3,7 @@
 #include "ownership/ownership.h"
 
 #include "server/scope.h"
+#include "table/own_table.h"
 #include "table/plan.h"
 #include "table/row_json.h"
 
@@ -29,11 +30,11 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     with_spi([&] {
-        run_command(
+        run_command(psprintf(
             "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgenabled FROM pg_catalog.pg_trigger t "
-            "WHERE t.tgfoid OPERATOR(pg_catalog.=) "
-            "'interlock.ownership_trigger()'::pg_catalog.regprocedure "
-            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 ORDER BY 1");
+            "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u "
+            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 ORDER BY 1",
+            own_trigger_function("ownership_trigger")));
         SPITupleTable* rows = SPI_tuptable;
         for (uint64 i = 0; i < rows->numvals; i++) {
             Datum values[4];

@@ -93,13 +93,47 @@ Oid own_table(const char* name) {
     return table;
 }
 
-Oid owner_of_table(Oid relid) {
-    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+namespace {
+
+// Raises 42704 when the extension is not there.
+Oid require_own_schema() {
+    Oid schema = own_schema();
+    if (!OidIsValid(schema) || get_namespace_name(schema) == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("extension \"pg_interlock\" does not exist")));
+    return schema;
+}
+
+template <typename Row>
+Oid owner_of(int cache, Oid object, Oid Row::*owner) {
+    HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
         return InvalidOid;
-    Oid owner = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relowner;
+    Oid role = reinterpret_cast<Row*>(GETSTRUCT(tuple))->*owner;
     ReleaseSysCache(tuple);
-    return owner;
+    return role;
+}
+
+} // namespace
+
+char* own_function(const char* name) {
+    return quote_qualified_identifier(get_namespace_name(require_own_schema()), name);
+}
+
+Oid own_trigger_function(const char* name) {
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
+                           PointerGetDatum(buildoidvector(nullptr, 0)),
+                           ObjectIdGetDatum(require_own_schema()));
+}
+
+Oid owner_of_table(Oid relid) { return owner_of(RELOID, relid, &FormData_pg_class::relowner); }
+
+Oid owner_of_function(Oid function) {
+    return owner_of(PROCOID, function, &FormData_pg_proc::proowner);
+}
+
+Oid owner_of_schema(Oid schema) {
+    return owner_of(NAMESPACEOID, schema, &FormData_pg_namespace::nspowner);
 }
 
 uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,

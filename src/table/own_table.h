@@ -19,8 +19,17 @@ void require_schema_name();
 // when the schema has another name than the statements on the table.
 Oid own_table(const char* name);
 
-// InvalidOid when there is no such table any more.
+// The name of a function of the extension, for statements: with the schema's present name, since
+// another role can have made a function in a schema of the old one.
+char* own_function(const char* name);
+
+// The OID of a trigger function of the extension.
+Oid own_trigger_function(const char* name);
+
+// Owners; InvalidOid when there is no such object any more.
 Oid owner_of_table(Oid relid);
+Oid owner_of_function(Oid function);
+Oid owner_of_schema(Oid schema);
 
 // Runs body() with the rights of the table's owner. For statements of our own, in which nothing of
 // the caller is evaluated.

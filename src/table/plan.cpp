@@ -243,4 +243,22 @@ void run_command(const char* text) {
         elog(ERROR, "could not run \"%s\": %s", text, SPI_result_code_string(result));
 }
 
+List* query_oids(const char* text) {
+    List* oids = NIL;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        run_command(text);
+        in_context(caller, [&] {
+            for (uint64 i = 0; i < SPI_processed; i++) {
+                bool is_null;
+                Datum oid =
+                    SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &is_null);
+                oids = lappend_oid(oids, DatumGetObjectId(oid));
+            }
+            return 0;
+        });
+    });
+    return oids;
+}
+
 } // namespace interlock

@@ -138,6 +138,10 @@ uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit = 0);
 // Runs one statement without parameters, for configuration verbs.
 void run_command(const char* text);
 
+// Runs a query for one column of OIDs and returns them, in the caller's memory context. Call it
+// outside of with_spi.
+List* query_oids(const char* text);
+
 static_assert(std::is_trivially_destructible_v<Statement>);
 static_assert(std::is_trivially_destructible_v<Parameters>);
 

@@ -7,15 +7,6 @@ namespace interlock {
 
 namespace {
 
-Oid owner_of_function(Oid function) {
-    HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    Oid owner = reinterpret_cast<Form_pg_proc>(GETSTRUCT(tuple))->proowner;
-    ReleaseSysCache(tuple);
-    return owner;
-}
-
 // A foreign key that deletes or changes the rows of another table runs that table's triggers as
 // whoever deletes here; one that only looks runs as the other table's owner.
 bool writes_elsewhere(const Trigger& trigger) {

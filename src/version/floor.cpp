@@ -126,8 +126,8 @@ void create_floor(Oid relid, const char* column) {
         as_owner_of(relid, [&] {
             raise_floor(owned_sequence(relid, number), own_floor(before, owner_of_table(relid)));
         });
-    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT interlock.first_version(%s)",
-                         table_name(relid), quote_identifier(column), literal));
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)", table_name(relid),
+                         quote_identifier(column), own_function("first_version"), literal));
     depend_on(relid, number, owned_sequence(relid, number));
 }
 

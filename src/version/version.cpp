@@ -7,6 +7,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/own_table.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
 #include "version/floor.h"
@@ -195,9 +196,9 @@ void create_version_trigger(Oid relid, const char* table, const Request& request
     initStringInfo(&text);
     appendStringInfo(&text,
                      "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
-                     "EXECUTE FUNCTION interlock.version_trigger(%s",
+                     "EXECUTE FUNCTION %s(%s",
                      kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
-                     table, quote_literal_cstr(request.column));
+                     table, own_function("version_trigger"), quote_literal_cstr(request.column));
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');

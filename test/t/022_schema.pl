@@ -79,6 +79,21 @@ sql(q(
 ));
 refuses("SET ROLE stranger; SELECT moved.set_writer('robot')", qr/3F000: /, 'SEC-11: a schema under the old name is not read');
 refuses("SELECT moved.grant_writer('robot', 'stranger')", qr/3F000: /, 'SEC-11: nor written');
+# nor call what he made there
+my @functions = split ' ', sql("SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = 'moved'::regnamespace AND prorettype = 'trigger'::regtype");
+sql("CREATE FUNCTION interlock.$_() RETURNS trigger LANGUAGE plpgsql AS \$\$BEGIN RAISE 'planted'; END\$\$") for @functions;
+sql(q(
+    CREATE FUNCTION interlock.first_version(text) RETURNS bigint LANGUAGE sql RETURN 4711;
+    CREATE TABLE app.new (id int PRIMARY KEY, status text);
+    SELECT moved.enable_versioning('app.new'), moved.enable_marker('app.new', notify => 'on'),
+        moved.define_transitions('app.new', 'status', '{"a": ["b"]}', '{a}'), moved.share_columns('app.new', '{id}', 'skip'), moved.require_lease('app.new', 'x:{id}', '{id}');
+));
+is(sql(q(SELECT string_agg(DISTINCT p.pronamespace::regnamespace::text, ' ') FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = 'app.new'::regclass)),
+    'moved', 'SEC-11: triggers call the functions of the extension, and not those of a schema under its old name');
+is(sql(q(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'app.new'::regclass AND pg_get_expr(adbin, adrelid) ~ 'first')), "moved.first_version('app.new_version_floor'::text)",
+    'SEC-11: and so does the default');
+is(sql('SELECT column_name FROM moved.column_ownership'), 'id', 'SEC-11: lists find the triggers');
+sql('DROP TABLE app.new');
 sql('DROP SCHEMA interlock CASCADE');
 sql('ALTER SCHEMA moved RENAME TO interlock');
 is(sql('SELECT holder FROM interlock.row_locks'), 'anna', 'OPS-3: and back');
