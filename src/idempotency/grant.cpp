@@ -3,22 +3,12 @@
 #include "idempotency/idempotency.h"
 #include "idempotency/kept.h"
 #include "server/arguments.h"
+#include "server/grantee.h"
 #include "server/scope.h"
 #include "table/own_table.h"
 #include "table/restricted.h"
 
 using namespace interlock;
-
-namespace {
-
-constexpr const char* kEverybody = "public";
-
-void check_role(const char* role) {
-    if (strcmp(role, kEverybody) != 0)
-        get_role_oid(role, false);
-}
-
-} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(grant_idempotency_scope);
@@ -29,7 +19,7 @@ Datum grant_idempotency_scope(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Datum scope = scope_argument(arguments, 0);
     const char* role = arguments.name(1, "role");
-    check_role(role);
+    check_grantee(role);
     Oid types[3] = {TEXTOID, TEXTOID, TEXTOID};
     Datum values[3] = {scope, CStringGetTextDatum(role),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
@@ -100,10 +90,6 @@ void watch_roles() {
 
 bool is_member(Oid user, Oid role) { return OidIsValid(role) && has_privs_of_role(user, role); }
 
-bool has_role(Oid user, const char* role) {
-    return strcmp(role, kEverybody) == 0 || is_member(user, get_role_oid(role, true));
-}
-
 bool has_role(Oid user, const KeptGrant& grant) {
     if (grant.as_of != role_changes) {
         uint64 before = role_changes; // it may change while the catalog is read
@@ -155,7 +141,7 @@ bool is_granted_by_plan(Datum scope, Oid user) {
             uint64 count = read_grants(table, scope);
             for (uint64 i = 0; i < count && !granted; i++)
                 granted =
-                    has_role(user, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
+                    is_grantee(user, SPI_getvalue(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1));
         });
     });
     return granted;

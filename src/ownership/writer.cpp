@@ -1,6 +1,7 @@
 #include "ownership/writer.h"
 
 #include "server/arguments.h"
+#include "server/grantee.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 
@@ -12,8 +13,6 @@ namespace {
 // itself undoes it at rollback to a savepoint and at the end. A line for each user who said who
 // writes: "OID - writer", with "!" for one who may force.
 char* writers_setting = nullptr;
-
-constexpr const char* kEverybody = "public";
 
 enum class Grant { kNone, kPlain, kForce };
 
@@ -59,15 +58,6 @@ Datum sql_current_writer(PG_FUNCTION_ARGS) {
 }
 }
 
-namespace {
-
-void check_role(const char* role) {
-    if (strcmp(role, kEverybody) != 0)
-        get_role_oid(role, false);
-}
-
-} // namespace
-
 extern "C" {
 
 // grant_writer(writer, role, may_force)
@@ -75,7 +65,7 @@ Datum grant_writer(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* writer = check_writer(arguments.string(0, "writer"));
     const char* role = arguments.name(1, "role");
-    check_role(role);
+    check_grantee(role);
     Oid types[4] = {TEXTOID, TEXTOID, BOOLOID, TEXTOID};
     Datum values[4] = {CStringGetTextDatum(writer), CStringGetTextDatum(role),
                        BoolGetDatum(arguments.boolean(2, "may_force")),
@@ -182,19 +172,12 @@ void each_grant(const char* writer, Visit&& visit) {
     });
 }
 
-bool has_role(Oid user, const char* role) {
-    if (strcmp(role, kEverybody) == 0)
-        return true;
-    Oid oid = get_role_oid(role, true);
-    return OidIsValid(oid) && has_privs_of_role(user, oid);
-}
-
 Grant grant_of(const char* writer, Oid user) {
     if (superuser_arg(user))
         return Grant::kForce;
     Grant grant = Grant::kNone;
     each_grant(writer, [&](const char* role, bool force) {
-        if (grant != Grant::kForce && has_role(user, role))
+        if (grant != Grant::kForce && is_grantee(user, role))
             grant = force ? Grant::kForce : Grant::kPlain;
     });
     return grant;
