@@ -1,15 +1,8 @@
 -- MRK-1: a column that means something else is no marker's status, and no verb writes over what it says
 SET client_min_messages = warning;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    message text; code text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, code = RETURNED_SQLSTATE;
-    RETURN code || ': ' || message;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helper :abs_srcdir '/helpers/try.sql'
+\i :helper
 -- what enable_marker says of a table doc whose status is declared so
 CREATE FUNCTION adopt(declared text, setup text = '', columns text = '') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,15 +1,8 @@
 -- SEC-7: a time that is far ahead of the clock is no version, and a row that has one all the same is not lost
 SET client_min_messages = warning;
-CREATE FUNCTION try(command text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    message text; code text;
-BEGIN
-    EXECUTE command;
-    RETURN 'ok';
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, code = RETURNED_SQLSTATE;
-    RETURN code || ': ' || message;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helper :abs_srcdir '/helpers/try.sql'
+\i :helper
 -- with a zone, and without one in the zones that are furthest from each other
 CREATE TABLE tv (id int PRIMARY KEY, a int, seen int, updated_time timestamptz DEFAULT now());
 INSERT INTO tv VALUES (1), (2), (3);

@@ -2,16 +2,14 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
-$node->start;
+my $node = start_server();
 $node->safe_psql('postgres', q(
-    CREATE EXTENSION pg_interlock;
     CREATE TABLE page (id int, part text, body text, PRIMARY KEY (id, part));
     SELECT interlock.enable_marker('page', '1 hour', notify => 'full');
     INSERT INTO page VALUES (1, 'a'), (2, 'b');));

@@ -3,21 +3,18 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q(
-shared_preload_libraries = 'pg_interlock'
+my $node = start_server(q(
 max_prepared_transactions = 5
 interlock.sweeper_rescan = 1
 ));
-$node->start;
 $node->safe_psql('postgres', q(
-    CREATE EXTENSION pg_interlock;
     SELECT interlock.define_idempotency_scope('job', 'job', stale_after => '1 hour');
     SELECT interlock.define_idempotency_scope('brief', 'job', stale_after => '1 s');
     CREATE ROLE app;

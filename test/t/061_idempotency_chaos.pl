@@ -3,18 +3,16 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
 my $seconds = $ENV{CHAOS_SECONDS} || 8;
 my $payments = 50 * $seconds;
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\nlog_statement = none");
-$node->start;
+my $node = start_server("log_statement = none");
 $node->safe_psql('postgres', q(
-    CREATE EXTENSION pg_interlock;
     SELECT interlock.define_idempotency_scope('job', 'job', stale_after => '500 ms');
     SELECT interlock.define_idempotency_scope('once', 'api', stale_after => '500 ms');
     CREATE TABLE charge (kind text, payment int);

@@ -3,15 +3,13 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
+my $node = start_server();
 
 my $token = $node->safe_psql('postgres', "SELECT token FROM interlock.acquire_lease('job', holder => 'first')");
 my $waiter = $node->background_psql('postgres');

@@ -2,19 +2,15 @@
 
 use strict;
 use warnings;
-use IO::Socket::UNIX;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Protocol;
+use Server;
 use Test::More;
 
-plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
-
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\n");
-$node->start;
+my $node = start_server();
 $node->safe_psql('postgres', q(
-    CREATE EXTENSION pg_interlock;
     CREATE TABLE task (id int PRIMARY KEY, body text);
     SELECT interlock.enable_versioning('task');
     SELECT interlock.enable_marker('task');
@@ -22,76 +18,19 @@ $node->safe_psql('postgres', q(
     INSERT INTO task VALUES (1, 'x');
 ));
 
-# --- A client that speaks the protocol ------------------------------------------------
-
-sub start
-{
-    my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "cannot connect: $!";
-    my $options = join("\0", user => scalar(getpwuid($<)), database => 'postgres') . "\0\0";
-    my $session = { socket => $socket };
-    print $socket pack('N N', 8 + length $options, 196608) . $options;
-    $socket->flush;
-    answer($session);
-    return $session;
-}
-
-sub send_message
-{
-    my ($session, $type, $body) = @_;
-    $session->{socket}->print($type . pack('N', 4 + length $body) . $body);
-    $session->{socket}->flush;
-    return;
-}
-
-sub receive
-{
-    my ($session, $wanted) = @_;
-    my $bytes = '';
-    while (length $bytes < $wanted)
-    {
-        read($session->{socket}, $bytes, $wanted - length $bytes, length $bytes) or die 'the server has gone';
-    }
-    return $bytes;
-}
-
-# What came until the server is ready again: the SQLSTATE of an error, else the value.
-sub answer
-{
-    my ($session) = @_;
-    my $value;
-    $session->{error} = undef;
-    while (1)
-    {
-        my ($type, $length) = unpack('a N', receive($session, 5));
-        my $body = receive($session, $length - 4);
-        $session->{error} = $1 if $type eq 'E' && $body =~ /\0C(\w{5})\0/;
-        $value = unpack('N', $body) == 0xFFFFFFFF ? undef : substr($body, 4) if $type eq 'V';
-        return $session->{error} // $value if $type eq 'Z';
-    }
-}
-
-sub query { my ($session, $sql) = @_; send_message($session, 'Q', "$sql\0"); return answer($session); }
-
 my %oids = map { split / / } split /\n/, $node->safe_psql('postgres',
     q(SELECT proname || ' ' || max(oid) FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace
       AND '"any"'::regtype != ALL (proargtypes) GROUP BY proname));
 
-sub send_call
-{
-    my ($session, $function, @values) = @_;
-    my $values = join('', map { defined $_ ? pack('N/a*', $_) : pack('N', 0xFFFFFFFF) } @values);
-    send_message($session, 'F', pack('N n n', $oids{$function} // $function, 0, scalar @values) . $values . pack('n', 0));
-    return;
-}
-
-sub call { my ($session, @call) = @_; send_call($session, @call); return answer($session); }
+sub begin_call { my ($session, $function, @values) = @_; return send_call($session, $oids{$function} // $function, @values); }
+sub call { my ($session, @call) = @_; begin_call($session, @call); return answer($session); }
 
 sub acquire { my ($session, $key, $wait) = @_; return call($session, 'acquire_lease', $key, '30 s', $wait // '0', undef, 'exclusive', 'ttl'); }
 sub token { return $_[0] =~ /^\(acquired,(\d+),/ ? $1 : undef; }
 
 # --- Leases ---------------------------------------------------------------------------
 
-my ($one, $two) = (start(), start());
+my ($one, $two) = (start($node), start($node));
 
 my $lease = acquire($one, 'report');
 my $token = token($lease);
@@ -104,7 +43,7 @@ is(call($one, 'assert_lease', 'report', $token), '', 'it is asserted in a transa
 query($one, 'COMMIT');
 is(call($one, 'assert_lease', 'report', $token + 1), 'IL006', 'not with another token');
 
-send_call($two, 'acquire_lease', 'report', '30 s', '1 min', undef, 'exclusive', 'ttl');
+begin_call($two, 'acquire_lease', 'report', '30 s', '1 min', undef, 'exclusive', 'ttl');
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters'), 'another session waits');
 is(call($one, 'release_lease', 'report', $token), 't', 'it is released');
 cmp_ok(token(answer($two)), '>', $token, 'and goes to who has waited, with a larger token');

@@ -4,20 +4,14 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q(
-shared_preload_libraries = 'pg_interlock'
-interlock.sweeper = off
-interlock.lease_durable_after = '10 min'
-));
-$node->start;
+my $node = start_server("interlock.sweeper = off\ninterlock.lease_durable_after = '10 min'");
 $node->safe_psql('postgres', q(
-CREATE EXTENSION pg_interlock;
 CREATE ROLE app LOGIN;
 CREATE ROLE member LOGIN IN ROLE app;
 CREATE ROLE tenant LOGIN;

@@ -3,19 +3,14 @@
 
 use strict;
 use warnings;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q(
-shared_preload_libraries = 'pg_interlock'
-interlock.sweeper = off
-interlock.lease_durable_after = '10 min'
-));
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock; CREATE ROLE loser LOGIN');
+my $node = start_server("interlock.sweeper = off\ninterlock.lease_durable_after = '10 min'");
+$node->safe_psql('postgres', 'CREATE ROLE loser LOGIN');
 
 sub as
 {

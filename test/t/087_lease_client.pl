@@ -3,21 +3,14 @@
 
 use strict;
 use warnings;
-use IO::Socket::UNIX;
-use PostgreSQL::Test::Cluster;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Utils;
+use Protocol;
+use Server;
 use Test::More;
 
-plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
-
-my $node = PostgreSQL::Test::Cluster->new('main');
-$node->init;
-$node->append_conf('postgresql.conf', q(
-shared_preload_libraries = 'pg_interlock'
-interlock.lease_durable_after = '1 h'
-));
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
+my $node = start_server("interlock.lease_durable_after = '1 h'");
 
 sub ask { return $node->safe_psql('postgres', $_[0]); }
 sub acquire { return ask("SELECT token FROM interlock.acquire_lease('$_[0]', '3000 s', null)"); }
@@ -30,67 +23,7 @@ sub has_waiters
     return;
 }
 
-# --- A client that speaks the protocol -------------------------------------------------------------
-
-sub start
-{
-    my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "cannot connect: $!";
-    my $options = join("\0", user => scalar(getpwuid($<)), database => 'postgres') . "\0\0";
-    print $socket pack('N N', 8 + length $options, 196608) . $options;
-    my $session = { socket => $socket };
-    answer($session);
-    $session->{pid} = query($session, 'SELECT pg_backend_pid()');
-    return $session;
-}
-
-sub send_message
-{
-    my ($session, $type, $body) = @_;
-    $session->{socket}->print($type . pack('N', 4 + length $body) . $body);
-    $session->{socket}->flush;
-    return;
-}
-
-sub receive
-{
-    my ($session, $wanted) = @_;
-    my $bytes = '';
-    local $SIG{ALRM} = sub { die 'no answer' };
-    alarm $PostgreSQL::Test::Utils::timeout_default;
-    while (length $bytes < $wanted)
-    {
-        read($session->{socket}, $bytes, $wanted - length $bytes, length $bytes) or die 'the server has gone';
-    }
-    alarm 0;
-    return $bytes;
-}
-
-# The last value, of a row's first column or of a function, that came until the server is ready again.
-sub answer
-{
-    my ($session) = @_;
-    my $value;
-    while (1)
-    {
-        my ($type, $length) = unpack('a N', receive($session, 5));
-        my $body = receive($session, $length - 4);
-        $value = substr($body, 6, unpack('x2 N', $body)) if $type eq 'D';
-        return $value if $type eq 'Z';
-    }
-}
-
-sub send_query { my ($session, $sql) = @_; send_message($session, 'Q', "$sql\0"); return; }
-sub query { my ($session, $sql) = @_; send_query($session, $sql); return answer($session); }
-
 my $acquire_lease = ask("SELECT 'interlock.acquire_lease'::regproc::oid");
-
-sub send_call
-{
-    my ($session, @values) = @_;
-    my $values = join('', map { defined $_ ? pack('N/a*', $_) : pack('N', 0xFFFFFFFF) } @values);
-    send_message($session, 'F', pack('N n n', $acquire_lease, 0, scalar @values) . $values . pack('n', 0));
-    return;
-}
 
 # --- While it waits ----------------------------------------------------------------------------------
 
@@ -103,7 +36,7 @@ for my $i (1 .. 5)
     push @killed, IPC::Run::start(\@psql, '>', \my $out, '2>', \my $error);
     has_waiters($i, "$i wait");
 }
-my $live = start();
+my $live = start($node);
 send_query($live, "SELECT outcome FROM interlock.acquire_lease('job', '3000 s', null)");
 has_waiters(6, 'and one more');
 $_->signal('KILL') for @killed;
@@ -129,9 +62,9 @@ for my $name (sort keys %calls)
 {
     my $key = "of $name";
     $token = acquire($key);
-    my $client = start();
+    my $client = start($node);
     query($client, 'BEGIN') if $name =~ /permit/;
-    send_call($client, $key, '3000 s', undef, undef, 'exclusive', 'ttl') if !$calls{$name};
+    send_call($client, $acquire_lease, $key, '3000 s', undef, undef, 'exclusive', 'ttl') if !$calls{$name};
     send_query($client, "SELECT * FROM interlock." . ($calls{$name} =~ s/KEY/$key/r)) if $calls{$name};
     has_waiters(1, "$name: it waits");
     $client->{socket}->close;
@@ -145,10 +78,10 @@ like(slurp_file($node->logfile), qr/connection to client lost/, 'as the server e
 
 # The process is stopped while its client goes and the lease is granted to it
 $token = acquire('job');
-my $gone = start();
+my $gone = start($node);
 send_query($gone, "SELECT outcome FROM interlock.acquire_lease('job', '3000 s', null, 'gone')");
 has_waiters(1, 'it waits');
-$live = start();
+$live = start($node);
 send_query($live, "SELECT outcome FROM interlock.acquire_lease('job', '3000 s', null, 'live')");
 has_waiters(2, 'and another one');
 kill 'STOP', $gone->{pid};

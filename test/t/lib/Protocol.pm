@@ -1,0 +1,86 @@
+# A client that speaks the protocol itself: it can send a function call, send ahead and go without notice.
+
+package Protocol;
+
+use strict;
+use warnings;
+use Exporter 'import';
+use IO::Socket::UNIX;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(start send_query send_call answer query);
+
+# The only sockets that it knows are in the file system.
+plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
+
+# A session in database "postgres" of a server: its socket, the pid of its process, and the SQLSTATE of its last error.
+sub start
+{
+    my ($node) = @_;
+    my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "cannot connect: $!";
+    my $options = join("\0", user => scalar(getpwuid($<)), database => 'postgres') . "\0\0";
+    my $session = { socket => $socket };
+    $socket->print(pack('N N', 8 + length $options, 196608) . $options);
+    $socket->flush;
+    answer($session);
+    return $session;
+}
+
+sub send_message
+{
+    my ($session, $type, $body) = @_;
+    $session->{socket}->print($type . pack('N', 4 + length $body) . $body);
+    $session->{socket}->flush;
+    return;
+}
+
+sub send_query { my ($session, $sql) = @_; send_message($session, 'Q', "$sql\0"); return; }
+
+# send_call(SESSION, OID, VALUE...): a function call with values as text, or null.
+sub send_call
+{
+    my ($session, $function, @values) = @_;
+    my $values = join('', map { defined $_ ? pack('N/a*', $_) : pack('N', 0xFFFFFFFF) } @values);
+    send_message($session, 'F', pack('N n n', $function, 0, scalar @values) . $values . pack('n', 0));
+    return;
+}
+
+sub receive
+{
+    my ($session, $wanted) = @_;
+    my $bytes = '';
+    local $SIG{ALRM} = sub { die 'no answer' };
+    alarm $PostgreSQL::Test::Utils::timeout_default;
+    while (length $bytes < $wanted)
+    {
+        read($session->{socket}, $bytes, $wanted - length $bytes, length $bytes) or die 'the server has gone';
+    }
+    alarm 0;
+    return $bytes;
+}
+
+# What came until the server was ready again: the SQLSTATE of an error, else the last value, of a row's first column or
+# of a function.
+sub answer
+{
+    my ($session) = @_;
+    my $value;
+    $session->{error} = undef;
+    while (1)
+    {
+        my ($type, $length) = unpack('a N', receive($session, 5));
+        my $body = receive($session, $length - 4);
+        $session->{pid} = unpack('N', $body) if $type eq 'K';
+        $session->{error} = $1 if $type eq 'E' && $body =~ /\0C(\w{5})\0/;
+        $value = value($body) if $type eq 'V';
+        $value = value(substr($body, 2)) if $type eq 'D';
+        return $session->{error} // $value if $type eq 'Z';
+    }
+}
+
+sub value { my ($length) = unpack('l>', $_[0]); return $length < 0 ? undef : substr($_[0], 4, $length); }
+
+sub query { my ($session, $sql) = @_; send_query($session, $sql); return answer($session); }
+
+1;
