@@ -15,8 +15,8 @@ int64 value_of_sequence(Oid sequence);
 // The same for a caller who needs SELECT or USAGE (42501).
 int64 value_for_reader(Oid sequence);
 
-// The same for a sequence that the caller has not named: false where value_for_reader would raise an
-// error, or where the lock is not to be had at once.
+// The same for a sequence that the caller has not named: false where value_for_reader would raise
+// an error, or where the lock is not to be had at once.
 bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value);
 
 } // namespace interlock
