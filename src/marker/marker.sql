@@ -143,3 +143,11 @@ GRANT SELECT ON interlock.row_locks TO PUBLIC;
 COMMENT ON VIEW interlock.row_locks IS
 'Every marked row that the current user may read, in all tables but those of other owners (superusers apart) whose row security
 applies to it; live is false for a marker past its deadline.';
+
+CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT released bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.sweep(integer) IS
+'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
+is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
+IMMEDIATE: tables with deferred triggers are not released otherwise. Nobody but superusers may until it is granted.';

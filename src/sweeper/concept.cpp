@@ -3,6 +3,7 @@
 #include "server/concept.h"
 #include "server/usage_report.h"
 #include "sweeper/deadline.h"
+#include "sweeper/launcher.h"
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
 
@@ -13,7 +14,7 @@ namespace {
 void preload() {
     request_sweeper_memory();
     report_deadlines();
-    register_sweeper();
+    register_launcher();
 }
 
 void report_usage(UsageReport* report) {

@@ -1,5 +1,5 @@
-// The sweeper: a launcher without a database and short-lived workers, one for a database whose
-// markers have expired. README.md in this folder draws its states.
+// The sweeper: a launcher without a database and short-lived workers, one for a database that has
+// something to sweep. README.md in this folder draws its states.
 //
 // Nothing depends on it for safety: a marker past its deadline is free for everyone, swept or not.
 #pragma once
@@ -15,8 +15,5 @@ extern int sweep_batch;
 extern int sweeper_rescan;
 
 void define_sweeper_settings();
-
-// Registers the launcher; only while the library is preloaded.
-void register_sweeper();
 
 } // namespace interlock

@@ -1,13 +1,5 @@
 -- Sweeper
 
-CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT released bigint) RETURNS SETOF record
-    LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.sweep(integer) IS
-'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
-is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
-IMMEDIATE: tables with deferred triggers are not released otherwise. Nobody but superusers may until it is granted.';
-
 CREATE FUNCTION interlock.sweeper_status(
     OUT database text, OUT state text, OUT runs bigint, OUT released bigint, OUT failed bigint, OUT last_run timestamptz,
     OUT last_error text, OUT next_deadline timestamptz, OUT lag interval, OUT max_lag interval) RETURNS SETOF record

@@ -1,0 +1,306 @@
+#include "sweeper/launcher.h"
+
+#include "server/concept.h"
+#include "server/scope.h"
+#include "sweeper/state.h"
+#include "sweeper/sweeper.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr int kMaxWorkers = 64;
+constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
+constexpr TimestampTz kRetry = USECS_PER_SEC;          // after a worker that could not start
+constexpr TimestampTz kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
+
+struct RunningWorker {
+    Oid database;
+    bool is_distrusted;
+    BackgroundWorkerHandle* handle;
+};
+
+struct Launcher {
+    RunningWorker workers[kMaxWorkers];
+    int worker_count;
+    TimestampTz next_scan;
+    TimestampTz next_rescan;
+    TimestampTz no_start_before; // after the server had no slot for a worker
+    bool out_of_slots;
+};
+
+void forget_former_workers();
+void scan_databases(Launcher* launcher);
+void reap_workers(Launcher* launcher);
+void start_workers(Launcher* launcher);
+long wait_time(const Launcher& launcher);
+
+} // namespace
+
+extern "C" {
+
+PGDLLEXPORT void sweeper_launcher_main(Datum argument);
+
+void sweeper_launcher_main(Datum) {
+    pqsignal(SIGHUP, SignalHandlerForConfigReload);
+    pqsignal(SIGTERM, die);
+    BackgroundWorkerUnblockSignals();
+    BackgroundWorkerInitializeConnection(nullptr, nullptr, 0);
+    pgstat_report_appname("pg_interlock launcher");
+    publish_launcher();
+    for (const Concept* each : concepts())
+        if (each->launcher_starts != nullptr)
+            each->launcher_starts();
+    forget_former_workers();
+
+    uint32 wait_event = named_wait_event("PgInterlockLauncher");
+    Launcher launcher = {};
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        if (ConfigReloadPending) {
+            ConfigReloadPending = false;
+            ProcessConfigFile(PGC_SIGHUP);
+        }
+        reap_workers(&launcher);
+        scan_databases(&launcher);
+        start_workers(&launcher);
+        (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+                        wait_time(launcher), wait_event);
+        ResetLatch(MyLatch);
+    }
+}
+}
+
+namespace {
+
+// A launcher that was restarted has no handles of its predecessor's workers. They end by
+// themselves, and two in one database do not disturb each other.
+void forget_former_workers() {
+    with_entries([](DatabaseEntry* entry) {
+        if (entry->running)
+            entry->next_deadline = 0;
+        entry->running = false;
+        return true;
+    });
+}
+
+// A database as pg_database has it.
+void note_database(Form_pg_database form, TimestampTz now, bool rescan) {
+    constexpr int kInvalidDatabase = -2; // left behind by an interrupted DROP DATABASE
+    PgStat_StatDBEntry* statistics = rescan ? pgstat_fetch_stat_dbentry(form->oid) : nullptr;
+    int64 rows = statistics != nullptr ? rows_written(statistics) : -1;
+    bool connectable =
+        form->datallowconn && !form->datistemplate && form->datconnlimit != kInvalidDatabase;
+    with_entry(form->oid, [&](DatabaseEntry* entry) {
+        if (!entry->scanned)
+            lower_deadline(entry, now);
+        else if (rows >= 0 && rows != entry->rows_written && entry->has_extension)
+            lower_deadline(entry, now);
+        if (rows >= 0)
+            entry->rows_written = rows;
+        entry->scanned = true;
+        entry->connectable = connectable;
+    });
+}
+
+void forget_dropped_databases(List* present) {
+    with_entries([&](DatabaseEntry* entry) {
+        return entry->running || list_member_oid(present, entry->database);
+    });
+}
+
+bool has_unknown_database() {
+    bool unknown = false;
+    with_entries([&](DatabaseEntry* entry) {
+        unknown = unknown || !entry->scanned;
+        return true;
+    });
+    return unknown;
+}
+
+// Schedules a look at every database that is new, which at the start are all, and at those that
+// were written to since the last time.
+void scan_databases(Launcher* launcher) {
+    TimestampTz now = GetCurrentTimestamp();
+    if (now < launcher->next_scan && !has_unknown_database())
+        return;
+    bool rescan = sweeper_rescan > 0 && now >= launcher->next_rescan;
+    StartTransactionCommand();
+    Relation catalog = table_open(DatabaseRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
+    List* present = NIL;
+    for (HeapTuple tuple; HeapTupleIsValid(tuple = systable_getnext(scan));) {
+        auto* form = reinterpret_cast<Form_pg_database>(GETSTRUCT(tuple));
+        present = lappend_oid(present, form->oid);
+        note_database(form, now, rescan);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    forget_dropped_databases(present);
+    CommitTransactionCommand();
+
+    launcher->next_scan = now + kScanInterval;
+    if (rescan || launcher->next_rescan == 0)
+        launcher->next_rescan = now + sweeper_rescan * USECS_PER_SEC;
+    if (sweeper_rescan > 0)
+        launcher->next_scan = Min(launcher->next_scan, launcher->next_rescan);
+}
+
+void reap_workers(Launcher* launcher) {
+    for (int i = 0; i < launcher->worker_count;) {
+        RunningWorker* worker = &launcher->workers[i];
+        pid_t pid;
+        if (GetBackgroundWorkerPid(worker->handle, &pid) != BGWH_STOPPED) {
+            i++;
+            continue;
+        }
+        bool killed = false;
+        with_entry(worker->database, [&](DatabaseEntry* entry) {
+            killed = entry->running; // one that came to its end has said so
+            entry->running = false;
+            if (!killed)
+                return;
+            entry->killed_in_a_row++;
+            entry->killed_at = GetCurrentTimestamp();
+            lower_deadline(entry, earliest_start(*entry));
+            strlcpy(entry->last_error, "a worker was ended before it was done", kErrorBytes);
+        });
+        if (killed)
+            launcher->next_scan = 0; // it may be that the database was dropped
+        pfree(worker->handle);
+        *worker = launcher->workers[--launcher->worker_count];
+    }
+}
+
+bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
+    BackgroundWorker worker = {};
+    snprintf(worker.bgw_name, BGW_MAXLEN, "pg_interlock sweeper of database %u", database);
+    strlcpy(worker.bgw_type, "pg_interlock sweeper", BGW_MAXLEN);
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+    worker.bgw_restart_time = BGW_NEVER_RESTART;
+    strlcpy(worker.bgw_library_name, "pg_interlock", BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, "sweeper_worker_main", BGW_MAXLEN);
+    worker.bgw_main_arg = ObjectIdGetDatum(database);
+    worker.bgw_notify_pid = MyProcPid; // our latch is set when it starts and when it ends
+    RunningWorker* running = &launcher->workers[launcher->worker_count];
+    running->database = database;
+    running->is_distrusted = is_distrusted;
+    bool started = in_context(TopMemoryContext, [&] {
+        return RegisterDynamicBackgroundWorker(&worker, &running->handle);
+    });
+    if (started)
+        launcher->worker_count++;
+    return started;
+}
+
+int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
+
+// A worker that had to be ended has kept its slot for seconds, and the next one in its database may
+// do the same.
+bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
+    return entry.killed_at > 0 && now < entry.killed_at + kDistrust;
+}
+
+// Distrusted databases never take all the slots, unless there is but one.
+bool takes_distrusted(const Launcher& launcher) {
+    int count = 0;
+    for (int i = 0; i < launcher.worker_count; i++)
+        count += launcher.workers[i].is_distrusted ? 1 : 0;
+    return count + 1 < most_workers() || most_workers() == 1;
+}
+
+// Whether a worker could start now but for the deadline and the pause.
+bool is_eligible(const DatabaseEntry& entry, TimestampTz now, bool with_distrusted) {
+    return !entry.running && entry.connectable && (with_distrusted || !is_distrusted(entry, now));
+}
+
+struct DueDatabase {
+    Oid oid; // InvalidOid if none is due
+    bool is_distrusted;
+};
+
+// The database whose deadline passed first.
+DueDatabase next_due_database(const Launcher& launcher) {
+    TimestampTz now = GetCurrentTimestamp();
+    DueDatabase due = {};
+    TimestampTz earliest = now;
+    bool with_distrusted = takes_distrusted(launcher);
+    with_entries([&](DatabaseEntry* entry) {
+        if (is_eligible(*entry, now, with_distrusted) && now >= earliest_start(*entry) &&
+            entry->next_deadline <= earliest) {
+            due = {entry->database, is_distrusted(*entry, now)};
+            earliest = entry->next_deadline;
+        }
+        return true;
+    });
+    return due;
+}
+
+// Says once that there is no slot, and once that there is again.
+void note_slots(Launcher* launcher, bool out_of_slots) {
+    if (out_of_slots && !launcher->out_of_slots)
+        ereport(LOG,
+                (errmsg("pg_interlock: no background worker slot is free, expired markers wait"),
+                 errhint("You may need to increase max_worker_processes.")));
+    else if (!out_of_slots && launcher->out_of_slots)
+        ereport(LOG, (errmsg("pg_interlock: background worker slots are free again")));
+    launcher->out_of_slots = out_of_slots;
+}
+
+void start_workers(Launcher* launcher) {
+    if (!sweeper_enabled || GetCurrentTimestamp() < launcher->no_start_before)
+        return;
+    while (launcher->worker_count < most_workers()) {
+        DueDatabase due = next_due_database(*launcher);
+        if (!OidIsValid(due.oid))
+            return;
+        with_entry(due.oid, [](DatabaseEntry* entry) {
+            entry->running = true;
+            entry->started_at = GetCurrentTimestamp();
+        });
+        bool started = start_worker(launcher, due.oid, due.is_distrusted);
+        note_slots(launcher, !started);
+        if (started)
+            continue;
+        with_entry(due.oid, [](DatabaseEntry* entry) { entry->running = false; });
+        launcher->no_start_before = GetCurrentTimestamp() + kRetry;
+        return;
+    }
+}
+
+// Milliseconds until something is due. Ends of workers and new deadlines set the latch.
+long wait_time(const Launcher& launcher) {
+    TimestampTz next = launcher.next_scan;
+    TimestampTz now = GetCurrentTimestamp();
+    bool may_start = sweeper_enabled && launcher.worker_count < most_workers();
+    bool with_distrusted = takes_distrusted(launcher);
+    with_entries([&](DatabaseEntry* entry) {
+        if (may_start && is_eligible(*entry, now, with_distrusted))
+            next = Min(next, Max(entry->next_deadline, earliest_start(*entry)));
+        return true;
+    });
+    if (may_start)
+        next = Max(next, launcher.no_start_before);
+    return TimestampDifferenceMilliseconds(now, next);
+}
+
+} // namespace
+
+namespace interlock {
+
+void register_launcher() {
+    if (IsBinaryUpgrade)
+        return; // nobody may write while pg_upgrade is at work
+    BackgroundWorker worker = {};
+    strlcpy(worker.bgw_name, "pg_interlock launcher", BGW_MAXLEN);
+    strlcpy(worker.bgw_type, "pg_interlock launcher", BGW_MAXLEN);
+    worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+    worker.bgw_start_time = BgWorkerStart_RecoveryFinished; // on a standby: at its promotion
+    worker.bgw_restart_time = 5;
+    strlcpy(worker.bgw_library_name, "pg_interlock", BGW_MAXLEN);
+    strlcpy(worker.bgw_function_name, "sweeper_launcher_main", BGW_MAXLEN);
+    RegisterBackgroundWorker(&worker);
+}
+
+} // namespace interlock
