@@ -1,6 +1,7 @@
 #include "execution/partition_move.h"
 
 #include "execution/execution.h"
+#include "table/last_word.h"
 #include "table/row.h"
 
 namespace interlock {
@@ -131,14 +132,6 @@ Oid route_by_executor(const RowChange& change) {
 
 } // namespace
 
-Oid root_of(Relation rel) {
-    Oid relid = RelationGetRelid(rel);
-    if (!rel->rd_rel->relispartition)
-        return relid;
-    List* ancestors = get_partition_ancestors(relid);
-    return ancestors != NIL ? llast_oid(ancestors) : relid;
-}
-
 Oid new_partition(const RowChange& change) {
     if (change.facts->partition_columns == nullptr || !partition_columns_change(change))
         return InvalidOid;
@@ -146,6 +139,42 @@ Oid new_partition(const RowChange& change) {
     if (!route_by_bounds(change, &leaf))
         leaf = route_by_executor(change);
     return leaf != change.facts->relid ? leaf : InvalidOid;
+}
+
+namespace {
+
+[[noreturn]] void raise_unchecked_move(Relation rel, Relation partition, const char* trigger) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("trigger \"%s\" of table \"%s\" could change the row after it was checked", trigger,
+                RelationGetRelationName(partition)),
+         errdetail("The row moves there from partition \"%s\", and is not checked again.",
+                   RelationGetRelationName(rel)),
+         errhint("Let the trigger fire AFTER INSERT, replace it by a column default, or move the "
+                 "row by a DELETE and an INSERT.")));
+}
+
+void refuse_insert_triggers(Relation rel, Relation partition) {
+    const TriggerDesc* triggers = CopyTriggerDesc(partition->trigdesc);
+    for (int i = 0; i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (changes_new_rows(trigger))
+            raise_unchecked_move(rel, partition, trigger->tgname);
+    }
+}
+
+} // namespace
+
+void refuse_unchecked_move(const RowChange& change) {
+    Oid relid = new_partition(change);
+    if (!OidIsValid(relid))
+        return;
+    // The lock that the server's INSERT takes: no trigger can be created until then.
+    Relation partition = table_open(relid, RowExclusiveLock);
+    if (partition->trigdesc != nullptr && partition->trigdesc->trig_insert_before_row)
+        refuse_insert_triggers(change.rel, partition);
+    table_close(partition, NoLock);
 }
 
 } // namespace interlock

@@ -7,11 +7,13 @@
 
 namespace interlock {
 
-// The partitioned table at the top; the table itself when it is no partition.
-Oid root_of(Relation rel);
-
 // The partition that the update moves the row to; InvalidOid when it stays, or fits nowhere. Calls
 // only what the server calls to route the row.
 Oid new_partition(const RowChange& change);
+
+// Raises 55000 when the update moves the row to a partition where a BEFORE INSERT trigger of others
+// fires in this session (table/last_word.h). For our BEFORE UPDATE triggers, once they have checked
+// the row.
+void refuse_unchecked_move(const RowChange& change);
 
 } // namespace interlock

@@ -1,17 +1,12 @@
 #include "execution/row_change.h"
 
-#include "marker/marker.h"
-#include "version/version.h"
-
 namespace interlock {
 
 bool judge(RowChange* change) {
     const RelationFacts* facts = change->facts;
-    if (facts->marker != nullptr && trigger_fires(facts->marker->enabled) && !judge_marker(change))
-        return false;
-    judge_transitions(*change);
-    if (facts->versioning != nullptr && trigger_fires(facts->versioning->enabled))
-        judge_version(change);
+    for (int i = 0; i < facts->row_check_count; i++)
+        if (!facts->row_checks[i](change))
+            return false;
     return true;
 }
 

@@ -9,7 +9,18 @@
 
 namespace interlock {
 
-struct VerbCall;
+// A concept's verb while it writes a row, for the concept's own check, which knows its verbs by
+// `run`. The concept derives from it what it has to know.
+struct WritingVerb {
+    // Runs body(closure), which writes the row, such that the concept's triggers know it too.
+    void (*run)(const WritingVerb& verb, void (*body)(void* closure), void* closure);
+};
+
+template <typename Body>
+void run_as(const WritingVerb& verb, Body&& body) {
+    auto call = [](void* closure) { (*static_cast<std::remove_reference_t<Body>*>(closure))(); };
+    verb.run(verb, call, &body);
+}
 
 struct RowChange {
     Relation rel;
@@ -17,20 +28,16 @@ struct RowChange {
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
     const Bitmapset* assigned; // the columns that SET names, by tg_updatedcols' numbers
-    const VerbCall* verb;      // the verb on the marker whose write it is; null for any other
-    bool changed = false;      // a judge has put another value into the new row
+    const WritingVerb* verb;   // whose own write it is; null for any other
+    bool changed = false;      // a check has put another value into the new row
 };
 
-// Each puts what it decides into the columns of the new row, whose tuple, if it has one, is no
-// longer its own then. Returns false when the row is to be left alone.
-bool judge_marker(RowChange* change);
-void judge_transitions(const RowChange& change);
-void judge_version(RowChange* change);
-
-// All that fire in this session, for a table with RelationFacts::judged.
+// Asks all checks that fire in this session (TablePart::check in table/part.h), for a table with
+// RelationFacts::judged. Returns false when the row is to be left alone.
 bool judge(RowChange* change);
 
-// For the judges.
+// For the checks: puts what one decides into a column of the new row, whose tuple, if it has one,
+// is no longer its own then.
 void put(RowChange* change, AttrNumber attnum, NullableDatum value);
 
 // What a trigger is told of an UPDATE, and what it returns for the new row once that is judged.

@@ -2,9 +2,7 @@
 
 #include "execution/eligible.h"
 #include "execution/execution.h"
-#include "execution/row_change.h"
-#include "marker/marker.h"
-#include "version/version.h"
+#include "server/scope.h"
 
 namespace interlock {
 
@@ -47,13 +45,7 @@ bool is_judged(const RowUpdate& update) {
 
 // The columns that may change: those that are set, and those that judge() sets.
 Bitmapset* columns_at_stake(const RowUpdate& update) {
-    const RelationFacts* facts = update.row.facts;
-    Bitmapset* columns = bms_copy(update.changes.columns);
-    if (facts->marker != nullptr)
-        columns = bms_add_members(columns, facts->marker->attnums);
-    if (facts->versioning != nullptr)
-        columns = bms_add_member(columns, facts->versioning->column);
-    return columns;
+    return bms_union(update.changes.columns, update.row.facts->maintained);
 }
 
 // That of the referencing side only looks. That of the referenced side may write, and
@@ -336,7 +328,7 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     bool written = false;
     auto write = [&] { written = find_and_write(execution, condition, returning); };
     if (must_show_verb(*execution))
-        as_verb(*update.verb, write);
+        run_as(*update.verb, write);
     else
         write();
     PopActiveSnapshot();

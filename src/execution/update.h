@@ -20,17 +20,16 @@
 #pragma once
 
 #include "execution/probe.h"
+#include "execution/row_change.h"
 #include "table/row.h"
 
 namespace interlock {
 
-struct VerbCall;
-
 struct RowUpdate {
     KeyedRow row;
     Changes changes; // its columns are those that SET names; those without a value keep theirs
-    const VerbCall* verb = nullptr; // of the marker: for judge(), and for what code of others asks
-    bool lock_first = false;        // judge nothing before the row is locked
+    const WritingVerb* verb = nullptr; // for judge(), and for what code of others asks
+    bool lock_first = false;           // judge nothing before the row is locked
 };
 
 // What stays open from one row to the next: for many updates of one table inside one function

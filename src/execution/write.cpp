@@ -2,7 +2,6 @@
 
 #include "execution/eligible.h"
 #include "execution/update.h"
-#include "marker/marker.h"
 #include "server/scope.h"
 
 namespace interlock {
@@ -137,7 +136,7 @@ bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
     if (write.verb == nullptr)
         return run_statement(write, returned);
     bool written = false;
-    as_verb(*write.verb, [&] { written = run_statement(write, returned); });
+    run_as(*write.verb, [&] { written = run_statement(write, returned); });
     return written;
 }
 

@@ -16,11 +16,11 @@
 
 #include "execution/expression.h"
 #include "execution/probe.h"
+#include "execution/row_change.h"
 #include "table/row.h"
 
 namespace interlock {
 
-struct VerbCall;
 struct OpenUpdates;
 
 enum class RowAction : uint8 { kUpdate, kDelete };
@@ -59,8 +59,8 @@ struct RowWrite {
     AttrNumber variant = 0; // PlanShape::subject
     bool by_index = false;  // PlanShape::by_index
     RowAction action;
-    // The verb on a marker whose write it is: for judge(), and for what code of others asks.
-    const VerbCall* verb = nullptr;
+    // Whose own write it is: for judge(), and for what code of others asks.
+    const WritingVerb* verb = nullptr;
     // Asks nothing of the row before it is locked: where the write could not be taken back when its
     // condition, which looks at the clock, has become false in a wait.
     bool lock_first = false;

@@ -2,12 +2,35 @@
 
 #include "server/concept.h"
 #include "history/history.h"
+#include "history/table.h"
+#include "table/part.h"
 
 namespace interlock {
+
+int history_part;
+int history_table_part;
+
+namespace {
+
+constexpr TablePart kParts[] = {
+    {
+        .number = &history_part,
+        .trigger_function = "history_trigger",
+        .load_trigger = load_history,
+    },
+    {
+        .number = &history_table_part,
+        .load_table = load_history_table,
+    },
+};
+
+} // namespace
 
 extern const Concept kHistoryConcept = {
     .name = "history",
     .sweep = &kHistorySweep,
+    .parts = kParts,
+    .part_count = lengthof(kParts),
 };
 
 } // namespace interlock

@@ -3,8 +3,6 @@
 #include "history/history.h"
 
 #include "history/table.h"
-#include "lease/require.h"
-#include "marker/marker.h"
 #include "server/arguments.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -48,7 +46,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     const RelationFacts* facts = facts_of(rel);
-    const History* present = facts->history;
+    const History* present = history_of(facts);
     refuse_partition(rel, present != nullptr && present->is_clone);
     require_key(rel, facts);
     Oid relid = RelationGetRelid(rel);
@@ -336,11 +334,14 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
 
 namespace interlock {
 
-History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
-    Oid root = root_of_trigger(relid, trigger);
+void load_history(RelationFacts* facts, const Trigger* trigger) {
+    TupleDesc columns = facts->columns;
+    Oid root = root_of_trigger(facts->relid, trigger);
+    facts->parts[history_part] = nullptr;
     if (trigger->tgisclone && is_clone(root, trigger->tgname))
-        return nullptr;
+        return;
     auto* history = static_cast<History*>(palloc0(sizeof(History)));
+    facts->parts[history_part] = history;
     history->trigger = pstrdup(trigger->tgname);
     if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
         history->table = trigger->tgconstrrelid;
@@ -362,15 +363,14 @@ History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger) {
     history->row_members = json_members(columns, stored);
     history->key_members = json_members(columns, history->key);
     load_settings(history, trigger);
-    return history;
 }
 
 const History* require_history(Relation rel, const RelationFacts* facts) {
-    if (facts->history == nullptr)
+    if (history_of(facts) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no history", RelationGetRelationName(rel)),
                         errhint("Its owner can enable it: %s", call_for("enable_history", rel))));
-    return facts->history;
+    return history_of(facts);
 }
 
 namespace {
@@ -443,7 +443,7 @@ void print_plainly(bool utc) {
 }
 
 Datum history_key(const RelationFacts* facts, const RowValues& row) {
-    const History* history = facts->history;
+    const History* history = history_of(facts);
     Datum key = 0;
     auto make_key = [&] { key = members_to_jsonb(facts->columns, history->key_members, row); };
     if (history->plain_key)

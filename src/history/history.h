@@ -45,8 +45,15 @@ struct History {
     bool is_clone;           // the trigger belongs to the partitioned parent
 };
 
-// Null for the trigger of a former partition: DETACH leaves triggers with a FROM where they are.
-History* load_history(Oid relid, TupleDesc columns, const Trigger* trigger);
+// Null when history is not enabled.
+extern int history_part;
+inline const History* history_of(const RelationFacts* facts) {
+    return part_of<const History>(facts, history_part);
+}
+
+// There is none by the trigger of a former partition: DETACH leaves triggers with a FROM where they
+// are.
+void load_history(RelationFacts* facts, const Trigger* trigger);
 
 inline bool has_retention(const History* history) {
     return history->keep_versions > 0 || history->keep_for > 0;

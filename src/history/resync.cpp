@@ -131,12 +131,12 @@ Resync for_history(Oid table, Oid owner) {
 
 // A row that was deleted had at most the version that its history has.
 Resync for_floor(Relation rel, const RelationFacts* facts, bool has_history) {
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     const char* query = query_of(NameStr(versioning->name), rows_of(rel));
     if (has_history)
-        query = psprintf(
-            "SELECT GREATEST((%s), (%s))", query,
-            query_of(history_columns[kEntryVersion].name, qualified_name(facts->history->table)));
+        query = psprintf("SELECT GREATEST((%s), (%s))", query,
+                         query_of(history_columns[kEntryVersion].name,
+                                  qualified_name(history_of(facts)->table)));
     return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
 }
 
@@ -152,9 +152,10 @@ Resyncs find_resyncs(Oid relid) {
     if (rel == nullptr)
         return found;
     const RelationFacts* facts = facts_of(rel);
-    if (!RELATION_IS_OTHER_TEMP(rel) && facts->history != nullptr && !facts->history->is_clone)
-        found.entries = for_history(facts->history->table, rel->rd_rel->relowner);
-    const Versioning* versioning = facts->versioning;
+    if (!RELATION_IS_OTHER_TEMP(rel) && history_of(facts) != nullptr &&
+        !history_of(facts)->is_clone)
+        found.entries = for_history(history_of(facts)->table, rel->rd_rel->relowner);
+    const Versioning* versioning = versioning_of(facts);
     if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
         versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
         found.floor = for_floor(rel, facts, OidIsValid(found.entries.sequence));

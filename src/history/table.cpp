@@ -208,19 +208,19 @@ void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
 
 } // namespace
 
-HistoryTable* load_history_table(Relation rel) {
+void load_history_table(RelationFacts* facts, Relation rel) {
     if (!has_history_columns(rel) || !is_plain_heap(rel) || !takes_nulls(rel))
-        return nullptr;
+        return;
     auto* table = static_cast<HistoryTable*>(palloc0(sizeof(HistoryTable)));
     table->sequence = sequence_of_identity(rel, number_of(kEntryId));
     if (!OidIsValid(table->sequence) || !load_indexes(table, rel))
-        return nullptr;
+        return;
     watch_rights();
-    return table;
+    facts->parts[history_table_part] = table;
 }
 
 void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
-    HistoryTable* table = facts->history_table;
+    HistoryTable* table = history_table_of(facts);
     if (table != nullptr && session_is_eligible() && owner_may_write(rel, table))
         write_entry(rel, table, values, nulls);
     else

@@ -52,7 +52,7 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
     if (fires_in_restore(trigger))
         return 0; // its entries are restored as well
     const RelationFacts* facts = facts_of(trigger->tg_relation);
-    if (facts->history == nullptr) {
+    if (history_of(facts) == nullptr) {
         if (trigger->tg_trigger->tgisclone)
             return 0; // it was a partition
         raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_history");
@@ -85,7 +85,7 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
                                "history_truncate_trigger"),
                         errhint("The enabling functions of pg_interlock create it.")));
     // The history table may have been dropped, and the other trigger with it.
-    if (facts_of(trigger->tg_relation)->history != nullptr)
+    if (history_of(facts_of(trigger->tg_relation)) != nullptr)
         capture_truncation(trigger->tg_relation);
     return 0;
 }
@@ -94,7 +94,7 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
 namespace {
 
 const History* usable_history(Relation rel, const RelationFacts* facts) {
-    const History* history = facts->history;
+    const History* history = history_of(facts);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
     if (history->key == nullptr)
@@ -157,20 +157,20 @@ Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
         entry.before = entry.row;
         entry.row = values_of_row(facts->columns, trigger->tg_newtuple);
         entry.changed =
-            differing_columns(facts->columns, entry.before, entry.row, facts->history->left_out);
+            differing_columns(facts->columns, entry.before, entry.row, history_of(facts)->left_out);
     }
     return entry;
 }
 
 bool changes_key(const Entry& entry) {
-    return entry.is_update && bms_overlap(entry.changed, entry.facts->history->key);
+    return entry.is_update && bms_overlap(entry.changed, history_of(entry.facts)->key);
 }
 
 // --- Suppressed writes ---------------------------------------------------------------------------
 
 WriteLine* count_row(const RelationFacts* facts, const char* operation, CommandId command,
                      HeapTuple row, const Suppression& suppression) {
-    WriteGroup group = {WriteDecision::kSuppressed, operation, facts->history->root, command,
+    WriteGroup group = {WriteDecision::kSuppressed, operation, history_of(facts)->root, command,
                         nullptr};
     return count_writes(group, 1, [&] {
         Datum key = history_key(facts, values_of_row(facts->columns, row));
@@ -188,7 +188,7 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return;
     // Columns that are in the line are not compared any more.
-    Bitmapset* but = bms_union(columns_seen(line, facts->relid), facts->history->left_out);
+    Bitmapset* but = bms_union(columns_seen(line, facts->relid), history_of(facts)->left_out);
     RowValues before = values_of_row(facts->columns, trigger->tg_trigtuple);
     RowValues after = values_of_row(facts->columns, trigger->tg_newtuple);
     add_columns(line, trigger->tg_relation, differing_columns(facts->columns, before, after, but));
@@ -198,7 +198,7 @@ void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
 
 // The counter of a versioned table.
 NullableDatum version_of(const Entry& entry) {
-    const Versioning* versioning = entry.facts->versioning;
+    const Versioning* versioning = versioning_of(entry.facts);
     if (versioning == nullptr || versioning->column == InvalidAttrNumber ||
         !is_counter(versioning->kind))
         return {0, true};
@@ -223,7 +223,7 @@ struct EntryValues {
 
 void set_rows(EntryValues* values, const Entry& entry) {
     TupleDesc columns = entry.facts->columns;
-    const History* history = entry.facts->history;
+    const History* history = history_of(entry.facts);
     printing_alike(false, [&] {
         values->set(kEntryRow, members_to_jsonb(columns, history->row_members, entry.row));
         if (!entry.is_update)
@@ -254,7 +254,7 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
 
 // Policies are for readers: as a foreign key the trigger writes past them.
 void capture(const Entry& entry) {
-    const History* history = entry.facts->history;
+    const History* history = history_of(entry.facts);
     TimestampTz now = GetCurrentTimestamp();
     EntryValues values = values_of(entry, now);
     Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
@@ -294,7 +294,7 @@ void count_truncation(Relation rel, const RelationFacts* facts, const Suppressio
 
 void truncate_leaf(Relation rel) {
     const RelationFacts* facts = facts_of(rel);
-    if (facts->history == nullptr)
+    if (history_of(facts) == nullptr)
         return;
     const History* history = usable_history(rel, facts);
     Suppression suppression = suppression_of(history->root);

@@ -33,9 +33,13 @@ bool has_only_ours(Relation rel, const RelationFacts* facts) {
 } // namespace
 
 bool runs_only_ours(Relation rel, const RelationFacts* facts) {
-    if (facts->runs_ours == AsMade::kUnknown)
-        facts->runs_ours = has_only_ours(rel, facts) ? AsMade::kYes : AsMade::kNo;
-    return facts->runs_ours == AsMade::kYes;
+    auto* answer = part_of<bool>(facts, access_part);
+    if (answer == nullptr) {
+        answer = static_cast<bool*>(MemoryContextAlloc(facts->memory, sizeof(bool)));
+        *answer = has_only_ours(rel, facts);
+        facts->parts[access_part] = answer;
+    }
+    return *answer;
 }
 
 Relation open_keys(LOCKMODE mode) {

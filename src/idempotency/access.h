@@ -13,6 +13,9 @@ namespace interlock {
 
 extern const OwnTable kIdempotencyKeys;
 
+// The place of the answer among the parts of what is known of the table.
+extern int access_part;
+
 // Whether reading the table and writing its rows runs nothing but the server's own code, as far as
 // the table has to do with it.
 bool runs_only_ours(Relation rel, const RelationFacts* facts);

@@ -1,15 +1,29 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "idempotency/access.h"
+#include "idempotency/kept.h"
 #include "idempotency/sweep.h"
 #include "idempotency/wait.h"
+#include "table/part.h"
 
 namespace interlock {
+
+int kept_rows_part;
+int access_part;
+
+namespace {
+
+constexpr TablePart kParts[] = {{.number = &kept_rows_part}, {.number = &access_part}};
+
+} // namespace
 
 extern const Concept kIdempotencyConcept = {
     .name = "idempotency",
     .preload = preload_idempotency_waits,
     .sweep = &kKeySweep,
+    .parts = kParts,
+    .part_count = lengthof(kParts),
 };
 
 } // namespace interlock

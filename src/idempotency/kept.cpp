@@ -26,6 +26,10 @@ namespace {
 constexpr int kMostRows = 1000; // about 100 bytes each
 constexpr int64 kUncertain = USECS_PER_SEC;
 
+const KeptRows* kept_of(const RelationFacts* facts) {
+    return part_of<const KeptRows>(facts, kept_rows_part);
+}
+
 bool is_changing() {
     return TransactionIdIsValid(changing) && changing == GetTopTransactionIdIfAny();
 }
@@ -113,9 +117,9 @@ void keep(const KeptTable& table, Relation rel, const RelationFacts* facts, Time
     kept->rows = static_cast<char*>(MemoryContextAlloc(memory, kept->row_size * kept->room));
     keep_rows(kept, table, rel);
     MemoryContextSetParent(memory, facts->memory);
-    if (facts->kept_rows != nullptr)
-        MemoryContextDelete(facts->kept_rows->memory);
-    facts->kept_rows = kept;
+    if (const KeptRows* before = kept_of(facts); before != nullptr)
+        MemoryContextDelete(before->memory);
+    facts->parts[kept_rows_part] = kept;
 }
 
 const KeptRows* load_rows(const KeptTable& table) {
@@ -127,7 +131,7 @@ const KeptRows* load_rows(const KeptTable& table) {
     TimestampTz until = good_until(rel);
     if (until != DT_NOBEGIN && is_as_made(table.table, facts) && table_is_eligible(rel)) {
         keep(table, rel, facts, until);
-        kept = facts->kept_rows;
+        kept = kept_of(facts);
     }
     close_table(rel);
     return kept;
@@ -150,7 +154,7 @@ const KeptRows* kept_rows(const KeptTable& table) {
         return nullptr;
     AcceptInvalidationMessages();
     const RelationFacts* facts = kept_facts(own_table(table.table.name));
-    const KeptRows* kept = facts != nullptr ? facts->kept_rows : nullptr;
+    const KeptRows* kept = facts != nullptr ? kept_of(facts) : nullptr;
     if (kept == nullptr || !is_fresh(*kept))
         kept = load_rows(table);
     return kept != nullptr && !kept->are_too_many ? kept : nullptr;

@@ -1,11 +1,11 @@
 // What a small table of the extension says, read once and used by the session until it changes:
 // each claim asks for it, and it hardly ever does.
 //
-// The rows are kept with what is known of the table (RelationFacts), and go when the server says
-// that the table has changed. A trigger of ours makes the server say so at each change of a row:
-// to everybody when the change is committed, and before the commit is answered. TRUNCATE and ALTER
-// TABLE say so themselves. A transaction that changes such a table keeps nothing, so that there is
-// nothing to take back when some of it is rolled back.
+// The rows are kept with what else is known of the table (RelationFacts), and go when the server
+// says that the table has changed. A trigger of ours makes the server say so at each change of a
+// row: to everybody when the change is committed, and before the commit is answered. TRUNCATE and
+// ALTER TABLE say so themselves. A transaction that changes such a table keeps nothing, so that
+// there is nothing to take back when some of it is rolled back.
 //
 // ALTER TABLE ... ENABLE TRIGGER ALL, as in the output of pg_dump --data-only --disable-triggers,
 // leaves a trigger that does not fire while session_replication_role is replica. With such a
@@ -43,6 +43,9 @@ struct KeptRows {
         return reinterpret_cast<const KeptRow*>(rows + row_size * i);
     }
 };
+
+// The place of a table's rows among the parts of what is known of it.
+extern int kept_rows_part;
 
 // What the table says as of its last commit, whatever the transaction's snapshot shows. Null when a
 // statement has to read it: its trigger is off, there are too many rows, or this transaction has

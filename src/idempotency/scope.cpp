@@ -2,7 +2,6 @@
 // idempotency_key: one key out of several parts.
 
 #include "idempotency/idempotency.h"
-#include "marker/marker.h"
 #include "server/arguments.h"
 
 using namespace interlock;

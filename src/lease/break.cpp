@@ -4,6 +4,7 @@
 #include "lease/pinner.h"
 #include "server/client.h"
 #include "table/own_table.h"
+#include "table/restricted.h"
 
 using namespace interlock;
 

@@ -2,6 +2,7 @@
 
 #include "lease/argument.h"
 #include "table/own_table.h"
+#include "table/restricted.h"
 
 using namespace interlock;
 

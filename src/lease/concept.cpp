@@ -3,12 +3,34 @@
 #include "server/concept.h"
 #include "lease/lease.h"
 #include "lease/report.h"
+#include "lease/require.h"
 #include "lease/service.h"
 #include "lease/usage.h"
+#include "table/part.h"
 
 namespace interlock {
 
+int requirements_part;
+
 namespace {
+
+void load_requirement(RelationFacts* facts, const Trigger* trigger) {
+    auto* requirements = part_of<LeaseRequirements>(facts, requirements_part);
+    if (requirements == nullptr) {
+        requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
+        requirements->first = static_cast<LeaseRequirement*>(palloc(sizeof(LeaseRequirement)));
+        facts->parts[requirements_part] = requirements;
+    }
+    requirements->first = static_cast<LeaseRequirement*>(
+        repalloc(requirements->first, sizeof(LeaseRequirement) * (requirements->count + 1)));
+    requirements->first[requirements->count++] = read_requirement(facts->columns, trigger);
+}
+
+constexpr TablePart kPart = {
+    .number = &requirements_part,
+    .trigger_function = "lease_trigger",
+    .load_trigger = load_requirement,
+};
 
 void define_settings() {
     define_lease_settings();
@@ -23,6 +45,8 @@ extern const Concept kLeaseConcept = {
     .preload = preload_leases,
     .launcher_starts = begin_lease_service,
     .report_usage = report_lease_usage,
+    .parts = &kPart,
+    .part_count = 1,
 };
 
 } // namespace interlock

@@ -39,13 +39,21 @@ struct LeaseRequirement {
 // 'product:{id}/x': {column} is the column's value, {{ and }} are braces.
 LeaseTemplate parse_template(const char* text);
 
-// Whether values of the type (below any domain) print the same whatever the session's settings are,
-// or can be made to.
-bool prints_alike(Oid type);
+struct LeaseRequirements {
+    LeaseRequirement* first;
+    int count;
+    const LeaseRequirement* begin() const { return first; }
+    const LeaseRequirement* end() const { return first + count; }
+};
 
-// Whether rows hold the column's value: not if it is computed on reading.
-bool is_stored(Form_pg_attribute attribute);
+// Those of a table.
+extern int requirements_part;
+inline LeaseRequirements requirements_of(const RelationFacts* facts) {
+    const auto* requirements = part_of<const LeaseRequirements>(facts, requirements_part);
+    return requirements != nullptr ? *requirements : LeaseRequirements{};
+}
 
-void load_requirement(TupleDesc columns, const Trigger* trigger, LeaseRequirement* requirement);
+// A trigger's arguments as a requirement.
+LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger);
 
 } // namespace interlock

@@ -43,9 +43,9 @@ const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
     const RelationFacts* facts = facts_of(rel);
     if (trigger->tgnargs == 0)
         raise_forged(rel, trigger->tgname, "require_lease");
-    for (int i = 0; i < facts->requirement_count; i++)
-        if (facts->requirements[i].trigger == trigger->tgoid && facts->requirements[i].fits)
-            return &facts->requirements[i];
+    for (const LeaseRequirement& requirement : requirements_of(facts))
+        if (requirement.trigger == trigger->tgoid && requirement.fits)
+            return &requirement;
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("the columns of table \"%s\" do not fit the lease it requires, \"%s\"",
@@ -166,27 +166,6 @@ LeaseTemplate parse_template(const char* text) {
     }
 }
 
-bool prints_alike(Oid type) {
-    switch (type) {
-    case INT2OID:
-    case INT4OID:
-    case INT8OID:
-    case NUMERICOID:
-    case BOOLOID:
-    case UUIDOID:
-    case DATEOID:
-    case TIMESTAMPOID:
-    case TIMESTAMPTZOID:
-        return true;
-    default:
-        return TypeCategory(type) == TYPCATEGORY_STRING || get_typtype(type) == TYPTYPE_ENUM;
-    }
-}
-
-bool is_stored(Form_pg_attribute attribute) {
-    return attribute->attgenerated == '\0' || attribute->attgenerated == ATTRIBUTE_GENERATED_STORED;
-}
-
 namespace {
 
 // Also whether it can be what it was declared to be.
@@ -210,28 +189,30 @@ bool load_piece(TupleDesc columns, TemplatePiece* piece) {
 
 } // namespace
 
-void load_requirement(TupleDesc columns, const Trigger* trigger, LeaseRequirement* requirement) {
-    requirement->trigger = trigger->tgoid;
+LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
+    LeaseRequirement requirement = {};
+    requirement.trigger = trigger->tgoid;
     if (trigger->tgnargs == 0)
-        return;
-    requirement->key = parse_template(trigger->tgargs[0]);
-    requirement->fits = requirement->key.count > 0;
-    for (int i = 0; i < requirement->key.count; i++) {
-        TemplatePiece* piece = &requirement->key.pieces[i];
+        return requirement;
+    requirement.key = parse_template(trigger->tgargs[0]);
+    requirement.fits = requirement.key.count > 0;
+    for (int i = 0; i < requirement.key.count; i++) {
+        TemplatePiece* piece = &requirement.key.pieces[i];
         if (piece->name == nullptr)
             continue;
         if (load_piece(columns, piece))
-            requirement->key_columns = bms_add_member(requirement->key_columns, piece->column);
+            requirement.key_columns = bms_add_member(requirement.key_columns, piece->column);
         else
-            requirement->fits = false;
+            requirement.fits = false;
     }
     for (int i = 1; i < trigger->tgnargs; i++) {
         AttrNumber column;
         if (find_stored(columns, trigger->tgargs[i], &column))
-            requirement->columns = bms_add_member(requirement->columns, column);
+            requirement.columns = bms_add_member(requirement.columns, column);
         else
-            requirement->fits = false;
+            requirement.fits = false;
     }
+    return requirement;
 }
 
 } // namespace interlock

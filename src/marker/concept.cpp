@@ -3,13 +3,46 @@
 #include "server/concept.h"
 #include "marker/marker.h"
 #include "marker/sweep.h"
+#include "marker/trigger.h"
+#include "table/part.h"
 
 namespace interlock {
+
+int marker_part;
+
+namespace {
+
+void load_marker(RelationFacts* facts, const Trigger* trigger) {
+    Marker* marker = read_marker(facts->relid, facts->columns, trigger);
+    facts->parts[marker_part] = marker;
+    facts->maintained = bms_add_members(facts->maintained, marker->attnums);
+}
+
+void refuse_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
+    const Marker* marker = marker_of(facts);
+    if (use == ColumnUse::kState && marker != nullptr && marker->columns[kStatus].attnum == column)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" is the status of a marker",
+                               column_name(facts, column), RelationGetRelationName(rel)),
+                        errhint("Keep states in a column of their own.")));
+}
+
+constexpr TablePart kPart = {
+    .number = &marker_part,
+    .trigger_function = "marker_trigger",
+    .load_trigger = load_marker,
+    .check = check_marker,
+    .refuse_use = refuse_use,
+};
+
+} // namespace
 
 extern const Concept kMarkerConcept = {
     .name = "marker",
     .define_settings = define_marker_settings,
     .sweep = &kMarkerSweep,
+    .parts = &kPart,
+    .part_count = 1,
 };
 
 } // namespace interlock

@@ -2,10 +2,10 @@
 
 #include "marker/marker.h"
 
-#include "execution/last_word.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "sweeper/deadline.h"
+#include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
@@ -64,7 +64,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
-    const Marker* present = facts_of(rel)->marker;
+    const Marker* present = marker_of(facts_of(rel));
     refuse_partition(rel, present != nullptr && present->is_clone);
     check_columns(rel, request);
     require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
@@ -90,10 +90,10 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
-    if (facts_of(rel)->marker == nullptr)
+    if (marker_of(facts_of(rel)) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
-    refuse_partition(rel, facts_of(rel)->marker->is_clone);
+    refuse_partition(rel, marker_of(facts_of(rel))->is_clone);
     char* table = qualified_name(rel);
     close_table(rel);
 

@@ -58,14 +58,14 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// The last one, as in the facts (table/relation.h).
+// The last one, as in the facts (table/facts.h).
 const Marker* marker_of(Relation rel) {
     const TriggerDesc* triggers = triggers_of(rel);
     const Marker* marker = nullptr;
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
         if (trigger_calls(&triggers->triggers[i], "marker_trigger"))
             marker =
-                load_marker(RelationGetRelid(rel), RelationGetDescr(rel), &triggers->triggers[i]);
+                read_marker(RelationGetRelid(rel), RelationGetDescr(rel), &triggers->triggers[i]);
     return marker;
 }
 
@@ -190,13 +190,13 @@ void write_list(Statement* statement, Relation rel, const RelationFacts* facts,
         separator = ", ";
     }
     statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1", rows_of(rel),
-                   quoted(facts->marker, kStatus));
+                   quoted(marker_of(facts), kStatus));
 }
 
 void list_by_statement(const Listed& table) {
     const RelationFacts* facts = facts_of(table.rel);
     StoredRow row = {};
-    row.attnums = bms_union(facts->marker->attnums, facts->key_columns);
+    row.attnums = bms_union(marker_of(facts)->attnums, facts->key_columns);
     PlanShape shape = {RelationGetRelid(table.rel), PlanKind::kMarkerList};
     SPIPlanPtr plan = plan_of(
         shape, [&](Statement* statement) { write_list(statement, table.rel, facts, row.attnums); });
@@ -206,7 +206,7 @@ void list_by_statement(const Listed& table) {
     for (uint64 i = 0; i < count; i++) {
         row.tuple = rows->vals[i];
         HeapTuple whole = stored_row_as_tuple(row, facts);
-        list_row(table, facts->marker, facts->columns, values_of_row(facts->columns, whole));
+        list_row(table, marker_of(facts), facts->columns, values_of_row(facts->columns, whole));
     }
 }
 

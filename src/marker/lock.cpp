@@ -5,6 +5,7 @@
 #include "server/error.h"
 #include "server/result_row.h"
 #include "table/own_table.h"
+#include "table/restricted.h"
 #include "version/update.h"
 
 using namespace interlock;
@@ -84,17 +85,17 @@ Datum save_row(PG_FUNCTION_ARGS) {
     Bitmapset* managed = bms_copy(call.marker->attnums);
     int64 expected = 0;
     bool has_expected = !arguments.is_null(4);
-    if (call.facts->versioning != nullptr)
+    if (versioning_of(call.facts) != nullptr)
         managed = bms_add_member(managed, require_versioning(call.rel, call.facts)->column);
     if (has_expected) {
         if (!is_counter(require_versioning(call.rel, call.facts)->kind))
-            ereport(
-                ERROR,
-                (errcode(ERRCODE_DATATYPE_MISMATCH),
-                 errmsg("version column \"%s\" of table \"%s\" is no counter",
-                        NameStr(call.facts->versioning->name), RelationGetRelationName(call.rel)),
-                 errhint("Call interlock.set_holder and interlock.versioned_update, then "
-                         "interlock.unlock_row, in one transaction.")));
+            ereport(ERROR,
+                    (errcode(ERRCODE_DATATYPE_MISMATCH),
+                     errmsg("version column \"%s\" of table \"%s\" is no counter",
+                            NameStr(versioning_of(call.facts)->name),
+                            RelationGetRelationName(call.rel)),
+                     errhint("Call interlock.set_holder and interlock.versioned_update, then "
+                             "interlock.unlock_row, in one transaction.")));
         expected = DatumGetInt64(arguments.value(4));
     }
     Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"), managed);
@@ -196,10 +197,10 @@ void explain_unsaved(const MarkedRow& call, const int64* expected) {
     bool held = found.state.live && strcmp(found.state.holder, call.holder) == 0;
     if (held && expected != nullptr) {
         StoredRow row = read_row(call.rel, call.facts, call.key,
-                                 bms_make_singleton(call.facts->versioning->column));
-        if (row.found && stored_token(row, call.facts->versioning) != *expected)
+                                 bms_make_singleton(versioning_of(call.facts)->column));
+        if (row.found && stored_token(row, versioning_of(call.facts)) != *expected)
             raise_version_conflict(call.rel, call.facts, call.key, *expected,
-                                   stored_token(row, call.facts->versioning));
+                                   stored_token(row, versioning_of(call.facts)));
     }
     if (held)
         raise_suppressed(call.rel);

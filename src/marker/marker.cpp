@@ -27,9 +27,6 @@ char* holder_setting = nullptr;
 
 const VerbCall* current_verb = nullptr;
 
-// The longest duration of any kind.
-constexpr int64 kTenYears = 3653 * USECS_PER_DAY;
-
 } // namespace
 
 namespace interlock {
@@ -73,7 +70,9 @@ const VerbCall* enter_verb(const VerbCall* call) {
     return outer;
 }
 
-int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }
+void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
+    as_verb(static_cast<const VerbCall&>(verb), [&] { body(closure); });
+}
 
 const VerbCall* firing_verb(const Marker* marker) {
     if (current_verb == nullptr || current_verb->root != marker->root ||
@@ -93,18 +92,6 @@ const char* check_holder(const char* holder) {
     return holder;
 }
 
-int64 duration_argument(const Interval* interval, const char* name) {
-    double days = interval->month * 30.0 + interval->day;
-    double duration = days * USECS_PER_DAY + static_cast<double>(interval->time);
-    if (duration < 1.0 || duration > static_cast<double>(kTenYears))
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("argument \"%s\" must be a duration above zero and at most ten years", name),
-             errhint("For example '5 min'.")));
-    return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
-}
-
 namespace {
 
 constexpr int kFirstColumn = 2; // among the trigger's arguments
@@ -118,23 +105,23 @@ bool names_twice(const Trigger* trigger) {
 }
 
 // Reads the timeout, the mode and how many names there are.
-bool read_marker(const Trigger* trigger, Marker* marker) {
+bool read_arguments(const Trigger* trigger, Marker* marker) {
     if (trigger->tgnargs != kFirstColumn + kMarkerRoles || names_twice(trigger))
         return false;
     marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
     marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
-    return marker->timeout > 0 && marker->timeout <= kTenYears;
+    return marker->timeout > 0 && marker->timeout <= kLongestDuration;
 }
 
 } // namespace
 
-Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
+Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
     marker->trigger = pstrdup(trigger->tgname);
     marker->root = root_of_trigger(relid, trigger);
     marker->enabled = trigger->tgenabled;
     marker->is_clone = trigger->tgisclone;
-    marker->well_formed = marker->usable = read_marker(trigger, marker);
+    marker->well_formed = marker->usable = read_arguments(trigger, marker);
     if (!marker->well_formed)
         return marker;
     for (int role = 0; role < kMarkerRoles; role++) {
@@ -159,20 +146,21 @@ Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
 }
 
 const Marker* usable_marker(Relation rel, const RelationFacts* facts) {
-    if (facts->marker == nullptr || !facts->marker->well_formed)
-        raise_forged(rel, facts->marker != nullptr ? facts->marker->trigger : "marker_trigger",
+    if (marker_of(facts) == nullptr || !marker_of(facts)->well_formed)
+        raise_forged(rel,
+                     marker_of(facts) != nullptr ? marker_of(facts)->trigger : "marker_trigger",
                      "enable_marker");
-    if (!facts->marker->usable)
+    if (!marker_of(facts)->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("a marker column of table \"%s\" is gone or has another type",
                         RelationGetRelationName(rel)),
                  errhint("Call interlock.enable_marker again with the columns' present names.")));
-    return facts->marker;
+    return marker_of(facts);
 }
 
 const Marker* require_marker(Relation rel, const RelationFacts* facts) {
-    if (facts->marker == nullptr)
+    if (marker_of(facts) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel)),
                         errhint("Its owner can enable them: %s", call_for("enable_marker", rel))));

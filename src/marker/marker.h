@@ -10,6 +10,7 @@
 // changed after the snapshot is 40001.
 #pragma once
 
+#include "execution/row_change.h"
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row.h"
@@ -46,7 +47,14 @@ struct Marker {
 // constraints.
 bool fits_role(int role, Oid type);
 
-Marker* load_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
+// Null when markers are not enabled.
+extern int marker_part;
+inline const Marker* marker_of(const RelationFacts* facts) {
+    return part_of<const Marker>(facts, marker_part);
+}
+
+// A trigger's arguments as markers of the table.
+Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 
 // The table's markers; raises 39P01 when the trigger's arguments are no marker's, 55000 when a
 // column is gone, and require_marker also when they are
@@ -95,7 +103,7 @@ const char* check_holder(const char* holder);
 // trigger, which runs after the wait, has the last word: it counts the deadline, and leaves a row
 // alone whose marker has expired by then, as if the statement had not found it.
 enum class Verb : uint8 { kLock, kTouch, kRelease, kForce };
-struct VerbCall {
+struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
     Oid root; // of the marker
     const char* holder;
@@ -109,15 +117,12 @@ struct VerbCall {
 template <typename Body>
 void as_verb(const VerbCall& call, Body&& body);
 void set_holder_for_nest(const char* holder);
+void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure);
 const VerbCall* enter_verb(const VerbCall* call); // returns the one around it
-int trigger_depth();
 
 // The verb whose own statement has fired the trigger that runs now on a table with this marker;
 // null for any other write, also one by a trigger of the verb's row.
 const VerbCall* firing_verb(const Marker* marker);
-
-// A positive duration of at most ten years, in microseconds; raises 22023.
-int64 duration_argument(const Interval* interval, const char* name);
 
 // The tables with markers in this database, a list of Oid in the current context: as they were
 // enabled, in schemas the current user may use; or those that store the rows, partitions instead of

@@ -48,7 +48,7 @@ Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "marker_notify_trigger", TRIGGER_EVENT_AFTER);
     Change change = {};
     change.facts = facts_of(trigger->tg_relation);
-    if (change.facts->marker == nullptr)
+    if (marker_of(change.facts) == nullptr)
         return 0;
     change.marker = usable_marker(trigger->tg_relation, change.facts);
     change.is_full = is_full(trigger->tg_trigger);

@@ -56,9 +56,8 @@ void check_holders(Relation rel, const char* const* columns) {
 // --- What the table's definition says
 
 void check_machines(Relation rel, const char* column) {
-    const RelationFacts* facts = facts_of(rel);
-    for (int i = 0; i < facts->machine_count; i++)
-        if (strcmp(NameStr(facts->machines[i].name), column) == 0)
+    for (const StateMachine& machine : machines_of(facts_of(rel)))
+        if (strcmp(NameStr(machine.name), column) == 0)
             refuse(rel, column, "it has transitions");
 }
 

@@ -91,7 +91,7 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     if (sweep.rel == nullptr)
         return sweep.result;
     sweep.facts = facts_of(sweep.rel);
-    const Marker* marker = sweep.facts->marker;
+    const Marker* marker = marker_of(sweep.facts);
     if (marker != nullptr && marker->well_formed && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
         sweep.marker = usable_marker(sweep.rel, sweep.facts);
         as_restricted(sweep.rel->rd_rel->relowner, 0, [&] {

@@ -4,12 +4,14 @@
 // back the marker; and what must the marker's columns then say. Plain SQL that sets the marker gets
 // the same answers as the verbs do.
 
-#include "execution/last_word.h"
+#include "marker/trigger.h"
+#include "execution/partition_move.h"
 #include "execution/probe.h"
 #include "execution/row_change.h"
 #include "marker/marker.h"
 #include "server/error.h"
 #include "sweeper/deadline.h"
+#include "table/last_word.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -60,12 +62,18 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
 
 namespace {
 
+const VerbCall* verb_of(const RowChange& change) {
+    return change.verb != nullptr && change.verb->run == run_as_verb
+               ? static_cast<const VerbCall*>(change.verb)
+               : nullptr;
+}
+
 Write read_write(RowChange* change, const char* writer) {
     Write write = {};
     write.change = change;
     write.marker = usable_marker(change->rel, change->facts);
     write.clock = GetCurrentTimestamp();
-    write.verb = change->verb;
+    write.verb = verb_of(*change);
     write.writer = writer;
     if (change->old_row != nullptr)
         write.before = marker_state(write.marker, values_in(change->old_row), write.clock);
@@ -264,9 +272,11 @@ bool settle(const Write& write) {
 
 namespace interlock {
 
-bool judge_marker(RowChange* change) {
-    return settle(
-        read_write(change, change->verb != nullptr ? change->verb->holder : current_holder()));
+bool check_marker(RowChange* change) {
+    if (!trigger_fires(marker_of(change->facts)->enabled))
+        return true;
+    const VerbCall* verb = verb_of(*change);
+    return settle(read_write(change, verb != nullptr ? verb->holder : current_holder()));
 }
 
 } // namespace interlock

@@ -13,6 +13,7 @@ namespace {
 
 VerbCall verb_call(const MarkedRow& row, Verb verb, int64 timeout) {
     VerbCall result = {};
+    result.run = run_as_verb;
     result.verb = verb;
     result.root = row.marker->root;
     result.holder = row.holder;
@@ -70,10 +71,9 @@ DirectOutcome unless_over(DirectOutcome outcome, TimestampTz until) {
     return over ? DirectOutcome::kNoRow : outcome;
 }
 
-bool was_waited_for(const RowUpdate& update, TimestampTz until) {
+bool was_waited_for(const RowUpdate& update, const VerbCall& verb, TimestampTz until) {
     constexpr TimestampTz kAtOnce = 2 * USECS_PER_SEC; // more than a column's precision
-    return may_write_unlocked(update) &&
-           GetCurrentTimestamp() + update.verb->timeout > until + kAtOnce;
+    return may_write_unlocked(update) && GetCurrentTimestamp() + verb.timeout > until + kAtOnce;
 }
 
 RowUpdate update_of(const MarkedRow& row, const VerbCall& verb, const Changes& changes, int more) {
@@ -110,7 +110,7 @@ DirectOutcome take_directly(const MarkedRow& row, const VerbCall& verb, const ch
             });
     };
     DirectOutcome outcome = take();
-    if (outcome == DirectOutcome::kDone && was_waited_for(update, held->until))
+    if (outcome == DirectOutcome::kDone && was_waited_for(update, verb, held->until))
         outcome = take(); // for the deadline
     return outcome;
 }
@@ -141,7 +141,7 @@ DirectOutcome touch_directly(const MarkedRow& row, const VerbCall& verb, Timesta
 
 NullableDatum version_of(const MarkedRow& row, TupleTableSlot* stored) {
     NullableDatum version;
-    version.value = slot_getattr(stored, row.facts->versioning->column, &version.isnull);
+    version.value = slot_getattr(stored, versioning_of(row.facts)->column, &version.isnull);
     return version;
 }
 
@@ -149,7 +149,7 @@ DirectOutcome save_directly(const MarkedRow& row, const VerbCall& verb, const Ch
                             const int64* expected, NullableDatum* version) {
     if (!row.marker->compares_bytes)
         return DirectOutcome::kDeclined;
-    const Versioning* versioning = row.facts->versioning;
+    const Versioning* versioning = versioning_of(row.facts);
     auto token_of = [&](TupleTableSlot* stored) {
         NullableDatum present = version_of(row, stored);
         return token_of_datum(versioning->kind, present.value, present.isnull);
@@ -274,7 +274,7 @@ bool touch_by_plan(const MarkedRow& row, TimestampTz asked, TimestampTz* until) 
 
 void write_save(Statement* statement, const MarkedRow& row, const Changes& changes,
                 bool versioned) {
-    const Versioning* versioning = row.facts->versioning;
+    const Versioning* versioning = versioning_of(row.facts);
     statement->add("UPDATE %s AS t SET ", rows_of(row.rel));
     add_assignments(statement, row.facts, changes.columns);
     statement->add("%s%s = 0 WHERE ", changes.count > 0 ? ", " : "", quoted(row.marker, kStatus));

@@ -1,12 +1,23 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "ownership/ownership.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
+#include "table/part.h"
 
 namespace interlock {
 
+int ownership_part;
+
 namespace {
+
+constexpr TablePart kPart = {
+    .number = &ownership_part,
+    .trigger_function = "ownership_trigger",
+    .load_trigger = load_ownership,
+    .complete = judge_owned_columns,
+};
 
 void define_settings() {
     define_writer_settings();
@@ -19,6 +30,8 @@ extern const Concept kOwnershipConcept = {
     .name = "ownership",
     .define_settings = define_settings,
     .sweep = &kWriteLogSweep,
+    .parts = &kPart,
+    .part_count = 1,
 };
 
 } // namespace interlock

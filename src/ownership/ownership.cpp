@@ -3,15 +3,14 @@
 
 #include "ownership/ownership.h"
 
-#include "execution/last_word.h"
-#include "marker/marker.h"
 #include "ownership/writer.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/last_word.h"
 #include "table/own_table.h"
+#include "table/part.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
-#include "version/version.h"
 
 using namespace interlock;
 
@@ -32,7 +31,7 @@ void check_columns(const Draft& draft);
 ColumnRule* named_rule(Draft* draft, int i);
 ColumnRule* present_rule(Draft* draft, int i);
 void refuse_later_trigger(const Draft& draft);
-void refuse_ignored_columns(const Draft& draft);
+void require_merging(const Draft& draft);
 void warn_if_ungranted(const char* writer);
 OnViolation on_violation_argument(const Arguments& arguments, int n);
 Strategy strategy_argument(const Arguments& arguments, int n);
@@ -90,7 +89,7 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
     check_columns(draft);
     if (strategy == Strategy::kMerge)
-        refuse_ignored_columns(draft);
+        require_merging(draft);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
         if (rule->access == Access::kOwned)
@@ -193,7 +192,7 @@ Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     draft.columns = columns_argument(arguments, n);
     draft.rel = open_own_table(arguments.relation(0), mode);
     draft.facts = facts_of(draft.rel);
-    const Ownership* present = draft.facts->ownership;
+    const Ownership* present = ownership_of(draft.facts);
     int count = present != nullptr ? present->rules.count : 0;
     if (present != nullptr) {
         refuse_partition(draft.rel, present->is_clone);
@@ -208,11 +207,6 @@ Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     return draft;
 }
 
-bool is_managed(const RelationFacts* facts, AttrNumber column) {
-    return (facts->versioning != nullptr && facts->versioning->column == column) ||
-           (facts->marker != nullptr && bms_is_member(column, facts->marker->attnums));
-}
-
 void check_columns(const Draft& draft) {
     const char* table = RelationGetRelationName(draft.rel);
     for (int i = 0; i < draft.columns.count; i++) {
@@ -223,7 +217,7 @@ void check_columns(const Draft& draft) {
                             errmsg("generated column \"%s\" of table \"%s\" can have no writer",
                                    name, table),
                             errhint("Name the columns that it is computed from.")));
-        if (is_managed(draft.facts, column))
+        if (bms_is_member(column, draft.facts->maintained))
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("column \"%s\" of table \"%s\" is a version or part of a marker, which "
@@ -251,16 +245,15 @@ ColumnRule* named_rule(Draft* draft, int i) {
 }
 
 void refuse_later_trigger(const Draft& draft) {
-    const Ownership* present = draft.facts->ownership;
+    const Ownership* present = ownership_of(draft.facts);
     require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
                          TRIGGER_TYPE_UPDATE);
 }
 
-void refuse_ignored_columns(const Draft& draft) {
-    const Versioning* versioning = draft.facts->versioning;
-    for (int i = 0; versioning != nullptr && i < draft.columns.count; i++)
-        if (bms_is_member(column_number(draft.rel, draft.columns[i]), versioning->ignored))
-            raise_merge_of_ignored(draft.rel, draft.columns[i]);
+void require_merging(const Draft& draft) {
+    for (int i = 0; i < draft.columns.count; i++)
+        require_use(draft.rel, draft.facts, column_number(draft.rel, draft.columns[i]),
+                    ColumnUse::kMerged);
 }
 
 void warn_if_ungranted(const char* writer) {
@@ -382,7 +375,7 @@ char* trigger_arguments(const ColumnRules& rules) {
 
 // Writes the rules down, or drops the trigger if there are none, and closes the table.
 void save_draft(const Draft& draft) {
-    const Ownership* present = draft.facts->ownership;
+    const Ownership* present = ownership_of(draft.facts);
     const char* name = present != nullptr ? present->trigger_name : kTriggerName;
     if (present == nullptr)
         refuse_taken_trigger(draft.rel, name, "field ownership");

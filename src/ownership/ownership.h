@@ -48,7 +48,7 @@ struct Ownership {
     bool well_formed;
     ColumnRules rules;
     const char* gone;          // an owned column that the table does not have
-    const ColumnRule** judged; // owned columns that are neither version nor marker
+    const ColumnRule** judged; // owned columns that no trigger of ours maintains
     int judged_count;
     AttrNumber last_judged; // the highest number among them
 };
@@ -58,10 +58,16 @@ bool parse_rules(char** arguments, int count, ColumnRules* rules);
 const char* on_violation_name(OnViolation on_violation);
 const char* strategy_name(Strategy strategy);
 
-Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger);
+// Null when no column has a rule.
+extern int ownership_part;
+inline const Ownership* ownership_of(const RelationFacts* facts) {
+    return part_of<const Ownership>(facts, ownership_part);
+}
 
-// The version and the marker are moved by whoever writes the row.
-void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker);
+void load_ownership(RelationFacts* facts, const Trigger* trigger);
+
+// Whoever writes the row moves what our triggers maintain.
+void judge_owned_columns(RelationFacts* facts);
 
 // The rules as a trigger needs them; raises 55000 when they cannot be kept.
 const Ownership* usable_ownership(Relation rel, const RelationFacts* facts, const Trigger* trigger);

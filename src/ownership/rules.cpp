@@ -1,9 +1,8 @@
 // Reading the rules from the trigger's arguments.
 
-#include "execution/last_word.h"
-#include "marker/marker.h"
 #include "ownership/ownership.h"
-#include "version/version.h"
+
+#include "table/last_word.h"
 
 namespace interlock {
 
@@ -95,25 +94,27 @@ void find_columns(Ownership* ownership, TupleDesc columns) {
 
 } // namespace
 
-Ownership* load_ownership(Oid relid, TupleDesc columns, const Trigger* trigger) {
+void load_ownership(RelationFacts* facts, const Trigger* trigger) {
     auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
     ownership->trigger = trigger->tgoid;
     ownership->trigger_name = pstrdup(trigger->tgname);
-    ownership->root = root_of_trigger(relid, trigger);
+    ownership->root = root_of_trigger(facts->relid, trigger);
     ownership->is_clone = trigger->tgisclone;
     ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
-    find_columns(ownership, columns);
-    return ownership;
+    find_columns(ownership, facts->columns);
+    facts->parts[ownership_part] = ownership;
 }
 
-void judge_owned_columns(Ownership* ownership, const Versioning* versioning, const Marker* marker) {
+void judge_owned_columns(RelationFacts* facts) {
+    auto* ownership = part_of<Ownership>(facts, ownership_part);
+    if (ownership == nullptr)
+        return;
     ownership->judged = static_cast<const ColumnRule**>(
         palloc0(sizeof(ColumnRule*) * (ownership->rules.count + 1)));
     for (int i = 0; i < ownership->rules.count; i++) {
         const ColumnRule* rule = &ownership->rules.rules[i];
         if (rule->access != Access::kOwned || rule->column == InvalidAttrNumber ||
-            (versioning != nullptr && versioning->column == rule->column) ||
-            (marker != nullptr && bms_is_member(rule->column, marker->attnums)))
+            bms_is_member(rule->column, facts->maintained))
             continue;
         ownership->judged[ownership->judged_count++] = rule;
         ownership->last_judged = Max(ownership->last_judged, rule->column);
@@ -143,7 +144,7 @@ void raise_malformed(Relation rel, const Ownership* ownership) {
 
 const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                                   const Trigger* trigger) {
-    const Ownership* ownership = facts->ownership;
+    const Ownership* ownership = ownership_of(facts);
     if (ownership == nullptr)
         raise_forged(rel, trigger->tgname, "own_columns");
     if (!ownership->well_formed)
@@ -171,7 +172,7 @@ void raise_merge_of_ignored(Relation rel, const char* column) {
 }
 
 const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
-    const Ownership* ownership = facts->ownership;
+    const Ownership* ownership = ownership_of(facts);
     for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
         if (ownership->rules.rules[i].column == column)
             return &ownership->rules.rules[i];
@@ -179,7 +180,7 @@ const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
 }
 
 Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
-    const Ownership* ownership = facts->ownership;
+    const Ownership* ownership = ownership_of(facts);
     Bitmapset* groups = nullptr;
     auto each_grouped = [&](auto&& visit) {
         for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)

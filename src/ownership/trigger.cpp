@@ -1,6 +1,6 @@
 // The trigger that holds every update to the owners of the columns it changes.
 
-#include "execution/last_word.h"
+#include "execution/partition_move.h"
 #include "execution/row_change.h"
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"

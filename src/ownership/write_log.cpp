@@ -1,6 +1,5 @@
 #include "ownership/write_log.h"
 
-#include "marker/marker.h"
 #include "ownership/writer.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"

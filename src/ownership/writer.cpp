@@ -4,6 +4,7 @@
 #include "server/grantee.h"
 #include "table/own_table.h"
 #include "table/plan.h"
+#include "table/restricted.h"
 
 using namespace interlock;
 

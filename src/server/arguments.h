@@ -20,6 +20,12 @@ inline bool is_same_word(std::string_view left, std::string_view right) {
            pg_strncasecmp(left.data(), right.data(), left.size()) == 0;
 }
 
+// Of any kind that users set: ten years.
+constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
+
+// A positive duration of at most ten years, in microseconds; raises 22023.
+int64 duration_argument(const Interval* interval, const char* name);
+
 class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}

@@ -12,6 +12,7 @@ namespace interlock {
 
 struct SweepTask;   // sweeper/task.h
 struct UsageReport; // server/usage_report.h
+struct TablePart;   // table/part.h
 
 struct Concept {
     const char* name;
@@ -32,6 +33,10 @@ struct Concept {
 
     // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
     void (*report_usage)(UsageReport* report) = nullptr;
+
+    // What it keeps of tables and checks of their rows: an array.
+    const TablePart* parts = nullptr;
+    int part_count = 0;
 };
 
 // A constant array of pointers to constants.

@@ -1,7 +1,7 @@
 #include "table/key.h"
 
 #include "server/arguments.h"
-#include "table/row.h"
+#include "table/populate.h"
 #include "table/row_json.h"
 
 namespace interlock {

@@ -1,7 +1,5 @@
 #include "table/own_table.h"
 
-#include "table/restricted.h"
-
 namespace interlock {
 
 namespace {
@@ -104,16 +102,6 @@ Oid require_own_schema() {
     return schema;
 }
 
-template <typename Row>
-Oid owner_of(int cache, Oid object, Oid Row::*owner) {
-    HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
-    if (!HeapTupleIsValid(tuple))
-        return InvalidOid;
-    Oid role = reinterpret_cast<Row*>(GETSTRUCT(tuple))->*owner;
-    ReleaseSysCache(tuple);
-    return role;
-}
-
 } // namespace
 
 char* own_function(const char* name) {
@@ -124,28 +112,6 @@ Oid own_trigger_function(const char* name) {
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
                            PointerGetDatum(buildoidvector(nullptr, 0)),
                            ObjectIdGetDatum(require_own_schema()));
-}
-
-Oid owner_of_table(Oid relid) { return owner_of(RELOID, relid, &FormData_pg_class::relowner); }
-
-Oid owner_of_function(Oid function) {
-    return owner_of(PROCOID, function, &FormData_pg_proc::proowner);
-}
-
-Oid owner_of_schema(Oid schema) {
-    return owner_of(NAMESPACEOID, schema, &FormData_pg_namespace::nspowner);
-}
-
-uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
-                       Datum* values) {
-    uint64 written = 0;
-    writing_as_owner(table_open(own_table(table), RowExclusiveLock), event, [&] {
-        with_spi([&] {
-            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
-            written = SPI_processed;
-        });
-    });
-    return written;
 }
 
 } // namespace interlock

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "server/scope.h"
+#include "table/name.h"
 
 namespace interlock {
 
@@ -26,22 +27,11 @@ char* own_function(const char* name);
 // The OID of a trigger function of the extension.
 Oid own_trigger_function(const char* name);
 
-// Owners; InvalidOid when there is no such object any more.
-Oid owner_of_table(Oid relid);
-Oid owner_of_function(Oid function);
-Oid owner_of_schema(Oid schema);
-
 // Runs body() with the rights of the table's owner. For statements of our own, in which nothing of
 // the caller is evaluated.
 template <typename Body>
 void as_owner_of(Oid table, Body&& body) {
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE, body);
 }
-
-// Runs a statement that does `event` (TRIGGER_TYPE_INSERT and its like) to a table of the
-// extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function
-// of another role would get the owner's rights.
-uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
-                       Datum* values);
 
 } // namespace interlock

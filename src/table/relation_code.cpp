@@ -1,6 +1,7 @@
 #include "table/relation_code.h"
 
 #include "server/scope.h"
+#include "table/part.h"
 
 namespace interlock {
 
@@ -9,17 +10,34 @@ namespace {
 // --- Our own BEFORE triggers
 // -----------------------------------------------------------------------
 
-bool are_all_judges(const TriggerDesc* triggers) {
-    int last = 0;
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+bool has_check(const RelationFacts* facts, RowCheck check) {
+    for (int i = 0; i < facts->row_check_count; i++)
+        if (facts->row_checks[i] == check)
+            return true;
+    return false;
+}
+
+// The checks of our BEFORE UPDATE triggers, each once: one check stands for all triggers of its
+// function, which must then fire one after the other. Returns false when some trigger does more, or
+// is not ours.
+bool load_row_checks(RelationFacts* facts, const TriggerDesc* triggers) {
+    int count = triggers != nullptr ? triggers->numtriggers : 0;
+    facts->row_checks = static_cast<RowCheck*>(palloc(sizeof(RowCheck) * Max(count, 1)));
+    for (int i = 0; i < count; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
                                   TRIGGER_TYPE_UPDATE))
             continue;
-        int place = place_of_check(trigger);
-        if (place < last || trigger->tgqual != nullptr || trigger->tgnattr > 0)
+        const TablePart* part = part_of_trigger(trigger);
+        if (part == nullptr || part->check == nullptr || trigger->tgqual != nullptr ||
+            trigger->tgnattr > 0)
             return false;
-        last = place;
+        int last = facts->row_check_count - 1;
+        if (last >= 0 && facts->row_checks[last] == part->check)
+            continue;
+        if (has_check(facts, part->check))
+            return false;
+        facts->row_checks[facts->row_check_count++] = part->check;
     }
     return true;
 }
@@ -139,21 +157,14 @@ bool load_checks(RelationFacts* facts) {
 
 } // namespace
 
-int place_of_check(const Trigger* trigger) {
-    constexpr const char* kJudges[] = {"marker_trigger", "transition_trigger", "version_trigger"};
-    for (int place = 0; place < static_cast<int>(lengthof(kJudges)); place++)
-        if (trigger_calls(trigger, kJudges[place]))
-            return place;
-    return -1;
-}
-
 void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
     facts->runs_code = inserting_runs_code(rel);
     bool indexes_compute = load_indexes(facts, rel);
     bool checks_compute = load_checks(facts);
     const TupleConstr* constraints = facts->columns->constr;
     bool generates = constraints != nullptr && constraints->has_generated_stored;
-    facts->judged = indexes_compute && checks_compute && !generates && are_all_judges(triggers);
+    facts->judged =
+        indexes_compute && checks_compute && !generates && load_row_checks(facts, triggers);
 }
 
 bool only_computes(Relation index) {

@@ -1,16 +1,12 @@
 // What code runs when a row of a table is written.
 #pragma once
 
-#include "table/relation.h"
+#include "table/facts.h"
 
 namespace interlock {
 
 // Whether it is the server's own, which nobody drops or replaces.
 inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
-
-// The place of a BEFORE trigger of ours in judge()'s order, which is that of the names we give the
-// triggers; -1 for others.
-int place_of_check(const Trigger* trigger);
 
 // Fills in what the facts say of it. The triggers are the relation's own, or a copy.
 void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);

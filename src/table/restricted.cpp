@@ -76,4 +76,16 @@ void close_new_cursors() {
     });
 }
 
+uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
+                       Datum* values) {
+    uint64 written = 0;
+    writing_as_owner(table_open(own_table(table), RowExclusiveLock), event, [&] {
+        with_spi([&] {
+            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
+            written = SPI_processed;
+        });
+    });
+    return written;
+}
+
 } // namespace interlock

@@ -4,6 +4,7 @@
 #include "server/error.h"
 #include "server/scope.h"
 #include "table/plan.h"
+#include "table/populate.h"
 #include "table/row_json.h"
 
 namespace interlock {
@@ -156,20 +157,6 @@ void write_read_statement(Statement* statement, Relation rel, const RelationFact
     add_row_lock(statement, lock);
 }
 
-HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
-    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * columns->natts));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * columns->natts));
-    memset(nulls, true, columns->natts);
-    HeapTuple empty = heap_form_tuple(columns, values, nulls);
-    Datum record =
-        FunctionCall2(populate, heap_copy_tuple_as_datum(empty, columns), JsonbPGetDatum(json));
-    HeapTupleHeader header = DatumGetHeapTupleHeader(record);
-    auto* tuple = static_cast<HeapTuple>(palloc0(sizeof(HeapTupleData)));
-    tuple->t_len = HeapTupleHeaderGetDatumLength(header);
-    tuple->t_data = header;
-    return tuple;
-}
-
 } // namespace
 
 void add_row_lock(Statement* statement, RowLock lock) {
@@ -202,33 +189,6 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
     if (!read_plainly(facts, members, &changes))
         read_as_record(facts, json, &changes);
     return changes;
-}
-
-HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json) {
-    FmgrInfo fresh;
-    auto* populate = const_cast<FmgrInfo*>(&facts->populate);
-    if (!facts->populate_reusable) {
-        fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
-        populate = &fresh;
-    }
-    HeapTuple row = populate_row(populate, facts->columns, json);
-    row->t_tableOid = facts->relid;
-    return row;
-}
-
-HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json) {
-    FmgrInfo populate;
-    prepare_populate(&populate, RECORDOID, CurrentMemoryContext);
-    return populate_row(&populate, BlessTupleDesc(columns), json);
-}
-
-void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory) {
-    Const* row = makeNullConst(row_type, -1, InvalidOid);
-    Const* json = makeNullConst(JSONBOID, -1, InvalidOid);
-    FuncExpr* call = makeFuncExpr(F_JSONB_POPULATE_RECORD, row_type, list_make2(row, json),
-                                  InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
-    fmgr_info_cxt(F_JSONB_POPULATE_RECORD, populate, memory);
-    fmgr_info_set_expr(reinterpret_cast<Node*>(call), populate);
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "table/key.h"
+#include "table/populate.h"
 #include "table/relation.h"
 
 namespace interlock {
@@ -34,16 +35,6 @@ struct Changes {
 // what the conversion of a value raises.
 Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
                       const Bitmapset* managed);
-
-// A row with the members of the object and nulls elsewhere, exactly as jsonb_populate_record does
-// it.
-HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
-
-// Makes `populate` ready to read rows of the type; table/relation.cpp keeps one for each table.
-void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
-
-// As row_from_jsonb, for columns that are no table's.
-HeapTuple record_from_jsonb(TupleDesc columns, Jsonb* json);
 
 // How a read locks its row: a clause of SELECT, and what it does when another transaction has it.
 enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };

@@ -1,11 +1,41 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "table/part.h"
+#include "transition/transition.h"
+#include "transition/trigger.h"
 
 namespace interlock {
 
+int machines_part;
+
+namespace {
+
+void load_machine(RelationFacts* facts, const Trigger* trigger) {
+    auto* machines = part_of<StateMachines>(facts, machines_part);
+    if (machines == nullptr) {
+        machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
+        machines->first = static_cast<StateMachine*>(palloc(sizeof(StateMachine)));
+        facts->parts[machines_part] = machines;
+    }
+    machines->first = static_cast<StateMachine*>(
+        repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
+    machines->first[machines->count++] = read_state_machine(facts->columns, trigger);
+}
+
+constexpr TablePart kPart = {
+    .number = &machines_part,
+    .trigger_function = "transition_trigger",
+    .load_trigger = load_machine,
+    .check = check_transitions,
+};
+
+} // namespace
+
 extern const Concept kTransitionConcept = {
     .name = "transition",
+    .parts = &kPart,
+    .part_count = 1,
 };
 
 } // namespace interlock

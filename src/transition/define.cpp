@@ -1,10 +1,10 @@
 // Declaring transitions: checks what the owner says and keeps it as the arguments of a trigger.
 
-#include "execution/last_word.h"
-#include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/last_word.h"
 #include "table/own_table.h"
+#include "table/part.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
 #include "transition/transition.h"
@@ -101,10 +101,9 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
 namespace {
 
 void refuse_clone(Relation rel, const char* name) {
-    const RelationFacts* facts = facts_of(rel);
-    for (int i = 0; i < facts->machine_count; i++)
-        if (strcmp(NameStr(facts->machines[i].name), name) == 0)
-            refuse_partition(rel, facts->machines[i].is_clone);
+    for (const StateMachine& machine : machines_of(facts_of(rel)))
+        if (strcmp(NameStr(machine.name), name) == 0)
+            refuse_partition(rel, machine.is_clone);
 }
 
 void check_state_column(Relation rel, AttrNumber column) {
@@ -115,12 +114,7 @@ void check_state_column(Relation rel, AttrNumber column) {
                                NameStr(attribute->attname), RelationGetRelationName(rel),
                                format_type_be(attribute->atttypid)),
                         errhint("Use a text, integer or enum column.")));
-    const Marker* marker = facts_of(rel)->marker;
-    if (marker != nullptr && marker->columns[kStatus].attnum == column)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("column \"%s\" of table \"%s\" is the status of a marker",
-                               NameStr(attribute->attname), RelationGetRelationName(rel)),
-                        errhint("Keep states in a column of their own.")));
+    require_use(rel, facts_of(rel), column, ColumnUse::kState);
     if (attribute->attgenerated != '\0')
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("generated column \"%s\" of table \"%s\" cannot be a state",

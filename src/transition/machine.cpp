@@ -53,7 +53,9 @@ bool can_be_state(Oid type) {
            TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
 }
 
-void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine) {
+StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
+    StateMachine result = {};
+    StateMachine* machine = &result;
     machine->trigger = pstrdup(trigger->tgname);
     name_argument(trigger, 0, &machine->name);
     machine->is_clone = trigger->tgisclone;
@@ -61,13 +63,13 @@ void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine*
     machine->well_formed = trigger->tgnargs == 3 && is_transitions(trigger->tgargs[1]) &&
                            (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2]));
     if (!machine->well_formed)
-        return;
+        return result;
     machine->transitions = parse_argument(trigger->tgargs[1]);
     if (trigger->tgargs[2][0] != '\0')
         machine->initial = parse_argument(trigger->tgargs[2]);
     AttrNumber column = find_attribute(columns, NameStr(machine->name));
     if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
-        return;
+        return result;
     machine->column = column;
     machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
     machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
@@ -75,6 +77,7 @@ void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine*
     bool is_varlena;
     getTypeOutputInfo(machine->type, &output, &is_varlena);
     fmgr_info_cxt(output, &machine->output, CurrentMemoryContext);
+    return result;
 }
 
 bool may_start(const StateMachine* machine, const char* state) {
@@ -145,14 +148,15 @@ const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
 }
 
 const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column) {
-    if (column == nullptr && facts->machine_count > 1)
+    StateMachines machines = machines_of(facts);
+    if (column == nullptr && machines.count > 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("table \"%s\" has transitions on several columns",
                                RelationGetRelationName(rel)),
                         errhint("Name the column with state_column.")));
-    for (int i = 0; i < facts->machine_count; i++)
-        if (column == nullptr || strcmp(NameStr(facts->machines[i].name), column) == 0)
-            return usable_machine(rel, &facts->machines[i]);
+    for (const StateMachine& machine : machines)
+        if (column == nullptr || strcmp(NameStr(machine.name), column) == 0)
+            return usable_machine(rel, &machine);
     raise_no_transitions(rel, column);
 }
 

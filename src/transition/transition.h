@@ -30,7 +30,22 @@ struct StateMachine {
     char enabled;       // tgenabled
 };
 
-void load_state_machine(TupleDesc columns, const Trigger* trigger, StateMachine* machine);
+struct StateMachines {
+    StateMachine* first;
+    int count;
+    const StateMachine* begin() const { return first; }
+    const StateMachine* end() const { return first + count; }
+};
+
+// Those of a table, by the names of their triggers.
+extern int machines_part;
+inline StateMachines machines_of(const RelationFacts* facts) {
+    const auto* machines = part_of<const StateMachines>(facts, machines_part);
+    return machines != nullptr ? *machines : StateMachines{};
+}
+
+// A trigger's arguments as a machine.
+StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger);
 
 // Whether a state column can be of that type.
 bool can_be_state(Oid type);

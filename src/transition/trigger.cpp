@@ -1,9 +1,10 @@
 // The trigger that holds every update to the declared transitions.
 
-#include "execution/last_word.h"
+#include "transition/trigger.h"
 #include "execution/partition_move.h"
 #include "execution/probe.h"
 #include "execution/row_change.h"
+#include "table/last_word.h"
 #include "table/row.h"
 #include "transition/transition.h"
 
@@ -62,12 +63,11 @@ void check_update(const RowChange& change, const StateMachine* machine) {
 
 namespace interlock {
 
-void judge_transitions(const RowChange& change) {
-    for (int i = 0; i < change.facts->machine_count; i++) {
-        const StateMachine* machine = &change.facts->machines[i];
-        if (trigger_fires(machine->enabled))
-            check_update(change, usable_machine(change.rel, machine));
-    }
+bool check_transitions(RowChange* change) {
+    for (const StateMachine& machine : machines_of(change->facts))
+        if (trigger_fires(machine.enabled))
+            check_update(*change, usable_machine(change->rel, &machine));
+    return true;
 }
 
 } // namespace interlock

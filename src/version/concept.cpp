@@ -1,11 +1,76 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "ownership/ownership.h"
+#include "table/part.h"
+#include "version/trigger.h"
+#include "version/version.h"
 
 namespace interlock {
 
+int versioning_part;
+
+namespace {
+
+void load_versioning(RelationFacts* facts, const Trigger* trigger) {
+    TupleDesc columns = facts->columns;
+    auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
+    versioning->trigger = pstrdup(trigger->tgname);
+    name_argument(trigger, 0, &versioning->name);
+    versioning->is_clone = trigger->tgisclone;
+    versioning->enabled = trigger->tgenabled;
+    AttrNumber column = find_attribute(columns, NameStr(versioning->name));
+    if (column != InvalidAttrNumber) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
+        if (token_kind_of(attribute->atttypid, &versioning->kind)) {
+            versioning->column = column;
+            facts->maintained = bms_add_member(facts->maintained, column);
+        }
+        versioning->typmod = attribute->atttypmod;
+        versioning->nullable = !attribute->attnotnull;
+    }
+    for (int i = 1; i < trigger->tgnargs; i++) {
+        AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
+        if (ignored != InvalidAttrNumber)
+            versioning->ignored = bms_add_member(versioning->ignored, ignored);
+    }
+    facts->parts[versioning_part] = versioning;
+}
+
+// What our other triggers set is no change of the row's content.
+void ignore_maintained_columns(RelationFacts* facts) {
+    auto* versioning = part_of<Versioning>(facts, versioning_part);
+    if (versioning == nullptr)
+        return;
+    Bitmapset* others = bms_copy(facts->maintained);
+    others = bms_del_member(others, versioning->column);
+    versioning->ignored = bms_add_members(versioning->ignored, others);
+    versioning->has_ignored = !bms_is_empty(versioning->ignored);
+}
+
+// A change that does not move the version would be overwritten.
+void refuse_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
+    const Versioning* versioning = versioning_of(facts);
+    if (use == ColumnUse::kMerged && versioning != nullptr &&
+        bms_is_member(column, versioning->ignored))
+        raise_merge_of_ignored(rel, column_name(facts, column));
+}
+
+constexpr TablePart kPart = {
+    .number = &versioning_part,
+    .trigger_function = "version_trigger",
+    .load_trigger = load_versioning,
+    .complete = ignore_maintained_columns,
+    .check = check_version,
+    .refuse_use = refuse_use,
+};
+
+} // namespace
+
 extern const Concept kVersionConcept = {
     .name = "version",
+    .parts = &kPart,
+    .part_count = 1,
 };
 
 } // namespace interlock

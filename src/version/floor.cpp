@@ -27,9 +27,11 @@ void raise_floor(Oid sequence, int64 version) {
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
 // sequence, is known anew; without the default the sequence can be dropped unnoticed.
 Oid known_floor(Relation rel, const RelationFacts* facts) {
-    if (!OidIsValid(facts->floor) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(facts->floor)))
-        facts->floor = find_floor(rel, facts->versioning);
-    return facts->floor;
+    const Versioning* versioning = versioning_of(facts);
+    if (!OidIsValid(versioning->floor) ||
+        !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->floor)))
+        versioning->floor = find_floor(rel, versioning);
+    return versioning->floor;
 }
 
 char* sequence_name(Oid sequence) {
@@ -96,7 +98,7 @@ Oid find_floor(Relation rel, const Versioning* versioning) {
 }
 
 void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row) {
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     if (!is_counter(versioning->kind))
         return;
     bool is_null;

@@ -203,8 +203,8 @@ void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecisio
     sample.key = key_to_jsonb(sides.facts, key);
     sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
     sample.given = sample_of_row(names, columns, changes_as_row(sides));
-    log_row({decision, "update", sides.facts->ownership->root, InvalidCommandId, nullptr}, sample,
-            rel, columns);
+    log_row({decision, "update", ownership_of(sides.facts)->root, InvalidCommandId, nullptr},
+            sample, rel, columns);
 }
 
 } // namespace
@@ -215,7 +215,7 @@ Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
     require_base_columns(rel, facts, changes, compared, base);
     HeapTuple base_row = row_from_jsonb(facts, base);
     // The columns to compare must be read, whatever the caller may otherwise see.
-    Bitmapset* columns = bms_add_members(columns_to_report(rel, facts->versioning), compared);
+    Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(facts)), compared);
     Merge merge = {};
     for (int i = 0; i < kAttempts; i++) {
         merge.row = read_row(rel, facts, key, columns);
@@ -223,7 +223,7 @@ Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
             merge.outcome = Outcome::kNotFound;
             return merge;
         }
-        merge.stored = stored_token(merge.row, facts->versioning);
+        merge.stored = stored_token(merge.row, versioning_of(facts));
         StoredRow row = merge.row;
         Sides sides = {facts, &changes, base_row, &row};
         Plan plan = plan_merge(sides);

@@ -1,11 +1,11 @@
 // The trigger that moves the token of a versioned row.
 
-#include "execution/last_word.h"
+#include "version/trigger.h"
 #include "execution/partition_move.h"
 #include "execution/probe.h"
 #include "execution/row_change.h"
 #include "server/error.h"
-#include "table/plan.h"
+#include "table/last_word.h"
 #include "table/row.h"
 #include "version/floor.h"
 #include "version/version.h"
@@ -14,6 +14,7 @@ using namespace interlock;
 
 namespace {
 
+void move_version(RowChange* change);
 bool key_changes(const RowChange& change);
 void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row);
 
@@ -38,7 +39,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     }
     require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, facts);
-    judge_version(&change);
+    move_version(&change);
     refuse_unchecked_move(change);
     if (key_changes(change))
         note_departure(rel, facts, trigger->tg_trigtuple);
@@ -209,7 +210,7 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, int64
 
 // A new row, or one that moves here from another partition.
 void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row) {
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     if (is_counter(versioning->kind))
         return;
     require_last_word(rel, facts, TRIGGER_TYPE_INSERT);
@@ -228,11 +229,7 @@ bool key_changes(const RowChange& change) {
     return false;
 }
 
-} // namespace
-
-namespace interlock {
-
-void judge_version(RowChange* change) {
+void move_version(RowChange* change) {
     const Versioning* versioning = usable_versioning(change->rel, change->facts);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
@@ -247,6 +244,16 @@ void judge_version(RowChange* change) {
             : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
     if (moves)
         put(change, versioning->column, {next, false});
+}
+
+} // namespace
+
+namespace interlock {
+
+bool check_version(RowChange* change) {
+    if (trigger_fires(versioning_of(change->facts)->enabled))
+        move_version(change);
+    return true;
 }
 
 } // namespace interlock

@@ -215,7 +215,7 @@ constexpr int kAttempts = 3;
 
 bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
                 OpenUpdates* open) {
-    const Versioning* versioning = row.facts->versioning;
+    const Versioning* versioning = versioning_of(row.facts);
     RowWrite write(row, PlanKind::kVersionUpdate);
     write.set(changes);
     if (changes.count == 0)
@@ -231,14 +231,14 @@ bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int
 
 bool run_delete(const KeyedRow& row, int64 expected) {
     RowWrite write(row, PlanKind::kVersionDelete, RowAction::kDelete);
-    write.require(has_version(&write.terms, row.facts->versioning, expected));
+    write.require(has_version(&write.terms, versioning_of(row.facts), expected));
     return write_row(write);
 }
 
 template <typename Write>
 Attempt write_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
                          Write&& write) {
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     for (int i = 0; i < kAttempts; i++) {
         Attempt attempt = {};
         if (write(&attempt))

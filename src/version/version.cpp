@@ -1,12 +1,11 @@
 #include "version/version.h"
 
 #include "execution/expression.h"
-#include "execution/last_word.h"
-#include "marker/marker.h"
 #include "ownership/ownership.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
@@ -72,7 +71,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     const RelationFacts* facts = facts_of(rel);
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     if (versioning == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
@@ -101,14 +100,14 @@ Request read_request(const Arguments& arguments) {
 }
 
 void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
-    if (facts->versioning != nullptr)
-        refuse_partition(rel, facts->versioning->is_clone);
-    if (facts->versioning == nullptr ||
-        strcmp(NameStr(facts->versioning->name), request.column) == 0)
+    if (versioning_of(facts) != nullptr)
+        refuse_partition(rel, versioning_of(facts)->is_clone);
+    if (versioning_of(facts) == nullptr ||
+        strcmp(NameStr(versioning_of(facts)->name), request.column) == 0)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("table \"%s\" is already versioned by column \"%s\"",
-                           RelationGetRelationName(rel), NameStr(facts->versioning->name)),
+                           RelationGetRelationName(rel), NameStr(versioning_of(facts)->name)),
                     errhint("Disable that first: %s", call_for("disable_versioning", rel))));
 }
 
@@ -228,36 +227,8 @@ bool token_kind_of(Oid type, TokenKind* kind) {
     }
 }
 
-Versioning* load_versioning(TupleDesc columns, const Trigger* trigger) {
-    auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
-    versioning->trigger = pstrdup(trigger->tgname);
-    name_argument(trigger, 0, &versioning->name);
-    versioning->is_clone = trigger->tgisclone;
-    versioning->enabled = trigger->tgenabled;
-    AttrNumber column = find_attribute(columns, NameStr(versioning->name));
-    if (column != InvalidAttrNumber) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
-        if (token_kind_of(attribute->atttypid, &versioning->kind))
-            versioning->column = column;
-        versioning->typmod = attribute->atttypmod;
-        versioning->nullable = !attribute->attnotnull;
-    }
-    for (int i = 1; i < trigger->tgnargs; i++) {
-        AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
-        if (ignored != InvalidAttrNumber)
-            versioning->ignored = bms_add_member(versioning->ignored, ignored);
-    }
-    versioning->has_ignored = versioning->ignored != nullptr;
-    return versioning;
-}
-
-void ignore_marker_columns(Versioning* versioning, const Marker* marker) {
-    versioning->ignored = bms_add_members(versioning->ignored, marker->attnums);
-    versioning->has_ignored = versioning->ignored != nullptr;
-}
-
 const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
-    const Versioning* versioning = facts->versioning;
+    const Versioning* versioning = versioning_of(facts);
     if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
         raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
                      "enable_versioning");
@@ -273,7 +244,7 @@ const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
 }
 
 const Versioning* require_versioning(Relation rel, const RelationFacts* facts) {
-    if (facts->versioning == nullptr)
+    if (versioning_of(facts) == nullptr)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
@@ -361,7 +332,7 @@ void add_token_condition(Statement* statement, const Versioning* versioning) {
 
 void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
                             int64 expected, int64 stored) {
-    TokenKind kind = facts->versioning->kind;
+    TokenKind kind = versioning_of(facts)->kind;
     char* expected_json = token_to_json(kind, expected);
     char* stored_json = token_to_json(kind, stored);
     ereport(ERROR,

@@ -28,12 +28,14 @@ struct Versioning {
     Bitmapset* ignored; // attribute numbers
     char enabled;       // tgenabled
     bool is_clone;      // the trigger belongs to the partitioned parent
+    mutable Oid floor;  // as it was found last (version/floor.h)
 };
 
-Versioning* load_versioning(TupleDesc columns, const Trigger* trigger);
-
-// Housekeeping of the marker is no change of the row's content.
-void ignore_marker_columns(Versioning* versioning, const Marker* marker);
+// Null when versioning is not enabled.
+extern int versioning_part;
+inline const Versioning* versioning_of(const RelationFacts* facts) {
+    return part_of<const Versioning>(facts, versioning_part);
+}
 
 inline bool is_counter(TokenKind kind) {
     return kind == TokenKind::kInteger || kind == TokenKind::kBigint;

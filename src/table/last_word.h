@@ -6,14 +6,12 @@
 //
 // A row that moves to another partition is checked in the one that it leaves. The triggers of its
 // INSERT into the other one, of whatever name, fire after that: a move to a partition that has any
-// is refused.
+// is refused (execution/partition_move.h).
 #pragma once
 
-#include "table/relation.h"
+#include "table/facts.h"
 
 namespace interlock {
-
-struct RowChange;
 
 // A BEFORE ROW trigger of others that fires after the first one of ours.
 struct LaterTrigger {
@@ -36,8 +34,7 @@ inline void require_last_word(Relation rel, const RelationFacts* facts, int16 ev
 // The same for a trigger of ours with that name, which is about to be created.
 void require_last_word_of(Relation rel, const char* name, int16 events);
 
-// Raises 55000 when the update moves the row to a partition where a BEFORE INSERT trigger of others
-// fires in this session. For our BEFORE UPDATE triggers, once they have checked the row.
-void refuse_unchecked_move(const RowChange& change);
+// Whether it is a BEFORE INSERT trigger of others that fires in this session.
+bool changes_new_rows(const Trigger* trigger);
 
 } // namespace interlock

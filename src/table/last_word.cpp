@@ -1,15 +1,12 @@
-#include "execution/last_word.h"
+#include "table/last_word.h"
 
-#include "execution/partition_move.h"
-#include "table/relation_code.h"
+#include "table/name.h"
+#include "table/part.h"
+#include "table/trigger.h"
 
 namespace interlock {
 
 namespace {
-
-bool is_ours(const Trigger* trigger) {
-    return place_of_check(trigger) >= 0 || trigger_calls(trigger, "ownership_trigger");
-}
 
 // The events, of those that matter here, before which the trigger can change a row.
 int16 events_of(const Trigger* trigger) {
@@ -44,13 +41,18 @@ char* earlier_name(const char* name, const char* ours) {
 
 } // namespace
 
+bool changes_new_rows(const Trigger* trigger) {
+    return (events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 && trigger_fires(trigger->tgenabled) &&
+           part_of_trigger(trigger) == nullptr;
+}
+
 void load_later_triggers(RelationFacts* facts, const TriggerDesc* triggers) {
     int count = triggers != nullptr ? triggers->numtriggers : 0;
     for (int i = 0; i < count; i++) { // sorted by name
         const Trigger* trigger = &triggers->triggers[i];
         if (events_of(trigger) == 0)
             continue;
-        if (is_ours(trigger)) {
+        if (part_of_trigger(trigger) != nullptr) {
             if (facts->first_check == nullptr)
                 facts->first_check = pstrdup(trigger->tgname);
             continue;
@@ -73,49 +75,12 @@ void require_last_word_of(Relation rel, const char* name, int16 events) {
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
-        if (strcmp(trigger->tgname, name) <= 0 || is_ours(trigger))
+        if (strcmp(trigger->tgname, name) <= 0 || part_of_trigger(trigger) != nullptr)
             continue;
         LaterTrigger later = later_trigger(RelationGetRelid(rel), trigger);
         if (fires_for(later, events))
             raise_not_last(rel, later, name);
     }
-}
-
-namespace {
-
-[[noreturn]] void raise_unchecked_move(Relation rel, Relation partition, const char* trigger) {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("trigger \"%s\" of table \"%s\" could change the row after it was checked", trigger,
-                RelationGetRelationName(partition)),
-         errdetail("The row moves there from partition \"%s\", and is not checked again.",
-                   RelationGetRelationName(rel)),
-         errhint("Let the trigger fire AFTER INSERT, replace it by a column default, or move the "
-                 "row by a DELETE and an INSERT.")));
-}
-
-void refuse_insert_triggers(Relation rel, Relation partition) {
-    const TriggerDesc* triggers = CopyTriggerDesc(partition->trigdesc);
-    for (int i = 0; i < triggers->numtriggers; i++) {
-        const Trigger* trigger = &triggers->triggers[i];
-        if ((events_of(trigger) & TRIGGER_TYPE_INSERT) != 0 && trigger_fires(trigger->tgenabled) &&
-            !is_ours(trigger))
-            raise_unchecked_move(rel, partition, trigger->tgname);
-    }
-}
-
-} // namespace
-
-void refuse_unchecked_move(const RowChange& change) {
-    Oid relid = new_partition(change);
-    if (!OidIsValid(relid))
-        return;
-    // The lock that the server's INSERT takes: no trigger can be created until then.
-    Relation partition = table_open(relid, RowExclusiveLock);
-    if (partition->trigdesc != nullptr && partition->trigdesc->trig_insert_before_row)
-        refuse_insert_triggers(change.rel, partition);
-    table_close(partition, NoLock);
 }
 
 } // namespace interlock

@@ -1,0 +1,81 @@
+// What the session keeps of a table: its key, its columns, the code that a write runs, and a part
+// for each concept, which alone knows what is in it (table/part.h).
+//
+// The configuration of a table is the arguments of our triggers on it. The server therefore keeps
+// it: it follows renames, partitions and dumps, goes with the table, and is cached per session
+// until the relation changes.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+struct ColumnDefault;
+struct LaterTrigger;
+struct RowChange;
+
+struct KeyColumn {
+    AttrNumber attnum;
+    Oid type; // below any domain
+    Oid collation;
+    Oid io_parameter;
+    FmgrInfo input;
+    FmgrInfo compare;   // three-way comparison of the index's operator family
+    FmgrInfo equal;     // what the operator calls
+    const char* equals; // "OPERATOR(schema.=)", safe under any search_path
+};
+
+struct TableCheck {
+    Expr* expression; // null when it is not enforced
+    bool planned;     // once for all statements
+};
+
+enum class AsMade : uint8 { kUnknown, kYes, kNo };
+
+// Decides on a change of a row (execution/row_change.h); false: the row is to be left alone.
+using RowCheck = bool (*)(RowChange* change);
+
+// At least as many as are registered.
+constexpr int kMostParts = 12;
+
+struct RelationFacts {
+    Oid relid;
+    bool valid;
+    MemoryContext memory;
+    TupleDesc columns;
+    int key_count; // zero when the table has no usable unique key
+    Oid key_index;
+    KeyColumn* keys;
+    Bitmapset* key_columns;       // attribute numbers
+    Bitmapset* maintained;        // columns that our own triggers set: a version, a marker
+    Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
+    Oid partition_root;           // the partitioned table at the top of those
+    const char* first_check;      // the first of our BEFORE ROW triggers; null: none
+    LaterTrigger* later;          // BEFORE triggers of others after it (table/last_word.h)
+    int later_count;
+    RowCheck* row_checks; // of our BEFORE UPDATE triggers, in the order in which they fire
+    int row_check_count;
+    int index_count;
+    int unique_count; // of the indexes
+    bool runs_code;   // an INSERT runs triggers, rules, checks or defaults
+    bool judged; // an UPDATE runs no code before it is done but row_checks (execution/row_change.h)
+    TableCheck* checks; // of the constraints in `columns`
+    FmgrInfo populate;  // jsonb_populate_record for the row type
+    bool populate_reusable;
+    mutable ColumnDefault*
+        defaults;           // by column, null before the first use (execution/column_default.cpp)
+    mutable AsMade as_made; // of one of our own tables (execution/unmodified.cpp)
+    mutable void* parts[kMostParts]; // null: the table has nothing of the concept's
+};
+
+// For the typed accessor in the concept's header.
+template <typename Part>
+Part* part_of(const RelationFacts* facts, int number) {
+    return static_cast<Part*>(facts->parts[number]);
+}
+
+inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
+    return NameStr(TupleDescAttr(facts->columns, attnum - 1)->attname);
+}
+
+} // namespace interlock

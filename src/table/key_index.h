@@ -1,0 +1,19 @@
+// The unique index whose columns name one row of a table.
+#pragma once
+
+#include "table/facts.h"
+
+namespace interlock {
+
+// Fills in what the facts say of the key.
+void load_key(RelationFacts* facts, Relation rel);
+
+// Raises 55000 when the table has no key that names one row.
+void require_key(Relation rel, const RelationFacts* facts);
+
+// The names of the key's columns in their order, without a look at what is kept of the table; NIL
+// if it has no key.
+List* key_column_names(Oid relid);
+List* key_column_names(Relation rel);
+
+} // namespace interlock

@@ -1,0 +1,99 @@
+#include "table/load.h"
+
+#include "server/scope.h"
+#include "table/column.h"
+#include "table/key_index.h"
+#include "table/last_word.h"
+#include "table/name.h"
+#include "table/part.h"
+#include "table/populate.h"
+#include "table/relation_code.h"
+
+namespace interlock {
+
+namespace {
+
+// The conversion caches what it learns of nested row types, and those change without notice to this
+// relation, so only tables without them keep it from call to call.
+bool holds_nested_rows(TupleDesc columns) {
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (attribute->attisdropped)
+            continue;
+        Oid type = get_base_element_type(attribute->atttypid);
+        if (!OidIsValid(type))
+            type = getBaseType(attribute->atttypid);
+        if (type_is_rowtype(type) || get_typtype(attribute->atttypid) == TYPTYPE_DOMAIN)
+            return true;
+    }
+    return false;
+}
+
+void load_populate(RelationFacts* facts) {
+    prepare_populate(&facts->populate, facts->columns->tdtypeid, facts->memory);
+    facts->populate_reusable = !holds_nested_rows(facts->columns);
+}
+
+// Read from the catalog. The relation cache has the key as well, and the partition's condition: it
+// plans their expressions, which calls what the owner wrote with the rights of whoever asks.
+void add_partition_key(RelationFacts* facts, Oid parent) {
+    HeapTuple tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(parent));
+    if (!HeapTupleIsValid(tuple))
+        return;
+    auto* form = reinterpret_cast<Form_pg_partitioned_table>(GETSTRUCT(tuple));
+    Bitmapset* offsets = nullptr;
+    for (int i = 0; i < form->partnatts; i++)
+        offsets =
+            bms_add_member(offsets, form->partattrs.values[i] - FirstLowInvalidHeapAttributeNumber);
+    bool is_null;
+    Datum expressions =
+        SysCacheGetAttr(PARTRELID, tuple, Anum_pg_partitioned_table_partexprs, &is_null);
+    if (!is_null)
+        pull_varattnos(static_cast<Node*>(stringToNode(TextDatumGetCString(expressions))), 1,
+                       &offsets);
+    ReleaseSysCache(tuple);
+    for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;) {
+        if (bit + FirstLowInvalidHeapAttributeNumber == InvalidAttrNumber) { // the whole row
+            facts->partition_columns =
+                bms_add_range(facts->partition_columns, 1, facts->columns->natts);
+            return;
+        }
+        char* name = get_attname(parent, bit + FirstLowInvalidHeapAttributeNumber, true);
+        AttrNumber column = name != nullptr ? find_attribute(facts->columns, name) : 0;
+        if (column != InvalidAttrNumber)
+            facts->partition_columns = bms_add_member(facts->partition_columns, column);
+    }
+}
+
+void load_partition_columns(RelationFacts* facts, Relation rel) {
+    if (!rel->rd_rel->relispartition || facts->first_check == nullptr)
+        return;
+    facts->partition_root = root_of(rel);
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(RelationGetRelid(rel)))
+        add_partition_key(facts, lfirst_oid(cell));
+}
+
+} // namespace
+
+RelationFacts* load_facts(Relation rel) {
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "interlock relation", ALLOCSET_SMALL_SIZES);
+    return in_context(memory, [&] {
+        auto* facts = static_cast<RelationFacts*>(palloc0(sizeof(RelationFacts)));
+        facts->relid = RelationGetRelid(rel);
+        facts->memory = memory;
+        facts->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
+        // Copied before any catalog is read: an invalidation on the way would free the original.
+        TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
+        load_code(facts, rel, triggers);
+        load_key(facts, rel);
+        load_populate(facts);
+        load_parts(facts, rel, triggers);
+        load_later_triggers(facts, triggers);
+        load_partition_columns(facts, rel);
+        return facts;
+    });
+}
+
+} // namespace interlock

@@ -1,0 +1,74 @@
+#include "table/part.h"
+
+#include "server/concept.h"
+#include "table/own_table.h"
+
+namespace interlock {
+
+namespace {
+
+// Calls visit(part) for each until it returns true; returns that part.
+template <typename Visit>
+const TablePart* find_part(Visit&& visit) {
+    for (const Concept* each : concepts())
+        for (int i = 0; i < each->part_count; i++)
+            if (visit(each->parts[i]))
+                return &each->parts[i];
+    return nullptr;
+}
+
+template <typename Visit>
+void each_part(Visit&& visit) {
+    find_part([&](const TablePart& part) {
+        visit(part);
+        return false;
+    });
+}
+
+} // namespace
+
+void number_parts() {
+    int count = 0;
+    each_part([&](const TablePart& part) {
+        if (count == kMostParts)
+            elog(ERROR, "concepts keep more than %d parts of a table", kMostParts);
+        *part.number = count++;
+    });
+}
+
+const TablePart* part_of_trigger(const Trigger* trigger) {
+    char* function = get_func_name(trigger->tgfoid);
+    if (function == nullptr)
+        return nullptr;
+    const TablePart* part = find_part([&](const TablePart& each) {
+        return each.trigger_function != nullptr && strcmp(each.trigger_function, function) == 0;
+    });
+    if (part == nullptr || get_func_namespace(trigger->tgfoid) != own_schema())
+        return nullptr;
+    return part;
+}
+
+void require_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
+    each_part([&](const TablePart& part) {
+        if (part.refuse_use != nullptr)
+            part.refuse_use(rel, facts, column, use);
+    });
+}
+
+void load_parts(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const TablePart* part = part_of_trigger(&triggers->triggers[i]);
+        if (part != nullptr)
+            part->load_trigger(facts, &triggers->triggers[i]);
+    }
+    each_part([&](const TablePart& part) {
+        if (part.load_table != nullptr)
+            part.load_table(facts, rel);
+    });
+    each_part([&](const TablePart& part) {
+        if (part.complete != nullptr)
+            part.complete(facts);
+    });
+}
+
+} // namespace interlock

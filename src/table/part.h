@@ -1,0 +1,59 @@
+// What a concept has to do with tables: what it keeps of each, the trigger function that says so,
+// and its check of each change of a row.
+//
+// The floors below the concepts name none of them: they load, keep and run what is listed in
+// Concept::parts (server/concept.h).
+#pragma once
+
+#include "table/facts.h"
+
+namespace interlock {
+
+// What a verb is about to make of a column; see TablePart::refuse_use.
+enum class ColumnUse : uint8 {
+    kState,  // declared transitions move it
+    kMerged, // what several writers make of it at once is combined
+};
+
+struct TablePart {
+    // Set when the library is loaded: the part's place in RelationFacts::parts. The concept reads
+    // it there by part_of(), and fills it in by one of the functions that follow, or at its first
+    // use with memory of RelationFacts::memory.
+    int* number;
+
+    // The name of the extension's function whose triggers on a table configure the part.
+    const char* trigger_function = nullptr;
+
+    // Called for each such trigger, in the order of their names. Raises nothing: anybody can create
+    // a trigger with any arguments on a table of his.
+    void (*load_trigger)(RelationFacts* facts, const Trigger* trigger) = nullptr;
+
+    // Called for every table.
+    void (*load_table)(RelationFacts* facts, Relation rel) = nullptr;
+
+    // Called for every table once that is done for all parts.
+    void (*complete)(RelationFacts* facts) = nullptr;
+
+    // What its BEFORE UPDATE triggers decide on a row, for an update that asks without firing them.
+    // Called for a table that has such a trigger; asks itself whether that fires in this session.
+    RowCheck check = nullptr;
+
+    // Raises an error when the part leaves no room for that use of the column: for the verbs of
+    // concepts below, which do not know this one.
+    void (*refuse_use)(Relation rel, const RelationFacts* facts, AttrNumber column,
+                       ColumnUse use) = nullptr;
+};
+
+// Numbers the parts of all registered concepts. Once, when the library is loaded.
+void number_parts();
+
+// The part that the trigger configures; null for a trigger of others.
+const TablePart* part_of_trigger(const Trigger* trigger);
+
+// Asks refuse_use of all parts.
+void require_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use);
+
+// Fills in the parts. The triggers are a copy of the relation's.
+void load_parts(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
+
+} // namespace interlock

@@ -1,0 +1,108 @@
+#include "table/trigger.h"
+
+#include "table/name.h"
+#include "table/own_table.h"
+
+namespace interlock {
+
+bool trigger_fires(char enabled) {
+    switch (enabled) {
+    case TRIGGER_FIRES_ALWAYS:
+        return true;
+    case TRIGGER_FIRES_ON_ORIGIN:
+        return SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA;
+    case TRIGGER_FIRES_ON_REPLICA:
+        return SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+    default:
+        return false;
+    }
+}
+
+const TriggerDesc* triggers_of(Relation rel) { return CopyTriggerDesc(rel->trigdesc); }
+
+bool trigger_calls(const Trigger* trigger, const char* function_name) {
+    char* name = get_func_name(trigger->tgfoid);
+    return name != nullptr && strcmp(name, function_name) == 0 &&
+           get_func_namespace(trigger->tgfoid) == own_schema();
+}
+
+Oid root_of_trigger(Oid relid, const Trigger* trigger) {
+    Oid root = relid;
+    if (!trigger->tgisclone)
+        return root;
+    ListCell* cell;
+    foreach (cell, get_partition_ancestors(relid))
+        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), trigger->tgname, true)))
+            root = lfirst_oid(cell);
+    return root;
+}
+
+void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject) {
+    if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), trigger, true)))
+        ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
+                        errmsg("trigger \"%s\" of table \"%s\" is not about %s", trigger,
+                               RelationGetRelationName(rel), subject),
+                        errhint("Rename it, or drop it if nothing needs it.")));
+}
+
+void refuse_partition(Relation rel, bool is_clone) {
+    if (is_clone)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is a partition and configured with its parent",
+                               RelationGetRelationName(rel)),
+                        errhint("Call the function for the partitioned table.")));
+}
+
+void raise_forged(Relation rel, const char* trigger, const char* maker) {
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("trigger \"%s\" of table \"%s\" is not as interlock.%s creates it",
+                           trigger, RelationGetRelationName(rel), maker),
+                    errhint("DROP TRIGGER %s ON %s; then call interlock.%s.",
+                            quote_identifier(trigger), typed_name(rel), maker)));
+}
+
+void name_argument(const Trigger* trigger, int n, NameData* name) {
+    const char* text = n < trigger->tgnargs ? trigger->tgargs[n] : "";
+    int length = pg_mbcliplen(text, static_cast<int>(strlen(text)), NAMEDATALEN - 1);
+    memset(NameStr(*name), 0, NAMEDATALEN);
+    memcpy(NameStr(*name), text, length);
+}
+
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, TriggerEvent timing) {
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
+        (trigger->tg_event & TRIGGER_EVENT_TIMINGMASK) != timing)
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
+                               timing == TRIGGER_EVENT_BEFORE ? "a BEFORE" : "an AFTER"),
+                        errhint("The enabling functions of pg_interlock create it.")));
+    // The rows of a foreign table have no header that says who wrote them.
+    if (trigger->tg_relation->rd_rel->relkind != RELKIND_RELATION)
+        ereport(ERROR,
+                (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                 errmsg("function \"%s\" cannot be called for \"%s\", which is not a table",
+                        function_name, RelationGetRelationName(trigger->tg_relation)),
+                 errhint("DROP TRIGGER %s ON %s;", quote_identifier(trigger->tg_trigger->tgname),
+                         typed_name(trigger->tg_relation))));
+    return trigger;
+}
+
+namespace {
+
+// Not so in a function that runs with the owner's rights for others, who may have truncated.
+bool session_owns(Oid relid) {
+    return owns_relation(relid, GetUserId()) && owns_relation(relid, GetOuterUserId());
+}
+
+} // namespace
+
+bool fires_in_restore(const TriggerData* trigger) {
+    Relation rel = trigger->tg_relation;
+    return trigger->tg_trigger->tgisclone && TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
+           was_truncated(rel) && !rel->rd_rel->relhasindex &&
+           session_owns(root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger));
+}
+
+int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }
+
+} // namespace interlock

@@ -1,0 +1,54 @@
+// Triggers that call the functions of the extension: which those are, and what a trigger function
+// may rely on.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// Whether a trigger with this tgenabled fires in this session as it is now
+// (session_replication_role).
+bool trigger_fires(char enabled);
+
+// The relation's triggers, null if it has none: a copy, as an invalidation frees the relation's own
+// whenever a catalog is read, and that is what trigger_calls() does.
+const TriggerDesc* triggers_of(Relation rel);
+
+// Whether the trigger calls interlock.<name>. It reads catalogs.
+bool trigger_calls(const Trigger* trigger, const char* function_name);
+
+// The table the trigger was created for: this one, or one that this is a partition of.
+Oid root_of_trigger(Oid relid, const Trigger* trigger);
+
+// Raises 42710 when the name we would give a trigger is that of another one. CREATE OR REPLACE
+// would replace it.
+void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject);
+
+// Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
+void refuse_partition(Relation rel, bool is_clone);
+
+// Raises 39P01 for a trigger that calls one of our functions and is not as interlock.<maker>
+// creates it. Anybody can create a trigger with any arguments on a table of his: reading them for
+// the facts raises nothing, so that the table is in nobody else's way, and who uses the trigger
+// gets this.
+[[noreturn]] void raise_forged(Relation rel, const char* trigger, const char* maker);
+
+// A name among a trigger's arguments, cut between characters where it is longer than names are.
+void name_argument(const Trigger* trigger, int n, NameData* name);
+
+// The call of a BEFORE or AFTER ROW trigger function on a table; raises 39P01 when it is called in
+// any other way.
+TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
+                         TriggerEvent timing = TRIGGER_EVENT_BEFORE);
+
+// Whether the trigger fires for a row that pg_restore loads. With -j it creates the triggers of a
+// partitioned table when the data of its partitions may be still to come: such a row was checked
+// and recorded where it was dumped. It is one of a partition without any index, which the same
+// transaction has truncated, and which the current user owns, also outside of SECURITY DEFINER
+// functions: whoever owns a table may disable its triggers.
+bool fires_in_restore(const TriggerData* trigger);
+
+// How many triggers the session is inside of.
+int trigger_depth();
+
+} // namespace interlock

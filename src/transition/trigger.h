@@ -1,0 +1,11 @@
+// What the triggers of transitions decide, for a row that is written without firing them.
+#pragma once
+
+#include "execution/row_change.h"
+
+namespace interlock {
+
+// True, or raises IL002.
+bool check_transitions(RowChange* change);
+
+} // namespace interlock

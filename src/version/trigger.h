@@ -1,0 +1,11 @@
+// What the trigger of versioned rows decides, for a row that is written without firing it.
+#pragma once
+
+#include "execution/row_change.h"
+
+namespace interlock {
+
+// Always true: the row is written.
+bool check_version(RowChange* change);
+
+} // namespace interlock
