@@ -1,11 +1,9 @@
 #include "transition/transition.h"
 
-#include "execution/update.h"
+#include "execution/write.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/result_row.h"
-#include "server/scope.h"
-#include "table/plan.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -102,20 +100,6 @@ Move open_move(const Arguments& arguments) {
     return move;
 }
 
-void write_transition(Statement* statement, const Move& move) {
-    const char* column = quote_identifier(NameStr(move.machine->name));
-    statement->add("UPDATE %s AS t SET ", rows_of(move.rel));
-    add_assignments(statement, move.facts, move.changes.columns);
-    statement->add("%s%s = $%d", move.changes.count > 0 ? ", " : "", column,
-                   statement->parameter(move.machine->type));
-    statement->add(" WHERE ");
-    add_key_condition(statement, move.facts);
-    TypeCacheEntry* type = lookup_type_cache(move.machine->type, TYPECACHE_EQ_OPR);
-    statement->add(" AND t.%s %s $%d", column, operator_text(type->eq_opr),
-                   statement->parameter(move.machine->type));
-    statement->add(" RETURNING t.%s", column);
-}
-
 // The owner of the state column, or a trigger, may have kept the state where it was.
 void require_state(const Move& move, const char* stored) {
     if (strcmp(move.from.text, move.to.text) != 0 && stored != nullptr &&
@@ -123,55 +107,22 @@ void require_state(const Move& move, const char* stored) {
         raise_suppressed(move.rel);
 }
 
-const char* returned_state(const StateMachine* machine) {
-    bool is_null;
-    Datum state = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-    return state_text(machine, state, is_null);
-}
-
-// The statement compares states as their type does, and checks who may.
-DirectOutcome transition_without_plan(const Move& move) {
-    const StateMachine* machine = move.machine;
-    TypeCacheEntry* type = lookup_type_cache(machine->type, TYPECACHE_EQ_OPR_FINFO);
-    if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
-        return DirectOutcome::kDeclined;
-    Oid collation = TupleDescAttr(RelationGetDescr(move.rel), machine->column - 1)->attcollation;
-    RowUpdate update = {{move.rel, move.facts, &move.key}, extended(move.changes, 1)};
-    assign(&update.changes, machine->column, move.to.value);
-    return update_directly(
-        update,
-        [&](TupleTableSlot* row) {
-            bool is_null;
-            Datum state = slot_getattr(row, machine->column, &is_null);
-            return !is_null && DatumGetBool(FunctionCall2Coll(&type->eq_opr_finfo, collation, state,
-                                                              move.from.value));
-        },
-        [&](TupleTableSlot* row) {
-            bool is_null;
-            Datum state = slot_getattr(row, machine->column, &is_null);
-            require_state(move, state_text(machine, state, is_null));
-        });
-}
-
+// States are compared as their type does it.
 bool run_transition(const Move& move) {
-    DirectOutcome direct = transition_without_plan(move);
-    if (direct != DirectOutcome::kDeclined)
-        return direct == DirectOutcome::kDone;
-    bool moved = false;
-    with_spi([&] {
-        SPIPlanPtr plan = plan_of({RelationGetRelid(move.rel), PlanKind::kTransition,
-                                   move.changes.columns, move.machine->column},
-                                  [&](Statement* statement) { write_transition(statement, move); });
-        Parameters parameters(move.changes.count + move.facts->key_count + 2);
-        add_changes(&parameters, move.changes);
-        parameters.add(move.to.value);
-        add_key(&parameters, move.facts, move.key);
-        parameters.add(move.from.value);
-        moved = run_plan(plan, parameters) > 0;
-        if (moved)
-            require_state(move, returned_state(move.machine));
-    });
-    return moved;
+    const StateMachine* machine = move.machine;
+    RowWrite write({move.rel, move.facts, &move.key}, PlanKind::kTransition);
+    write.variant = machine->column;
+    write.set(move.changes);
+    write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));
+    write.require(
+        write.terms.same(write.terms.column(machine->column),
+                         write.terms.stored_value(machine->column, {move.from.value, false})));
+    write.returns(machine->column);
+    NullableDatum stored;
+    if (!write_row(write, &stored))
+        return false;
+    require_state(move, state_text(machine, stored.value, stored.isnull));
+    return true;
 }
 
 // Reads where the row is now: {kStateChanged, state}, or {kNotFound}.
