@@ -103,15 +103,24 @@ bool knows_arbiters(const RowInsert& insert) {
 
 // The statement asks who may call its operators (ExecInitFunc). Those of pg_catalog on numbers,
 // times and texts are taken to be everybody's; that of another type is asked for.
+bool may_call_equal(Oid type) {
+    TypeCacheEntry* entry = lookup_type_cache(type, TYPECACHE_EQ_OPR_FINFO);
+    return check_function_privilege(entry->eq_opr_finfo.fn_oid, GetUserId()) == ACLCHECK_OK;
+}
+
+// Of texts whose collation is not deterministic texteq asks the collation's provider (varstr_cmp).
+// Nothing is known to differ; its warnings and errors are left to the statement.
+bool compares_bytes(Oid collation) {
+    return !OidIsValid(collation) || collation == DEFAULT_COLLATION_OID ||
+           collation == C_COLLATION_OID || get_collation_isdeterministic(collation);
+}
+
 bool may_compare(const Expressions& terms) {
-    if (!terms.has(Term::kSame))
-        return true;
     for (int i = 0; i < terms.count(); i++) {
-        if (terms[i].term != Term::kSame)
-            continue;
-        TypeCacheEntry* type =
-            lookup_type_cache(terms[i].operands[0]->type, TYPECACHE_EQ_OPR_FINFO);
-        if (check_function_privilege(type->eq_opr_finfo.fn_oid, GetUserId()) != ACLCHECK_OK)
+        const Expression& term = terms[i];
+        if (term.term == Term::kSame && !may_call_equal(term.operands[0]->type))
+            return false;
+        if (term.term == Term::kEqual && !compares_bytes(term.collation))
             return false;
     }
     return true;

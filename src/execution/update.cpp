@@ -38,11 +38,6 @@ bool has_dropped_columns(TupleDesc columns) {
     return false;
 }
 
-// A table that has changed since it was looked at is judged by its triggers.
-bool is_judged(const RowUpdate& update) {
-    return update.row.facts->valid && update.row.facts->judged;
-}
-
 // The columns that may change: those that are set, and those that judge() sets.
 Bitmapset* columns_at_stake(const RowUpdate& update) {
     return bms_union(update.changes.columns, update.row.facts->maintained);
@@ -72,8 +67,9 @@ bool runs_only_key_checks(const RowUpdate& update) {
 // look and do not write.
 bool runs_no_other_code(const RowUpdate& update) {
     const TriggerDesc* triggers = update.row.rel->trigdesc;
-    return is_judged(update) && (triggers == nullptr || !triggers->trig_update_after_row ||
-                                 runs_only_key_checks(update));
+    return is_judged(update.row.facts) &&
+           (triggers == nullptr || !triggers->trig_update_after_row ||
+            runs_only_key_checks(update));
 }
 
 // --- The executor's state -------------------------------------------------------
@@ -90,7 +86,7 @@ Execution* open_execution(const RowUpdate& update) {
         execution->index = index;
         execution->columns = bms_copy(update.changes.columns);
         execution->assigned = offset_columns(update.changes.columns);
-        execution->judged = is_judged(update);
+        execution->judged = is_judged(update.row.facts);
         execution->has_dropped_columns = has_dropped_columns(RelationGetDescr(update.row.rel));
         execution->old_row = table_slot_create(update.row.rel, &estate->es_tupleTable);
         return execution;
@@ -338,8 +334,6 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
 }
 
 } // namespace
-
-bool may_write_unlocked(const RowUpdate& update) { return is_judged(update) && !update.lock_first; }
 
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open) {

@@ -60,8 +60,10 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
                            open);
 }
 
-// Whether the row may be written without locking it first.
-bool may_write_unlocked(const RowUpdate& update);
+// Whether our own triggers are asked directly, and the row, unless lock_first, may be written
+// without locking it first. A table that has changed since it was looked at is judged by its
+// triggers.
+inline bool is_judged(const RelationFacts* facts) { return facts->valid && facts->judged; }
 
 // A copy of the changes with room for `more` columns, and one more column in it, which must not be
 // there yet and keeps its value unless one is given.

@@ -216,4 +216,8 @@ bool write_row(const RowWrite& write, NullableDatum* returned, OpenUpdates* open
     return outcome == DirectOutcome::kDone;
 }
 
+bool may_write_unlocked(const RowWrite& write) {
+    return !write.lock_first && is_judged(write.row.facts);
+}
+
 } // namespace interlock

@@ -81,6 +81,10 @@ struct RowWrite {
 bool write_row(const RowWrite& write, NullableDatum* returned = nullptr,
                OpenUpdates* open = nullptr);
 
+// Whether the row may be written without locking it first: a wait for it, if there was one, then
+// came after everything that was computed.
+bool may_write_unlocked(const RowWrite& write);
+
 static_assert(std::is_trivially_destructible_v<RowWrite>);
 
 } // namespace interlock

@@ -7,7 +7,6 @@
 #include "server/scope.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
-#include "table/plan.h"
 #include "table/trigger_state.h"
 #include "version/floor.h"
 
@@ -317,17 +316,6 @@ const Expression* has_version(Expressions* terms, const Versioning* versioning, 
             version, counter ? terms->literal_number(type, 0)
                              : terms->literal(type, {Int64GetDatum(DT_NOBEGIN), false}));
     return terms->equal(version, terms->value(counter ? INT8OID : type, Int64GetDatum(expected)));
-}
-
-void add_token_condition(Statement* statement, const Versioning* versioning) {
-    bool counter = is_counter(versioning->kind);
-    const char* column = quote_identifier(NameStr(versioning->name));
-    if (versioning->nullable)
-        statement->add("COALESCE(t.%s, %s)", column, counter ? "0" : "'-infinity'");
-    else
-        statement->add("t.%s", column);
-    statement->add(" OPERATOR(pg_catalog.=) $%d",
-                   statement->parameter(counter ? INT8OID : token_type(versioning->kind)));
 }
 
 void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,

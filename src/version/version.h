@@ -65,9 +65,6 @@ class Expressions;
 struct Expression;
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
-// t.version = $n; the parameter's value is the token as it is.
-void add_token_condition(class Statement* statement, const Versioning* versioning);
-
 // Raises IL001 with the key, the expected and the stored token.
 [[noreturn]] void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
                                          int64 expected, int64 stored);
