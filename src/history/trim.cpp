@@ -113,7 +113,8 @@ int64 read_position(Oid history) {
     return position;
 }
 
-// And forgets the positions of tables that are gone.
+// And forgets the positions of tables that are gone: not those that a transaction of another role is
+// about to forget, which may stay open.
 void write_position(Oid history, int64 position) {
     Oid table = own_table("history_position");
     as_owner_of(table, [&] {
@@ -121,9 +122,11 @@ void write_position(Oid history, int64 position) {
             SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryReached}, [](Statement* statement) {
                 int oid = statement->parameter(OIDOID);
                 statement->add(
-                    "WITH gone AS (DELETE FROM interlock.history_position p WHERE NOT EXISTS "
-                    "(SELECT FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) "
-                    "p.history)) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
+                    "WITH gone AS (DELETE FROM interlock.history_position WHERE history "
+                    "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
+                    "interlock.history_position p WHERE NOT EXISTS (SELECT FROM "
+                    "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR UPDATE "
+                    "SKIP LOCKED))) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
                     "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
                     oid, statement->parameter(INT8OID));
             });
