@@ -15,9 +15,10 @@ Oid session_role();
 // catalogs, and may raise an error: not with a lock held.
 bool acts_for(Oid role);
 
-// The role of the caller, current or the session's, that was given the token before a crash;
-// InvalidOid: neither, or wrong tokens were given too often. In the grace members of that role are
-// not known, since the token alone is left. With no lock held.
+// The role that was given the token before a crash, if the caller acts for it: its own, that of the
+// session, or one of the first eight that were granted to these; InvalidOid: none of them, or wrong
+// tokens were given too often. The token alone is left of the lease, and it shows whether it was
+// given to a role, not which one. With no lock held.
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token, or it is not the

@@ -45,6 +45,7 @@ extern "C" {
 #include <catalog/partition.h>
 #include <catalog/pg_am.h>
 #include <catalog/pg_attrdef.h>
+#include <catalog/pg_auth_members.h>
 #include <catalog/pg_authid.h>
 #include <catalog/pg_class.h>
 #include <catalog/pg_collation.h>

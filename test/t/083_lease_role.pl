@@ -14,6 +14,8 @@ my $node = start_server("interlock.sweeper = off\ninterlock.lease_durable_after 
 $node->safe_psql('postgres', q(
 CREATE ROLE app LOGIN;
 CREATE ROLE member LOGIN IN ROLE app;
+CREATE ROLE below LOGIN IN ROLE member;
+CREATE ROLE outsider LOGIN NOINHERIT IN ROLE app;
 CREATE ROLE tenant LOGIN;
 CREATE ROLE pool LOGIN IN ROLE tenant;
 CREATE ROLE thief LOGIN;
@@ -74,6 +76,7 @@ is(renew('postgres', 'short', $token{short}), 't', 'clean stop: a superuser is a
 
 $token{shared} = acquire('app', 'shared', "mode => 'shared'");
 $token{permit} = as('app', "SELECT token FROM interlock.acquire_permit('permit', 2, '5 min')");
+$token{$_} = acquire($_, $_) for 'member', 'below';
 $token{pooled} = acquire('pool', 'pooled');
 $token{tenant} = acquire('tenant', 'tenant');
 $token{$_} = acquire('thief', $_) for 'thief', 'thief 2';
@@ -87,12 +90,19 @@ is(renew('thief', 'thief', $token{thief} ^ $_), 'f', "grace: of one mode, not of
 is(renew('thief', 'thief', $token{thief} + $step), 'f', 'grace: and not like the next one');
 is(as('app', "SELECT wrapped('short', $token{short})"), 'f', 'grace: a function with the rights of another role gets nothing of the session');
 is(renew('thief', 'thief', $token{thief}), 't', 'grace: a token of its own the role reclaims');
-is(renew('member', 'short', $token{short}) . renew('postgres', 'short', $token{short}), 'ff', 'grace: members of the role are not known');
+is(renew('postgres', 'short', $token{short}), 'f', 'grace: a superuser without a grant is no member');
+is(renew('outsider', 'short', $token{short}), 'f', 'grace: nor is one without the privileges of the role');
+is(as('below', (renewal('member', $token{member})) x 20, renewal('short', $token{short}), renewal('below', $token{below})), join("\n", ('t') x 22),
+    'SEC-2: grace: members of the role renew, and have given no wrong token');
+is(as('postgres', "SELECT string_agg(key || ' ' || (token IS NOT NULL), ' ' ORDER BY key) FROM interlock.leases WHERE key IN ('below', 'member', 'short')"),
+    'below true member true short true', 'grace: there again');
+is(as('app', "SELECT string_agg(key || ' ' || (token IS NOT NULL), ' ' ORDER BY key) FROM interlock.leases WHERE key IN ('below', 'member', 'short')"),
+    'below false member false short true', 'grace: each of its role');
 is(renew('member', 'long', $token{long}), 't', 'grace: but for a long lease they are');
 is(renew('app', $_, $token{$_}), 't', "grace: the role reclaims the $_ lease") for 'short', 'shared', 'permit', 'long';
 is(as('app', "SELECT string_agg(mode, ' ' ORDER BY key) FROM interlock.leases WHERE key IN ('permit', 'shared', 'short')"), 'permit shared exclusive', 'grace: in its mode');
 is(renew('member', 'short', $token{short}), 't', 'grace: what was reclaimed is the role\'s again');
-is(attempt('thief', 'short', $token{short}), 'fff', 'grace: and nobody else\'s');
+is(attempt('thief', 'short', $token{short}), 'fff', 'grace: and outsider else\'s');
 is(as('pool', 'SET ROLE tenant', (renewal('pooled', $token{pooled})) x 20), join("\n", ('t') x 20), 'grace: the role of the session counts');
 is(renew('tenant', 'tenant', $token{tenant}), 't', 'grace: and is no wrong token of the current one');
 
@@ -126,7 +136,7 @@ is(renew('app', 'short', $token{short}), 't', 'and who had it has the lease');
 # --- A role that was dropped -----------------------------------------------------------------------------------
 
 as('postgres', 'DROP OWNED BY app', 'DROP ROLE app');
-is(attempt('member', $_, $token{$_}), 'fff', "a role was dropped: the $_ lease is nobody's") for 'short', 'dropped', 'long';
+is(attempt('member', $_, $token{$_}), 'fff', "a role was dropped: the $_ lease is outsider's") for 'short', 'dropped', 'long';
 is(as('postgres', "SELECT interlock.release_lease('short', $token{short}), interlock.release_lease('long', $token{long})"), 't|t', 'but a superuser\'s');
 $node->stop;
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|terminated by signal/, 'nothing crashed by itself');
