@@ -1,5 +1,6 @@
 #include "idempotency/wait.h"
 
+#include "server/client.h"
 #include "server/shared_memory.h"
 
 namespace interlock {
@@ -72,14 +73,11 @@ void prepare_to_wait(const IdempotencyKey& key) {
 
 void wait_for_end_of_claim(const IdempotencyKey& key, int64 milliseconds) {
     long limit = static_cast<long>(Max(1, Min(milliseconds, INT64CONST(3600000))));
-    if (conditions != nullptr) {
-        (void)ConditionVariableTimedSleep(&conditions[number_of(key)], limit, wait_event());
-        return;
-    }
-    (void)WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, Min(limit, kPoll),
-                    wait_event());
-    ResetLatch(MyLatch);
-    CHECK_FOR_INTERRUPTS();
+    if (conditions == nullptr)
+        limit = Min(limit, kPoll);
+    else if (!ConditionVariableTimedSleep(&conditions[number_of(key)], 0, wait_event()))
+        return; // woken already; else it is the latch that wakes
+    wait_for_latch(limit, wait_event());
 }
 
 void end_wait() {

@@ -117,6 +117,13 @@ my $told = $right->{stderr} . $left->query('SELECT 1') . $left->{stderr};
 like($told, qr/deadlock detected/, 'crosswise: a deadlock');
 eval { $_->quit } for ($left, $right);
 
+# A client that is gone does not keep the process that waits for it
+claim('job', 'gone');
+$waiter = start_waiting('gone', 'client gone');
+$waiter->{run}->signal('KILL');
+eval { $waiter->quit };
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'waiter'"), 'LEA-1, client gone: its wait is over');
+
 # Who waits, or has waited, with an old snapshot holds up nobody
 claim('job', 'unhindered');
 my $reader = session();
