@@ -1,10 +1,9 @@
 // break_lease: taking a lease from its holder by hand.
 
 #include "lease/argument.h"
+#include "lease/audit.h"
 #include "lease/pinner.h"
 #include "server/client.h"
-#include "table/own_table.h"
-#include "table/restricted.h"
 
 using namespace interlock;
 
@@ -23,10 +22,9 @@ struct Pinners {
 };
 
 Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners);
-[[noreturn]] void raise_pinned(const LeaseKey& key, const Pinners& pinners);
+[[noreturn]] void raise_pinned(const LeaseKey& key, const int32* pids, int count);
 [[noreturn]] void raise_pinned_here(const LeaseKey& key);
-void audit_break(const LeaseKey& key, const Found& found, const char* reason,
-                 const Pinners& pinners);
+void check_pinners(const LeaseKey& key, int64 end, bool terminates);
 void terminate(const LeaseKey& key, int64 token, const Pinners& pinners);
 bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned);
 void terminate_all(const LeaseKey& key, int64 token);
@@ -50,19 +48,21 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     StringInfoData holders;
     initStringInfo(&holders);
     auto end = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
+    check_pinners(key, end, terminates);
     Pinners pinners;
     for (Found found; (found = find_breakable(key, end, &pinners)).token != 0;) {
         if (pinners.count > 0 && !terminates)
-            raise_pinned(key, pinners);
+            raise_pinned(key, pinners.pids, pinners.count);
         if (has_pinned_token(found.token))
             raise_pinned_here(key);
-        audit_break(key, found, reason, pinners); // in the transaction, while the rest is at once
+        BrokenLease broken = {key,    found.token,  found.expires, found.holder,
+                              reason, pinners.pids, pinners.count};
+        audit_break(broken); // in the transaction, while the rest is at once
         terminate(key, found.token, pinners);
         bool ends = end_found(database, key, found.token, terminates);
         if (!ends && pinners.count == 0)
             continue;
-        ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s",
-                             pnstrdup(key.bytes, key.length), found.holder, reason)));
+        log_break(broken);
         if (terminates)
             terminate_all(key, found.token);
         appendStringInfo(&holders, "%s%s", holders.len > 0 ? ", " : "", found.holder);
@@ -84,9 +84,13 @@ void find_pinners(const Lease& lease, Pinners* pinners) {
     });
 }
 
+// One that is over is there as long as it is pinned. Whoever waited for the leases and is granted
+// one meanwhile has a token from `end` on, and keeps it.
+bool is_breakable(const Lease& lease, int64 end, int64 now) {
+    return lease.token < end && (is_live(lease, now) || lease.pins > 0);
+}
+
 // The leases at the key one after the other: those that are shared, and permits, can be several.
-// One that is over is there as long as it is pinned. Whoever waited for them and is granted one
-// meanwhile has a token from `end` on, and keeps it.
 Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
     Found found = {};
     pinners->count = 0;
@@ -94,8 +98,7 @@ Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
     int64 now = monotonic_now();
     Ref node = find_node(key);
     Ref ref = node == 0 ? 0 : node_at(node)->leases;
-    while (ref != 0 && (lease_at(ref)->token >= end ||
-                        (!is_live(*lease_at(ref), now) && lease_at(ref)->pins == 0)))
+    while (ref != 0 && !is_breakable(*lease_at(ref), end, now))
         ref = lease_at(ref)->next;
     if (ref != 0) {
         const Lease& lease = *lease_at(ref);
@@ -108,19 +111,19 @@ Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
     return found;
 }
 
-const char* list_of(const Pinners& pinners) {
+const char* list_of(const int32* pids, int count) {
     StringInfoData list;
     initStringInfo(&list);
-    for (int i = 0; i < pinners.count; i++)
-        appendStringInfo(&list, "%s%d", i > 0 ? ", " : "", pinners.pids[i]);
+    for (int i = 0; i < count; i++)
+        appendStringInfo(&list, "%s%d", i > 0 ? ", " : "", pids[i]);
     return list.data;
 }
 
-void raise_pinned(const LeaseKey& key, const Pinners& pinners) {
+void raise_pinned(const LeaseKey& key, const int32* pids, int count) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("lease \"%s\" is pinned by open transactions that have asserted it",
                            pnstrdup(key.bytes, key.length)),
-                    errdetail("Processes: %s.", list_of(pinners)),
+                    errdetail("Processes: %s.", list_of(pids, count)),
                     errhint("It is free when they have ended; terminate => true ends their "
                             "sessions.")));
 }
@@ -130,31 +133,6 @@ void raise_pinned_here(const LeaseKey& key) {
                     errmsg("lease \"%s\" is pinned by the current transaction",
                            pnstrdup(key.bytes, key.length)),
                     errhint("End the transaction first.")));
-}
-
-Datum array_of(const Pinners& pinners) {
-    Datum pids[lengthof(pinners.pids)];
-    for (int i = 0; i < pinners.count; i++)
-        pids[i] = Int32GetDatum(pinners.pids[i]);
-    return PointerGetDatum(
-        construct_array(pids, pinners.count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
-}
-
-void audit_break(const LeaseKey& key, const Found& found, const char* reason,
-                 const Pinners& pinners) {
-    Oid types[7] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, INT4ARRAYOID};
-    Datum values[7] = {
-        PointerGetDatum(cstring_to_text_with_len(key.bytes, static_cast<int>(key.length))),
-        CStringGetTextDatum(found.holder),
-        Int64GetDatum(found.token),
-        CStringGetTextDatum(reason),
-        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
-        TimestampTzGetDatum(shown_time(found.expires)),
-        array_of(pinners)};
-    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
-                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
-                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-                    7, types, values);
 }
 
 // --- Sessions that pin it ------------------------------------------------------------------------
@@ -169,6 +147,72 @@ Pinners pinners_of(const LeaseKey& key, int64 token) {
     return pinners;
 }
 
+// Those of all leases at the key, as many as there is room for. How many there are.
+int copy_pinners(const LeaseKey& key, int64 end, int32* pids, int room) {
+    int count = 0;
+    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
+    int64 now = monotonic_now();
+    Ref node = find_node(key);
+    for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next)
+        if (is_breakable(*lease_at(ref), end, now))
+            for_each_pinner(*lease_at(ref), [&](Pinner pinner) {
+                if (count < room)
+                    pids[count] = pinner.pid;
+                count++;
+            });
+    LWLockRelease(partition_lock(key.partition));
+    return count;
+}
+
+// As pg_terminate_backend: superusers end any session, others none of a superuser.
+bool may_terminate(int32 pid) {
+    PGPROC* process = BackendPidGetProc(pid);
+    if (process == nullptr || superuser())
+        return true;
+    Oid role = process->roleId;
+    if (!OidIsValid(role) || superuser_arg(role))
+        return false;
+    return has_privs_of_role(GetUserId(), role) ||
+           has_privs_of_role(GetUserId(), ROLE_PG_SIGNAL_BACKEND);
+}
+
+[[noreturn]] void raise_may_not_terminate(const LeaseKey& key, int32 pid) {
+    ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                    errmsg("permission denied to end a session that pins lease \"%s\"",
+                           pnstrdup(key.bytes, key.length)),
+                    errdetail("Process: %d.", pid),
+                    errhint("Roles with the privileges of its role or of pg_signal_backend can end "
+                            "it; only superusers can end a session of a superuser.")));
+}
+
+void check_may_call_terminate() {
+    if (check_function_privilege(F_PG_TERMINATE_BACKEND, GetUserId()) != ACLCHECK_OK)
+        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
+}
+
+// Before the first of several leases is broken: nothing keeps the others from it. What is pinned
+// later is found when its turn comes.
+void check_pinners(const LeaseKey& key, int64 end, bool terminates) {
+    int room = 0;
+    int32* pids = nullptr;
+    int count;
+    while ((count = copy_pinners(key, end, pids, room)) > room) {
+        room = count;
+        pids = static_cast<int32*>(palloc(sizeof(int32) * room));
+    }
+    if (count == 0)
+        return;
+    if (!terminates)
+        raise_pinned(key, pids, count);
+    check_may_call_terminate();
+    for (int i = 0; i < count; i++) {
+        if (pids[i] == MyProcPid)
+            raise_pinned_here(key);
+        if (!may_terminate(pids[i]))
+            raise_may_not_terminate(key, pids[i]);
+    }
+}
+
 bool pins(const LeaseKey& key, int64 token, int32 pid) {
     Pinners pinners = pinners_of(key, token);
     for (int i = 0; i < pinners.count; i++)
@@ -181,9 +225,8 @@ bool pins(const LeaseKey& key, int64 token, int32 pid) {
 // that has ended its transaction meanwhile is left alone. As with any use of that function, one
 // that does so between the look and the signal is not.
 void terminate(const LeaseKey& key, int64 token, const Pinners& pinners) {
-    if (pinners.count > 0 &&
-        check_function_privilege(F_PG_TERMINATE_BACKEND, GetUserId()) != ACLCHECK_OK)
-        aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
+    if (pinners.count > 0)
+        check_may_call_terminate();
     for (int i = 0; i < pinners.count; i++)
         if (pins(key, token, pinners.pids[i]))
             (void)DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pinners.pids[i]),

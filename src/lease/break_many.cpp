@@ -1,8 +1,7 @@
 // break_leases: taking many leases from their holders by hand.
 
 #include "lease/argument.h"
-#include "table/own_table.h"
-#include "table/restricted.h"
+#include "lease/audit.h"
 
 using namespace interlock;
 
@@ -128,20 +127,6 @@ bool matches(const text* key, const Choice& choice) {
                                                 PointerGetDatum(choice.pattern)));
 }
 
-void audit_break(const text* key, const char* holder, const Chosen& chosen, const char* reason) {
-    Oid types[6] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
-    Datum values[6] = {PointerGetDatum(key),
-                       CStringGetTextDatum(holder),
-                       Int64GetDatum(chosen.token),
-                       CStringGetTextDatum(reason),
-                       CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
-                       TimestampTzGetDatum(shown_time(chosen.expires))};
-    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
-                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
-                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, '{}')",
-                    6, types, values);
-}
-
 enum class End { kBroken, kPinned, kGone };
 
 // With `breaks` false: what would become of it.
@@ -170,12 +155,17 @@ void break_chosen(LeaseDatabase* database, Chosen* chosen, const Choice& choice,
     LeaseKey key = lease_key(MyDatabaseId, chosen->key(), chosen->key_length);
     End end = end_unpinned(database, key, chosen->token, false);
     if (end == End::kBroken) {
-        const char* holder = pnstrdup(chosen->holder(), chosen->holder_length);
-        audit_break(name, holder, *chosen, reason);
+        BrokenLease broken = {key,
+                              chosen->token,
+                              chosen->expires,
+                              pnstrdup(chosen->holder(), chosen->holder_length),
+                              reason,
+                              nullptr,
+                              0};
+        audit_break(broken);
         end = end_unpinned(database, key, chosen->token, true);
         if (end == End::kBroken)
-            ereport(LOG, (errmsg("lease \"%s\" of \"%s\" was broken: %s", text_to_cstring(name),
-                                 holder, reason)));
+            log_break(broken);
     }
     tally->broken += end == End::kBroken;
     tally->pinned += end == End::kPinned;

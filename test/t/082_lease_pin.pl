@@ -104,6 +104,18 @@ for my $how ('live', 'released', 'left')
 }
 is(ask("SELECT string_agg(done, ',') FROM work"), 'left', 'only what was committed is there');
 
+# Several that pin it, one of whom may not be ended; and several leases, one of which is pinned by oneself
+my $other = acquire($me, 'mixed', '1 h', ", mode => 'shared'");
+$token = acquire('worker', 'mixed', '1 h', ", mode => 'shared'");
+my @mixed = (pinner('worker', 'mixed', $token), pinner($me, 'mixed', $token), pinner('worker', 'mixed', $token), pinner($me, 'mixed', $other));
+my $ends = "SELECT interlock.break_lease('mixed', 'x', true)";
+like(attempt('operator', $ends), qr/^42501: .*"mixed"/s, 'SEC-3: one of the sessions may not be ended');
+like(attempt($me, "BEGIN; SELECT interlock.assert_lease('mixed', $other); $ends"), qr/^55006: .*pinned by the current transaction/, 'or is the own one');
+is(ask('SELECT count(*) FROM pg_stat_activity WHERE pid IN (' . join(', ', map { $_->{pid} } @mixed) . ')'), 4, 'SEC-3: then none is ended');
+is(ask("SELECT string_agg(pins::text, ' ' ORDER BY token) FROM interlock.leases WHERE key = 'mixed'"), '1 3', 'and no lease is broken');
+is(ask("SELECT count(*) FROM (SELECT FROM regexp_split_to_table(($ends), ', ')) h"), 2, 'a superuser breaks them');
+finish(@mixed);
+
 # One's own transaction
 like(attempt($me, q(BEGIN; SELECT interlock.assert_lease('own', token) FROM interlock.acquire_lease('own');
     SELECT interlock.break_lease('own', 'x', true))), qr/^55006: .*pinned by the current transaction/, 'not oneself');

@@ -1,0 +1,42 @@
+#include "lease/audit.h"
+
+#include "table/restricted.h"
+
+namespace interlock {
+
+namespace {
+
+Datum array_of(const int32* pids, int count) {
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        values[i] = Int32GetDatum(pids[i]);
+    return PointerGetDatum(
+        construct_array(values, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+} // namespace
+
+void audit_break(const BrokenLease& broken) {
+    const LeaseKey& key = broken.key;
+    Oid types[7] = {TEXTOID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TIMESTAMPTZOID, INT4ARRAYOID};
+    Datum values[7] = {
+        PointerGetDatum(cstring_to_text_with_len(key.bytes, static_cast<int>(key.length))),
+        CStringGetTextDatum(broken.holder),
+        Int64GetDatum(broken.token),
+        CStringGetTextDatum(broken.reason),
+        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
+        TimestampTzGetDatum(shown_time(broken.expires)),
+        array_of(broken.terminated, broken.terminated_count)};
+    write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
+                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                    7, types, values);
+}
+
+void log_break(const BrokenLease& broken) {
+    ereport(LOG,
+            (errmsg("lease \"%s\" of \"%s\" was broken: %s",
+                    pnstrdup(broken.key.bytes, broken.key.length), broken.holder, broken.reason)));
+}
+
+} // namespace interlock

@@ -1,0 +1,24 @@
+// What is recorded of leases that were broken.
+#pragma once
+
+#include "lease/table.h"
+
+namespace interlock {
+
+struct BrokenLease {
+    LeaseKey key;
+    int64 token;
+    int64 expires;
+    const char* holder;
+    const char* reason;
+    const int32* terminated; // processes
+    int terminated_count;
+};
+
+// Adds a row to interlock.lease_audit, in the caller's transaction.
+void audit_break(const BrokenLease& broken);
+
+// Says in the server log that it is broken, once it is.
+void log_break(const BrokenLease& broken);
+
+} // namespace interlock
