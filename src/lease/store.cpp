@@ -12,7 +12,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kStore = "lease_store";
-constexpr uint32 kStateMagic = 0x494c5332;
+constexpr uint32 kStateMagic = 0x494c5333;
 constexpr uint32 kLongLeaseMagic = 0x494c4c32;
 
 // A place of nothing but zeros and the magic number, as a row of the store.

@@ -42,5 +42,22 @@ sub renew { my ($role, $key, $token) = @_; return as($role, "SELECT interlock.re
 is(renew('loser', 'expired', $expired), 'f', 'what a role has lost it cannot reclaim');
 my $renewed = grep { renew($_, $_, $token{$_}) eq 't' } @roles;
 cmp_ok($renewed, '>', 0, "others can: $renewed of 3");
+
+# A store whose floors have an earlier form is refused
+my $store = $node->data_dir . '/' . as('postgres', "SELECT pg_relation_filepath('interlock.lease_store')");
+my $has_checksums = as('postgres', 'SHOW data_checksums') eq 'on';
 $node->stop;
+SKIP:
+{
+    skip 'pages with checksums', 1 if $has_checksums;
+    my $bytes = slurp_file($store);
+    open my $file, '+<:raw', $store or die "$store: $!";
+    seek $file, index($bytes, pack('L', 0x494c5333)), 0;
+    print $file pack('L', 0x494c5332);
+    close $file;
+    $node->start;
+    my (undef, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT interlock.acquire_lease('k')");
+    like($error, qr/ERROR:  XX001: .*HINT:  Drop and create the extension/s, 'a store of an earlier form is refused');
+    $node->stop;
+}
 done_testing();
