@@ -1,8 +1,8 @@
 #include "execution/eligible.h"
 
 #include "execution/column_default.h"
-#include "execution/insert.h"
-#include "execution/write.h"
+#include "execution/row_insert.h"
+#include "execution/row_write.h"
 #include "table/relation_code.h"
 
 namespace interlock {

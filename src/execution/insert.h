@@ -8,24 +8,9 @@
 // the caller runs the statement. What differs is told in execution/update.h.
 #pragma once
 
-#include "execution/probe.h"
+#include "execution/row_insert.h"
 
 namespace interlock {
-
-// A column that the INSERT names, and a value of that type.
-struct NamedValue {
-    AttrNumber attnum;
-    Oid type;
-    Datum value;
-    bool is_null = false;
-};
-
-struct RowInsert {
-    Relation rel;
-    const RelationFacts* facts;
-    const NamedValue* values;
-    int count;
-};
 
 // kNoRow when nothing was inserted: the key is there, or a BEFORE trigger suppresses the row.
 // `returning` is told of the row as it was stored.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "execution/probe.h"
+#include "execution/row_lock.h"
 #include "table/row.h"
 
 namespace interlock {

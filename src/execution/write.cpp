@@ -6,35 +6,6 @@
 
 namespace interlock {
 
-// --- Saying it --------------------------------------------------------------------------------
-
-void RowWrite::set(const Changes& given) {
-    Assert(changes == nullptr && assignment_count == 0);
-    changes = &given;
-    columns = given.columns;
-}
-
-void RowWrite::set(AttrNumber column, const Expression* value) {
-    if (assignment_count == kMostAssignments)
-        elog(ERROR, "a write has too many assignments");
-    if (assignment_count == 0)
-        columns = bms_copy(columns); // it may be the caller's
-    columns = bms_add_member(columns, column);
-    assignments[assignment_count++] = {column, value};
-}
-
-void RowWrite::keep(AttrNumber column) { set(column, nullptr); }
-
-void RowWrite::require(const Expression* next) {
-    condition = condition == nullptr ? next : terms.both(condition, next);
-}
-
-void RowWrite::returns(AttrNumber column) {
-    if (returned_count == kMostReturned)
-        elog(ERROR, "a write returns too many columns");
-    returned[returned_count++] = column;
-}
-
 namespace {
 
 NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {

@@ -14,66 +14,11 @@
 // a command of their own behind.
 #pragma once
 
-#include "execution/expression.h"
-#include "execution/probe.h"
-#include "execution/row_change.h"
-#include "table/row.h"
+#include "execution/row_write.h"
 
 namespace interlock {
 
 struct OpenUpdates;
-
-enum class RowAction : uint8 { kUpdate, kDelete };
-
-// An assignment of SET; without a value the column is named and keeps what it has.
-struct Assignment {
-    AttrNumber column;
-    const Expression* value;
-};
-
-// Lives on the stack of the function that makes it: the expressions point into it, so it is neither
-// copied nor returned.
-struct RowWrite {
-    // With the columns that SET names, `kind` and `variant` say all that the statement's text
-    // depends on: its plan is found by them (table/plan.h).
-    RowWrite(const KeyedRow& keyed_row, PlanKind plan_kind, RowAction what = RowAction::kUpdate)
-        : row(keyed_row), kind(plan_kind), action(what), terms(keyed_row.facts) {}
-    RowWrite(const RowWrite&) = delete;
-    RowWrite& operator=(const RowWrite&) = delete;
-
-    // What the verb's caller gave, in the columns' own types; at most once, and before what the
-    // verb sets itself.
-    void set(const Changes& changes);
-    void set(AttrNumber column, const Expression* value);
-    void keep(AttrNumber column);
-    // AND with what is required already.
-    void require(const Expression* condition);
-    // Asks for the column of the row as it was stored.
-    void returns(AttrNumber column);
-
-    static constexpr int kMostAssignments = 16;
-    static constexpr int kMostReturned = 4;
-
-    KeyedRow row;
-    PlanKind kind;
-    AttrNumber variant = 0; // PlanShape::subject
-    bool by_index = false;  // PlanShape::by_index
-    RowAction action;
-    // Whose own write it is: for judge(), and for what code of others asks.
-    const WritingVerb* verb = nullptr;
-    // Asks nothing of the row before it is locked: where the write could not be taken back when its
-    // condition, which looks at the clock, has become false in a wait.
-    bool lock_first = false;
-
-    Expressions terms;
-    const Changes* changes = nullptr;
-    Bitmapset* columns = nullptr; // that SET names
-    const Expression* condition = nullptr;
-    int assignment_count = 0;
-    int returned_count = 0;
-    Assignment assignments[kMostAssignments];
-    AttrNumber returned[kMostReturned];
-};
 
 // Whether a row was found that meets the condition, and was written: no trigger or rule has
 // suppressed it. `returned` gets the columns asked for, in the current context. Writes of one table
@@ -84,7 +29,5 @@ bool write_row(const RowWrite& write, NullableDatum* returned = nullptr,
 // Whether the row may be written without locking it first: a wait for it, if there was one, then
 // came after everything that was computed.
 bool may_write_unlocked(const RowWrite& write);
-
-static_assert(std::is_trivially_destructible_v<RowWrite>);
 
 } // namespace interlock

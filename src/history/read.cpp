@@ -1,5 +1,6 @@
 // Reading history, with the caller's own privileges on the history table and under its policies.
 
+#include "execution/stored_row.h"
 #include "history/history.h"
 #include "server/arguments.h"
 #include "table/plan.h"

@@ -4,7 +4,7 @@
 
 #include "execution/read.h"
 #include "idempotency/access.h"
-#include "idempotency/table.h"
+#include "idempotency/idempotency.h"
 
 namespace interlock {
 

@@ -4,6 +4,7 @@
 #include "execution/update.h"
 #include "idempotency/direct.h"
 #include "idempotency/grant.h"
+#include "idempotency/table.h"
 #include "idempotency/wait.h"
 #include "server/arguments.h"
 

@@ -3,6 +3,7 @@
 
 #include "idempotency/direct.h"
 #include "idempotency/kept.h"
+#include "idempotency/table.h"
 #include "server/scope.h"
 
 namespace interlock {

@@ -1,6 +1,7 @@
 // The rows of interlock.idempotency and the settings of their scopes, as SQL sees them.
 #pragma once
 
+#include "execution/row_lock.h"
 #include "idempotency/idempotency.h"
 
 namespace interlock {

@@ -6,6 +6,7 @@
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.
 
 #include "key_lock/key_lock.h"
+#include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/arguments.h"
 

@@ -1,5 +1,6 @@
 #include "key_lock/key_lock.h"
 
+#include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/arguments.h"
 #include "server/error.h"

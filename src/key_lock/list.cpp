@@ -1,6 +1,8 @@
 // key_locks: who holds and who waits for the keys of this database, as the lock manager has it.
 
-#include "key_lock/key_lock.h"
+#include "key_lock/list.h"
+
+#include "key_lock/hold.h"
 #include "key_lock/mode.h"
 
 using namespace interlock;

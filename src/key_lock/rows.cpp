@@ -2,6 +2,7 @@
 // two calls never deadlock.
 
 #include "execution/read.h"
+#include "execution/stored_row.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
 #include "table/row.h"

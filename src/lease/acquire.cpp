@@ -97,7 +97,7 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
         end_lease(claim->database, lease, LeaseEnd::kGivenBack); // its room is for the next
     LeaseRoom room = make_lease_for(request, claim->access, &claim->lease);
     if (room == LeaseRoom::kYes)
-        join_queue(waiter);
+        join_queue(waiter, has_pins());
     return room;
 }
 
@@ -248,7 +248,7 @@ void do_work(const LeaseClaim& claim, const Judgement& judgement) {
 Judgement judge_in_turn(LeaseWaiter* waiter) {
     if (!has_queue(waiter->claim.node))
         return judge(waiter->claim, monotonic_now());
-    join_queue(waiter);
+    join_queue(waiter, has_pins());
     Judgement judgement = serve_queue(waiter->claim.node, waiter);
     if (judgement.verdict != Verdict::kGranted)
         leave_queue(waiter);
@@ -305,7 +305,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
         LWLockRelease(lock);
         return answer;
     } else {
-        join_queue(waiter);
+        join_queue(waiter, has_pins());
         answer = acquire_slowly(waiter, request, deadline);
         if (answer.outcome != LeaseOutcome::kAcquired)
             return answer;

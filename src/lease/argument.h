@@ -1,8 +1,9 @@
 // Arguments that the verbs of leases have in common.
 #pragma once
 
-#include "lease/lease.h"
+#include "lease/table.h"
 #include "server/arguments.h"
+#include "server/deadline.h"
 
 namespace interlock {
 
@@ -18,6 +19,7 @@ Deadline wait_argument(const Arguments& arguments, int n);
 // The label of at most 255 bytes; else 22023. Null: the default.
 const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 
-const char* lease_outcome_name(LeaseOutcome outcome);
+// Who has a lease that says nothing of it: the application's name, else the process.
+const char* default_holder(size_t* length);
 
 } // namespace interlock

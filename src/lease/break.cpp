@@ -2,6 +2,7 @@
 
 #include "lease/argument.h"
 #include "lease/audit.h"
+#include "lease/lease.h"
 #include "lease/pinner.h"
 #include "server/client.h"
 

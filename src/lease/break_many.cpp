@@ -2,6 +2,7 @@
 
 #include "lease/argument.h"
 #include "lease/audit.h"
+#include "lease/lease.h"
 
 using namespace interlock;
 

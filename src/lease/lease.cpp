@@ -144,69 +144,6 @@ void raise_not_held(const LeaseKey& key, int64 token) {
 
 namespace interlock {
 
-LeaseKey lease_key_argument(const text* key) {
-    const char* bytes = VARDATA_ANY(key);
-    size_t length = VARSIZE_ANY_EXHDR(key);
-    int levels = 0;
-    bool has_empty_level = false;
-    for (size_t start = 0, end = 0; end < length; start = end + 1) {
-        end = end_of_level(bytes, length, start);
-        has_empty_level = has_empty_level || end == start;
-        levels++;
-    }
-    if (length == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
-    if (length > kMaxLeaseKeyBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key is longer than %zu bytes", kMaxLeaseKeyBytes),
-                        errhint("Give a digest of it, for example md5(key).")));
-    if (has_empty_level)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key \"%s\" has an empty level", text_to_cstring(key)),
-                        errhint("A slash separates levels; none may be empty.")));
-    if (levels > kMaxLeaseLevels)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key has more than %d levels", kMaxLeaseLevels)));
-    return lease_key(MyDatabaseId, bytes, length);
-}
-
-int64 ttl_argument(const Arguments& arguments, int n) {
-    const Interval* ttl = arguments.interval(n, "ttl");
-    double days = ttl->month * 30.0 + ttl->day;
-    double length = days * USECS_PER_DAY + static_cast<double>(ttl->time);
-    if (length < 1.0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("ttl must be above zero"),
-                        errhint("For example '30 s'.")));
-    if (length > max_lease_ttl * static_cast<double>(USECS_PER_SEC))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("ttl is longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
-                        errhint("Renew a shorter lease, or bind it to the session.")));
-    return static_cast<int64>(length);
-}
-
-Deadline wait_argument(const Arguments& arguments, int n) {
-    return Deadline::after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"), "wait");
-}
-
-const char* default_holder(size_t* length) {
-    const char* holder = application_name;
-    if (holder == nullptr || holder[0] == '\0')
-        holder = psprintf("process %d", MyProcPid);
-    *length = strnlen(holder, kMaxHolderBytes); // all ASCII: to be cut anywhere
-    return holder;
-}
-
-const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
-    if (arguments.is_null(n))
-        return default_holder(length);
-    const text* holder = DatumGetTextPP(arguments.value(n));
-    *length = VARSIZE_ANY_EXHDR(holder);
-    if (*length == 0 || *length > kMaxHolderBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
-    return VARDATA_ANY(holder);
-}
-
 const char* lease_outcome_name(LeaseOutcome outcome) {
     switch (outcome) {
     case LeaseOutcome::kAcquired:

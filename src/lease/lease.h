@@ -8,6 +8,7 @@
 // room; 55000 not preloaded.
 #pragma once
 
+#include "lease/load.h"
 #include "lease/queue.h"
 #include "server/deadline.h"
 
@@ -29,6 +30,7 @@ struct LeaseRequest {
 };
 
 enum class LeaseOutcome { kAcquired, kHeld, kRecovering };
+const char* lease_outcome_name(LeaseOutcome outcome);
 
 struct LeaseAnswer {
     LeaseOutcome outcome;
@@ -120,9 +122,6 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
 Judgement judge_in_turn(LeaseWaiter* waiter);
 LeaseAnswer granted_answer(const LeaseClaim& claim);
 LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
-
-// Who has a lease that says nothing of it: the application's name, else the process.
-const char* default_holder(size_t* length);
 
 // --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
 

@@ -1,6 +1,7 @@
 // The views leases and lease_waiters.
 
 #include "lease/argument.h"
+#include "lease/lease.h"
 #include "lease/pinner.h"
 #include "lease/role.h"
 

@@ -84,8 +84,6 @@ void load_long_leases(const LeaseDatabase& database, Relation store, const Boot&
     });
 }
 
-} // namespace
-
 // One backend loads, the others wait for it at the store.
 void load_leases(LeaseDatabase* database) {
     Relation store = open_store();
@@ -102,6 +100,16 @@ void load_leases(LeaseDatabase* database) {
     }
     UnlockRelation(store, ShareUpdateExclusiveLock);
     close_store(store);
+}
+
+} // namespace
+
+LeaseDatabase* lease_database() {
+    LeaseDatabase* database = own_database();
+    if (!database->loaded)
+        load_leases(database);
+    pg_read_barrier();
+    return database;
 }
 
 } // namespace interlock

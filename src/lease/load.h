@@ -5,7 +5,8 @@
 
 namespace interlock {
 
-// Takes over what the store says, and writes the number of this run into it (R10).
-void load_leases(LeaseDatabase* database);
+// This database's leases, ready to be used. The first call of a run takes over what the store says,
+// and writes the number of the run into it (R10). Raises 55000 without preload, 25006 on a standby.
+LeaseDatabase* lease_database();
 
 } // namespace interlock

@@ -12,7 +12,9 @@ namespace interlock {
 // With the lock of the lease's partition held exclusively. The list counts for the role of the
 // lease.
 LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
-void remove_pinner(Lease* lease); // of this process, which has pinned it
+
+// Takes this process off, which has pinned the lease; what had ended is dropped with the last one.
+void unpin_lease(Ref ref);
 
 struct Pinner {
     int32 pid;

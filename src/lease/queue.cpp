@@ -1,5 +1,4 @@
-#include "lease/lease.h"
-#include "lease/pinner.h"
+#include "lease/queue.h"
 
 namespace interlock {
 
@@ -63,26 +62,17 @@ bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 
            !is_live(*lease_at(judgement.in_the_way), now);
 }
 
-void drop_if_ended_and_serve(Ref ref) {
-    Ref root = root_of(lease_at(ref)->node);
-    bool is_awaited = has_queue(root);
-    if (lease_at(ref)->ended)
-        drop_ended(ref);
-    if (is_awaited) // and so the root is still there
-        serve_queue(root, nullptr);
-}
-
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 } // namespace
 
 LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
-void join_queue(LeaseWaiter* waiter) {
+void join_queue(LeaseWaiter* waiter, bool has_pins) {
     LeaseNode* root = node_at(root_of(waiter->claim.node));
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
-    waiter->has_pins = has_pins();
+    waiter->has_pins = has_pins;
     waiter->since = GetCurrentTimestamp();
     waiter->wake_at = kNeverExpires;
     pg_write_barrier();
@@ -164,9 +154,13 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     drop_if_ended_and_serve(ref);
 }
 
-void unpin_lease(Ref ref) {
-    remove_pinner(lease_at(ref));
-    drop_if_ended_and_serve(ref);
+void drop_if_ended_and_serve(Ref ref) {
+    Ref root = root_of(lease_at(ref)->node);
+    bool is_awaited = has_queue(root);
+    if (lease_at(ref)->ended)
+        drop_ended(ref);
+    if (is_awaited) // and so the root is still there
+        serve_queue(root, nullptr);
 }
 
 size_t lease_queue_size() { return sizeof(LeaseWaiter) * waiter_count(); }

@@ -28,8 +28,9 @@ LeaseWaiter* this_waiter();
 
 // All with the lock of the claim's partition held exclusively.
 
-// Puts the waiter at the end of the queue of its tree, or takes it away.
-void join_queue(LeaseWaiter* waiter);
+// Puts the waiter at the end of the queue of its tree, or takes it away. has_pins: its transaction
+// pins leases.
+void join_queue(LeaseWaiter* waiter, bool has_pins);
 void leave_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);
 
@@ -46,8 +47,8 @@ const LeaseWaiter* first_in_queue(Ref node);
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
-// Ends what an open transaction has pinned no longer.
-void unpin_lease(Ref ref);
+// Drops the lease if it has ended and no transaction pins it any more; what waited is served.
+void drop_if_ended_and_serve(Ref ref);
 
 // Runs body(const LeaseWaiter&, place) for each waiter of a partition, of each queue in its order.
 template <typename Body>

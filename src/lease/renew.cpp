@@ -1,5 +1,6 @@
 // Renewing, reclaiming and releasing by token.
 
+#include "lease/argument.h"
 #include "lease/lease.h"
 #include "lease/role.h"
 

@@ -1,6 +1,7 @@
 // The trigger that demands a lease of every writer.
 
 #include "lease/argument.h"
+#include "lease/lease.h"
 #include "lease/require.h"
 #include "server/error.h"
 #include "table/row.h"

@@ -1,7 +1,5 @@
 #include "lease/service.h"
 
-#include "lease/load.h"
-
 extern "C" {
 PG_FUNCTION_INFO_V1(note_lease_store);
 }
@@ -153,16 +151,14 @@ void drop_leases_of(Oid database) {
     }
 }
 
-LeaseDatabase* lease_database() {
+LeaseDatabase* own_database() {
     static LeaseDatabase* mine = nullptr;
     if (created_store) // its rollback would take along what was written for others to rely on
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("leases cannot be used in the transaction that creates their "
                                "extension")));
-    if (mine != nullptr && mine->loaded) {
-        pg_read_barrier();
+    if (mine != nullptr && mine->loaded)
         return mine;
-    }
     if (service == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("there are no leases: pg_interlock is not preloaded"),
@@ -182,8 +178,6 @@ LeaseDatabase* lease_database() {
                 (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                  errmsg("leases are used in too many databases"),
                  errhint("At most %d databases of a server can use leases.", kMaxLeaseDatabases)));
-    if (!mine->loaded)
-        load_leases(mine);
     return mine;
 }
 

@@ -55,8 +55,8 @@ inline int64 read_counter(pg_atomic_uint64* counter) {
     return static_cast<int64>(pg_atomic_read_u64(counter));
 }
 
-// This database's, ready to be used. Raises 55000 without preload, 25006 on a standby.
-LeaseDatabase* lease_database();
+// This database's, which may not be loaded yet. Raises 55000 without preload, 25006 on a standby.
+LeaseDatabase* own_database();
 
 // R1: whether a grant or a renewal until `expires` can be answered; else make_durable first.
 bool covers(LeaseDatabase* database, int64 expires);

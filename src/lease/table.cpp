@@ -163,22 +163,6 @@ Ref lease_from(Ref node) {
 
 } // namespace
 
-int64 monotonic_now() {
-#ifdef CLOCK_BOOTTIME
-    constexpr clockid_t kClock = CLOCK_BOOTTIME; // runs on while the machine sleeps
-#else
-    constexpr clockid_t kClock = CLOCK_MONOTONIC;
-#endif
-    timespec now;
-    clock_gettime(kClock, &now);
-    return now.tv_sec * USECS_PER_SEC + now.tv_nsec / 1000;
-}
-
-TimestampTz shown_time(int64 moment) {
-    TimestampTz shown = GetCurrentTimestamp(); // first: a pause before the other makes it too early
-    return moment == kNeverExpires ? DT_NOEND : shown + (moment - monotonic_now());
-}
-
 LeaseKey lease_key(Oid database, const char* bytes, size_t length) {
     size_t root = end_of_level(bytes, length, 0);
     uint64 hash = hash_of(database, bytes, root);

@@ -9,6 +9,7 @@
 // partition's lock exclusively, or shared where a function only looks.
 #pragma once
 
+#include "lease/clock.h"
 #include "lease/usage.h"
 
 namespace interlock {
@@ -17,13 +18,6 @@ constexpr int kLeasePartitions = 64;
 constexpr size_t kMaxLeaseKeyBytes = 1024;
 constexpr int kMaxLeaseLevels = 64;
 constexpr size_t kMaxHolderBytes = 255;
-
-// As time that decides is told: microseconds of a clock that nobody sets.
-constexpr int64 kNeverExpires = PG_INT64_MAX;
-int64 monotonic_now();
-
-// What a moment of that clock is in the system's time, as it is shown to users.
-TimestampTz shown_time(int64 moment);
 
 enum class LeaseMode : uint8 { kExclusive, kShared, kPermit };
 

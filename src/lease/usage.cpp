@@ -1,6 +1,6 @@
 #include "lease/usage.h"
 
-#include "lease/table.h"
+#include "lease/clock.h"
 
 namespace interlock {
 

@@ -5,6 +5,7 @@
 // would evaluate. Policies have to be evaluated where they apply to the caller, and then only his
 // own and a superuser's are.
 
+#include "execution/stored_row.h"
 #include "marker/marker.h"
 #include "marker/scan.h"
 #include "server/arguments.h"

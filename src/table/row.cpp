@@ -1,11 +1,8 @@
 #include "table/row.h"
 
-#include "execution/read.h"
 #include "server/error.h"
 #include "server/scope.h"
-#include "table/plan.h"
 #include "table/populate.h"
-#include "table/row_json.h"
 
 namespace interlock {
 
@@ -130,45 +127,7 @@ void read_as_record(const RelationFacts* facts, Jsonb* json, Changes* changes) {
             heap_getattr(row, changes->attnums[i], facts->columns, &changes->nulls[i]);
 }
 
-const char* strength_clause(RowStrength strength) {
-    switch (strength) {
-    case RowStrength::kKeyShare:
-        return " FOR KEY SHARE";
-    case RowStrength::kShare:
-        return " FOR SHARE";
-    case RowStrength::kNoKeyUpdate:
-        return " FOR NO KEY UPDATE";
-    case RowStrength::kUpdate:
-        return " FOR UPDATE";
-    default:
-        return "";
-    }
-}
-
-void write_read_statement(Statement* statement, Relation rel, const RelationFacts* facts,
-                          const Bitmapset* columns, RowLock lock) {
-    const char* separator = "SELECT ";
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
-        separator = ", ";
-    }
-    statement->add(" FROM %s t WHERE ", rows_of(rel));
-    add_key_condition(statement, facts);
-    add_row_lock(statement, lock);
-}
-
 } // namespace
-
-void add_row_lock(Statement* statement, RowLock lock) {
-    statement->add("%s", strength_clause(lock.strength));
-    if (lock.wait != RowWait::kWait)
-        statement->add("%s", lock.wait == RowWait::kNowait ? " NOWAIT" : " SKIP LOCKED");
-}
-
-AttrNumber row_lock_number(RowLock lock) {
-    return static_cast<AttrNumber>(static_cast<int>(lock.strength) * 4 +
-                                   static_cast<int>(lock.wait));
-}
 
 Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
                       const Bitmapset* managed) {
@@ -189,81 +148,6 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
     if (!read_plainly(facts, members, &changes))
         read_as_record(facts, json, &changes);
     return changes;
-}
-
-namespace {
-
-// The columns of a row of the table, as a SELECT of them returns it.
-void select_columns(StoredRow* row, TupleTableSlot* version) {
-    int count = bms_num_members(row->attnums);
-    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
-    row->columns = CreateTemplateTupleDesc(count);
-    int i = 0;
-    for (int column = -1; (column = bms_next_member(row->attnums, column)) >= 0; i++) {
-        TupleDescCopyEntry(row->columns, i + 1, version->tts_tupleDescriptor, column);
-        values[i] = slot_getattr(version, column, &nulls[i]);
-    }
-    row->tuple = heap_form_tuple(row->columns, values, nulls);
-    row->found = true;
-}
-
-} // namespace
-
-RowValues values_of_row(TupleDesc columns, HeapTuple row) {
-    auto* values =
-        static_cast<Datum*>(palloc((sizeof(Datum) + sizeof(bool)) * (columns->natts + 1)));
-    RowValues result = {values, reinterpret_cast<bool*>(values + columns->natts + 1)};
-    heap_deform_tuple(row, columns, result.values, result.nulls);
-    return result;
-}
-
-StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
-                   const Bitmapset* columns, RowLock lock) {
-    StoredRow row = {};
-    row.attnums = columns;
-    DirectOutcome direct = read_directly(
-        {rel, facts, &key}, lock, [&](TupleTableSlot* version) { select_columns(&row, version); });
-    if (direct != DirectOutcome::kDeclined)
-        return row;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
-        shape.subject = row_lock_number(lock);
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
-            write_read_statement(statement, rel, facts, columns, lock);
-        });
-        Parameters parameters(facts->key_count);
-        add_key(&parameters, facts, key);
-        if (run_plan(plan, parameters, 1) == 0)
-            return;
-        row.found = true;
-        row.tuple = SPI_copytuple(SPI_tuptable->vals[0]);
-        row.columns = in_context(caller, [] { return CreateTupleDescCopy(SPI_tuptable->tupdesc); });
-    });
-    return row;
-}
-
-Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
-    int position = 1;
-    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
-        if (column == attnum)
-            return heap_getattr(row.tuple, position, row.columns, is_null);
-    elog(ERROR, "column %d was not read", attnum);
-    pg_unreachable();
-}
-
-Datum stored_row_to_jsonb(const StoredRow& row) { return row_to_jsonb(row.columns, row.tuple); }
-
-HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts) {
-    int count = facts->columns->natts;
-    auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
-    memset(nulls, true, count);
-    int position = 1;
-    for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
-        values[column - 1] = heap_getattr(row.tuple, position, row.columns, &nulls[column - 1]);
-    return heap_form_tuple(facts->columns, values, nulls);
 }
 
 void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key) {
@@ -291,53 +175,6 @@ Datum column_names(TupleDesc columns, const Bitmapset* which) {
     for (int column = -1; (column = bms_next_member(which, column)) >= 0;)
         names[count++] = CStringGetTextDatum(NameStr(TupleDescAttr(columns, column - 1)->attname));
     return PointerGetDatum(construct_array(names, count, TEXTOID, -1, false, TYPALIGN_INT));
-}
-
-int64 integer_of(Oid type, Datum value) {
-    switch (type) {
-    case INT2OID:
-        return DatumGetInt16(value);
-    case INT4OID:
-        return DatumGetInt32(value);
-    default:
-        return DatumGetInt64(value);
-    }
-}
-
-// A value out of line that an update does not touch is the same pointer: it need not be fetched.
-bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
-    if (attribute->attlen == -1) {
-        const char* left_value = DatumGetPointer(left);
-        const char* right_value = DatumGetPointer(right);
-        if (VARATT_IS_EXTERNAL_ONDISK(left_value) && VARATT_IS_EXTERNAL_ONDISK(right_value) &&
-            memcmp(left_value, right_value, TOAST_POINTER_SIZE) == 0)
-            return true;
-    }
-    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
-}
-
-namespace {
-
-bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
-    if (left.isnull || right.isnull)
-        return left.isnull == right.isnull;
-    return same_image(attribute, left.value, right.value);
-}
-
-} // namespace
-
-bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
-    NullableDatum values[2];
-    values[0].value = heap_getattr(left, attnum, columns, &values[0].isnull);
-    values[1].value = heap_getattr(right, attnum, columns, &values[1].isnull);
-    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
-}
-
-bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum) {
-    NullableDatum values[2];
-    values[0].value = slot_getattr(left, attnum, &values[0].isnull);
-    values[1].value = slot_getattr(right, attnum, &values[1].isnull);
-    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
 }
 
 Bitmapset* readable_columns(Relation rel) {

@@ -4,7 +4,7 @@
 // others are left to it.
 #pragma once
 
-#include "table/row.h"
+#include "table/row_values.h"
 
 namespace interlock {
 

@@ -1,5 +1,6 @@
 #include "transition/transition.h"
 
+#include "execution/stored_row.h"
 #include "execution/write.h"
 #include "server/arguments.h"
 #include "server/error.h"

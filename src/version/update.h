@@ -2,7 +2,7 @@
 // version/many.cpp and version/retry.cpp.
 #pragma once
 
-#include "table/row.h"
+#include "execution/stored_row.h"
 #include "version/version.h"
 
 namespace interlock {

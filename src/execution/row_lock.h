@@ -1,0 +1,20 @@
+// How a read locks its row.
+#pragma once
+
+#include "table/plan.h"
+
+namespace interlock {
+
+// A clause of SELECT, and what it does when another transaction has it.
+enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
+enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };
+struct RowLock {
+    RowStrength strength = RowStrength::kNone;
+    RowWait wait = RowWait::kWait;
+};
+
+// Adds the clause, if any, to a SELECT; the number tells kept plans of different locks apart.
+void add_row_lock(Statement* statement, RowLock lock);
+AttrNumber row_lock_number(RowLock lock);
+
+} // namespace interlock

@@ -1,0 +1,60 @@
+#include "table/row_values.h"
+
+namespace interlock {
+
+RowValues values_of_row(TupleDesc columns, HeapTuple row) {
+    auto* values =
+        static_cast<Datum*>(palloc((sizeof(Datum) + sizeof(bool)) * (columns->natts + 1)));
+    RowValues result = {values, reinterpret_cast<bool*>(values + columns->natts + 1)};
+    heap_deform_tuple(row, columns, result.values, result.nulls);
+    return result;
+}
+
+int64 integer_of(Oid type, Datum value) {
+    switch (type) {
+    case INT2OID:
+        return DatumGetInt16(value);
+    case INT4OID:
+        return DatumGetInt32(value);
+    default:
+        return DatumGetInt64(value);
+    }
+}
+
+// A value out of line that an update does not touch is the same pointer: it need not be fetched.
+bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
+    if (attribute->attlen == -1) {
+        const char* left_value = DatumGetPointer(left);
+        const char* right_value = DatumGetPointer(right);
+        if (VARATT_IS_EXTERNAL_ONDISK(left_value) && VARATT_IS_EXTERNAL_ONDISK(right_value) &&
+            memcmp(left_value, right_value, TOAST_POINTER_SIZE) == 0)
+            return true;
+    }
+    return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
+}
+
+namespace {
+
+bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    return same_image(attribute, left.value, right.value);
+}
+
+} // namespace
+
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum) {
+    NullableDatum values[2];
+    values[0].value = heap_getattr(left, attnum, columns, &values[0].isnull);
+    values[1].value = heap_getattr(right, attnum, columns, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
+}
+
+bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum) {
+    NullableDatum values[2];
+    values[0].value = slot_getattr(left, attnum, &values[0].isnull);
+    values[1].value = slot_getattr(right, attnum, &values[1].isnull);
+    return same_value(TupleDescAttr(columns, attnum - 1), values[0], values[1]);
+}
+
+} // namespace interlock

@@ -1,0 +1,32 @@
+// The values of a row, by column.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// A row taken apart, by attribute number - 1: behind a null each column would be searched for anew.
+struct RowValues {
+    Datum* values;
+    bool* nulls;
+    NullableDatum operator[](AttrNumber attnum) const {
+        return {values[attnum - 1], nulls[attnum - 1]};
+    }
+};
+RowValues values_of_row(TupleDesc columns, HeapTuple row);
+inline RowValues values_in(TupleTableSlot* row) {
+    slot_getallattrs(row);
+    return {row->tts_values, row->tts_isnull};
+}
+
+// Whether two values of a column that are not null have the same bytes.
+bool same_image(Form_pg_attribute attribute, Datum left, Datum right);
+
+// The value of a column of one of the integer types.
+int64 integer_of(Oid type, Datum value);
+
+// Whether a column has the same bytes in both rows.
+bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
+bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum);
+
+} // namespace interlock

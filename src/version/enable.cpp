@@ -1,0 +1,207 @@
+// Enabling versions: checks what the owner of the table says and keeps it as the arguments of a
+// trigger.
+
+#include "ownership/ownership.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/last_word.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/trigger_state.h"
+#include "version/floor.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kTriggerName = "zzz_interlock_version";
+
+// What enable_versioning is asked for.
+struct Request {
+    const char* column;
+    NameList ignored;
+    int16 events; // that are checked, of INSERT and UPDATE
+};
+
+Request read_request(const Arguments& arguments);
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
+bool is_time(Relation rel, AttrNumber column);
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
+void create_version_trigger(Oid relid, const char* table, const Request& request);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_versioning);
+PG_FUNCTION_INFO_V1(disable_versioning);
+
+Datum enable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Request request = read_request(arguments);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    require_column_name(rel, request.column);
+    check_same_column(rel, facts, request);
+    AttrNumber column = find_attribute(facts->columns, request.column);
+    if (column != InvalidAttrNumber)
+        check_token_column(rel, facts, column);
+    check_ignored_columns(rel, facts, request);
+    if (column != InvalidAttrNumber && is_time(rel, column))
+        request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
+    require_last_word_of(rel, kTriggerName, request.events);
+    bool floor = wants_floor(rel, facts, request.column);
+    char* table = qualified_name(rel);
+    close_table(rel); // the server refuses to alter a table that somebody has open
+
+    with_spi([&] {
+        if (column == InvalidAttrNumber)
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
+                                 quote_identifier(request.column)));
+        if (floor)
+            create_floor(facts->relid, request.column);
+        create_version_trigger(facts->relid, table, request);
+    });
+    PG_RETURN_VOID();
+}
+
+Datum disable_versioning(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    const RelationFacts* facts = facts_of(rel);
+    const Versioning* versioning = versioning_of(facts);
+    if (versioning == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
+    refuse_partition(rel, versioning->is_clone);
+    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
+    char* table = qualified_name(rel);
+    close_table(rel);
+
+    with_spi([&] {
+        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        if (OidIsValid(floor))
+            drop_floor(facts->relid, NameStr(versioning->name), floor);
+    });
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+Request read_request(const Arguments& arguments) {
+    Request request = {};
+    request.column = arguments.name(1, "version_column");
+    request.ignored = arguments.names(2, "ignore_columns");
+    request.events = TRIGGER_TYPE_UPDATE;
+    return request;
+}
+
+void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
+    if (versioning_of(facts) != nullptr)
+        refuse_partition(rel, versioning_of(facts)->is_clone);
+    if (versioning_of(facts) == nullptr ||
+        strcmp(NameStr(versioning_of(facts)->name), request.column) == 0)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("table \"%s\" is already versioned by column \"%s\"",
+                           RelationGetRelationName(rel), NameStr(versioning_of(facts)->name)),
+                    errhint("Disable that first: %s", call_for("disable_versioning", rel))));
+}
+
+void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request) {
+    for (int i = 0; i < request.ignored.count; i++) {
+        const char* name = request.ignored[i];
+        const ColumnRule* rule = rule_of(facts, column_number(rel, name));
+        if (rule != nullptr && rule->access == Access::kShared &&
+            rule->strategy == Strategy::kMerge)
+            raise_merge_of_ignored(rel, name);
+        if (strcmp(name, request.column) == 0)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("version column \"%s\" cannot be ignored", name)));
+    }
+}
+
+void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    TokenKind kind;
+    if (!token_kind_of(attribute->atttypid, &kind))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot be a version: its type is %s",
+                        NameStr(attribute->attname), RelationGetRelationName(rel),
+                        format_type_be(attribute->atttypid)),
+                 errhint("Use a column of type integer, bigint, timestamp or timestamptz.")));
+    if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
+        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
+                        errmsg("column \"%s\" of table \"%s\" cannot be a version: the server "
+                               "generates its value",
+                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+    if (bms_is_member(attnum, facts->key_columns))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+             errmsg("column \"%s\" is part of the key of table \"%s\" and cannot be its version",
+                    NameStr(attribute->attname), RelationGetRelationName(rel))));
+}
+
+// A new row's time is checked as well, while a counter may start anywhere.
+bool is_time(Relation rel, AttrNumber column) {
+    TokenKind kind;
+    return token_kind_of(TupleDescAttr(RelationGetDescr(rel), column - 1)->atttypid, &kind) &&
+           !is_counter(kind);
+}
+
+// 1 is a constant for a bigint column, too, though stored as the cast of an integer. Nothing is
+// evaluated: the functions in it are the owner's, and the caller may be an administrator.
+bool is_constant(const char* expression) {
+    auto* node = static_cast<Node*>(stringToNode(expression));
+    while (IsA(node, FuncExpr)) {
+        auto* call = reinterpret_cast<FuncExpr*>(node);
+        if (list_length(call->args) != 1 || call->funcformat == COERCE_EXPLICIT_CALL)
+            return false;
+        node = static_cast<Node*>(linitial(call->args));
+    }
+    return IsA(node, Const);
+}
+
+// A default that was copied from another table, or that a tool has loaded.
+bool reads_no_own_floor(Oid relid, AttrNumber column) {
+    const char* name = floor_name(relid, column);
+    return name != nullptr && lacks_floor(relid, column, name);
+}
+
+// A new row starts above the floor unless the owner computes the default otherwise: no default, or
+// a constant one, would start a row that is inserted again at an old version.
+bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_name) {
+    AttrNumber column = find_attribute(facts->columns, column_name);
+    if (column == InvalidAttrNumber)
+        return true;
+    TokenKind kind;
+    if (!token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind) ||
+        !is_counter(kind))
+        return false;
+    TupleConstr* constraints = RelationGetDescr(rel)->constr;
+    for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
+        if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
+            return reads_no_own_floor(facts->relid, column);
+    return true;
+}
+
+void create_version_trigger(Oid relid, const char* table, const Request& request) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text,
+                     "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
+                     "EXECUTE FUNCTION %s(%s",
+                     kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
+                     table, own_function("version_trigger"), quote_literal_cstr(request.column));
+    for (int i = 0; i < request.ignored.count; i++)
+        appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
+    appendStringInfoChar(&text, ')');
+    replace_trigger(relid, kTriggerName, text.data);
+}
+
+} // namespace
