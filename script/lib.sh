@@ -168,13 +168,6 @@ sync_tree() {
         while read -r file; do rm "$dir/$file"; done
 }
 
-# make_flags: bitcode for the server's JIT needs the clang it was built with.
-make_flags() {
-    local clang
-    clang=$(sed -n 's/^CLANG *= *//p' "$(dirname "$("$PG_CONFIG" --pgxs)")/../Makefile.global")
-    [ -x "$clang" ] || echo with_llvm=no
-}
-
 cache_home() {
     local home=${XDG_CACHE_HOME:-}
     [ -n "$home" ] || { [ "$(id -u)" = 0 ] && home=/var/cache || home=$HOME/.cache; }
@@ -190,8 +183,7 @@ build_extension() {
     (
         flock 9
         sync_tree "$cache"
-        # shellcheck disable=SC2046
-        make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT="-Werror $BUILD_FLAGS" $(make_flags) &&
+        make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT="-Werror $BUILD_FLAGS" &&
             cp -a "$cache" "$WORK/tree"
     ) 9>"$cache.lock" >"$WORK/build.log" 2>&1 || return 1
     [ "$(id -u)" != 0 ] || chown -R postgres: "$WORK/tree"
@@ -214,9 +206,7 @@ stage_server() {
     dir=$(server_headers)
     mkdir -p "$stage$(dirname "$dir")"
     ln -s "$dir" "$stage$dir"
-    # shellcheck disable=SC2046
-    make -C "$WORK/tree" PG_CONFIG="$SERVER_CONFIG" COPT="-Werror $BUILD_FLAGS" $(make_flags) install \
-        >"$WORK/install.log" 2>&1 || {
+    make -C "$WORK/tree" PG_CONFIG="$SERVER_CONFIG" COPT="-Werror $BUILD_FLAGS" install >"$WORK/install.log" 2>&1 || {
         show "$WORK/install.log"
         return 1
     }
