@@ -41,7 +41,7 @@ ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
 ISOLATION_OPTS = --inputdir=$(abspath $(HERE)/test) --load-extension=$(EXTENSION)
 PROVE_TESTS = test/t/*.pl
 
-EXTRA_CLEAN = .boundary $(OBJS:.o=.d)
+EXTRA_CLEAN = .boundary .pch $(OBJS:.o=.d)
 
 # The server's JIT inlines what is short and touches no variables of the library into an expression that is computed for very
 # many rows. No function here is of that kind, and bitcode would double the time of the build.
@@ -66,14 +66,30 @@ endif
 # PGXS leaves our dialect out of the bitcode step.
 COMPILE.cxx.bc += $(DIALECT)
 
+# The server's headers take most of the time, so they are read once, into a precompiled header that every file begins with.
+# Its name stands for the compiler and its flags: other flags make another one, as does a server header that has changed, and
+# all objects are compiled again. The headers of a staged server are a link and count as what it points to.
+compile = $(CXX) $(CXXFLAGS) $(CPPFLAGS)
+flags := $(subst $(includedir_server),$(realpath $(includedir_server)),$(filter-out -I%,$(compile)))
+pch := .pch/$(shell { $(CXX) --version; echo '$(subst ','\'',$(flags))'; } | cksum | tr ' ' -)/server.h.gch
+
+# ccache declines a precompiled header otherwise.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+
+# PGXS lets make do without files that are missing (.SECONDARY), unless they depend on what is always made.
+.PHONY: always
+$(pch): Makefile $(EXTENSION).control $(if $(wildcard $(pch)),,always)
+	rm -rf .pch
+	mkdir -p $(@D)
+	echo '#include "server/server.h"' >$(@:.gch=)
+	$(compile) -MD -MP -MF $@.d -o $@ -x c++-header $(@:.gch=)
+
 # A header edit rebuilds what includes it, the bitcode along with its object.
-ifneq ($(autodepend),yes)
-COMPILE.cc += -MMD -MP -MF $(@:.o=.d)
--include $(OBJS:.o=.d)
-endif
 FOLDERS := $(patsubst %/,$(CURDIR)/%,$(sort $(dir $(OBJS) $(extension_sql))))
-$(OBJS): Makefile $(EXTENSION).control | $(FOLDERS)
+$(OBJS): %.o: %.cpp $(pch) | $(FOLDERS)
+	$(compile) -include $(pch:.gch=) -MMD -MP -MF $(@:.o=.d) -o $@ -c $<
 $(OBJS:.o=.bc): %.bc: %.o
+-include $(OBJS:.o=.d) $(pch).d
 $(FOLDERS):
 	mkdir -p $@
 

@@ -147,7 +147,7 @@ leave_workspace() {
 # source_files: every file of the tree that is not built, relative to ROOT.
 source_files() {
     (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path ./results -prune \
-        -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
+        -o -path ./.pch -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
         ! -name '*.d' ! -name '*.so' ! -name .boundary ! -name 'regression.*' \
         ! \( -path './sql/*--*.sql' ! -path './sql/*--*--*.sql' \) -print)
 }
