@@ -384,7 +384,7 @@ void define_lease_settings() {
 extern "C" {
 
 // Called by the script that creates the store.
-Datum note_lease_store(PG_FUNCTION_ARGS) {
+Datum note_lease_store([[maybe_unused]] PG_FUNCTION_ARGS) {
     using namespace interlock;
     static bool registered = false;
     if (service != nullptr) {

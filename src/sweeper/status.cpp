@@ -89,7 +89,7 @@ Datum sweeper_status(PG_FUNCTION_ARGS) {
     return 0;
 }
 
-Datum wake_sweeper(PG_FUNCTION_ARGS) {
+Datum wake_sweeper([[maybe_unused]] PG_FUNCTION_ARGS) {
     note_deadline(GetCurrentTimestamp());
     PG_RETURN_VOID();
 }

@@ -102,7 +102,7 @@ private:
     Datum* values_;
     char* nulls_;
     int count_ = 0;
-    int capacity_;
+    [[maybe_unused]] int capacity_; // for assertions
 };
 
 // "column" = $n, ... for the columns.
