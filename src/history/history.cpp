@@ -234,10 +234,18 @@ Oid find_or_create_history(Oid relid) {
     }
 }
 
-// The type as it is told in the trigger's arguments.
+// The type as it is written in the trigger's arguments, whatever quote_all_identifiers says.
 char* type_name(Oid relid, const char* column) {
-    return format_type_extended(get_atttype(relid, get_attnum(relid, column)), -1,
-                                FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+    Oid type = get_atttype(relid, get_attnum(relid, column));
+    char* name = nullptr;
+    with_settings([&] {
+        if (quote_all_identifiers)
+            (void)set_config_option("quote_all_identifiers", "off", PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+        name =
+            format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+    });
+    return name;
 }
 
 void create_triggers(Oid relid, const char* table, Oid history, const Request& request,

@@ -177,11 +177,10 @@ CREATE VIEW interlock.column_ownership AS
     SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced
       FROM interlock.list_column_rules() r
       JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid
-      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-      LEFT JOIN (SELECT w.table_name, u.column_name, pg_catalog.count(*) AS forced
+      LEFT JOIN (SELECT w.rel, u.column_name, pg_catalog.count(*) AS forced
                    FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) u (column_name)
                   GROUP BY 1, 2) f
-        ON f.table_name OPERATOR(pg_catalog.=) pg_catalog.format('%I.%I', n.nspname, c.relname)
+        ON f.rel::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid
        AND f.column_name OPERATOR(pg_catalog.=) r.column_name::pg_catalog.text;
 GRANT SELECT ON interlock.column_ownership TO PUBLIC;
 COMMENT ON VIEW interlock.column_ownership IS

@@ -366,3 +366,13 @@ DROP FUNCTION entries, rename_doc, add_to_price, write_nothing, again, bring_bac
 REVOKE ALL ON SCHEMA public FROM history_owner, history_writer;
 SELECT interlock.revoke_writer('robot', 'history_writer');
 DROP ROLE history_owner, history_writer, history_reader;
+
+-- the key's type is the same under another way to quote
+CREATE TABLE quoted (id uuid PRIMARY KEY, note text);
+SET quote_all_identifiers = on;
+SELECT interlock.enable_history('quoted');
+INSERT INTO quoted VALUES ('00000000-0000-0000-0000-000000000001', 'x');
+RESET quote_all_identifiers;
+SELECT interlock.row_as_of('quoted', '00000000-0000-0000-0000-000000000001', 'infinity')->>'note' AS note;
+SELECT tgargs LIKE '%"%' AS quotes FROM (SELECT encode(tgargs, 'escape') AS tgargs FROM pg_trigger WHERE tgrelid = 'quoted'::regclass AND tgname ~ '^000') t;
+DROP TABLE quoted, quoted_history;

@@ -601,3 +601,17 @@ DROP FUNCTION change, attempt;
 SELECT interlock.revoke_writer(w, 'own_app') FROM unnest('{editor,importer,admin}'::text[]) w;
 DROP OWNED BY own_app;
 DROP ROLE own_app;
+
+-- forced writes are counted, however the writer quotes names
+CREATE TABLE counted (id int PRIMARY KEY, a int);
+INSERT INTO counted VALUES (1, 1);
+SELECT interlock.own_columns('counted', 'w', '{a}');
+BEGIN;
+SELECT interlock.set_writer('other', force => true);
+UPDATE counted SET a = 2;
+SET LOCAL quote_all_identifiers = on;
+UPDATE counted SET a = 3;
+SELECT forced FROM interlock.column_ownership WHERE rel = 'counted'::regclass;
+COMMIT;
+SELECT forced FROM interlock.column_ownership WHERE rel = 'counted'::regclass;
+DROP TABLE counted;
