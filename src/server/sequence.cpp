@@ -94,13 +94,14 @@ int64 value_for_reader(Oid sequence) {
 }
 
 bool read_if_possible(Oid sequence, LOCKMODE mode, int64* value) {
-    if (!ConditionalLockRelationOid(sequence, mode))
+    uint64 changes = SharedInvalidMessageCounter;
+    if (!is_readable(sequence) || !ConditionalLockRelationOid(sequence, mode))
         return false;
     Relation rel = try_relation_open(sequence, NoLock);
     if (rel == nullptr)
         return false;
     bool reads = rel->rd_rel->relkind == RELKIND_SEQUENCE && !RELATION_IS_OTHER_TEMP(rel) &&
-                 is_readable(sequence);
+                 (SharedInvalidMessageCounter == changes || is_readable(sequence));
     if (reads)
         *value = read(rel);
     relation_close(rel, NoLock);
