@@ -113,8 +113,8 @@ int64 read_position(Oid history) {
     return position;
 }
 
-// And forgets the positions of tables that are gone: not those that a transaction of another role is
-// about to forget, which may stay open.
+// And forgets the positions of tables that are gone: not those that a transaction of another role
+// is about to forget, which may stay open.
 void write_position(Oid history, int64 position) {
     Oid table = own_table("history_position");
     as_owner_of(table, [&] {
@@ -125,7 +125,8 @@ void write_position(Oid history, int64 position) {
                     "WITH gone AS (DELETE FROM interlock.history_position WHERE history "
                     "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
                     "interlock.history_position p WHERE NOT EXISTS (SELECT FROM "
-                    "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR UPDATE "
+                    "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR "
+                    "UPDATE "
                     "SKIP LOCKED))) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
                     "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
                     oid, statement->parameter(INT8OID));
