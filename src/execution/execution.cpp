@@ -1,7 +1,5 @@
 #include "execution/execution.h"
 
-#include "server/scope.h"
-
 namespace interlock {
 
 namespace {

@@ -3,13 +3,11 @@
 #include "marker/marker.h"
 
 #include "server/arguments.h"
-#include "server/error.h"
 #include "sweeper/deadline.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
-#include "table/row.h"
 #include "table/trigger_state.h"
 
 using namespace interlock;

@@ -1,7 +1,6 @@
 #include "marker/marker.h"
 
 #include "server/arguments.h"
-#include "server/error.h"
 #include "table/row.h"
 
 using namespace interlock;

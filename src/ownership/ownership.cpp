@@ -9,7 +9,6 @@
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/part.h"
-#include "table/plan.h"
 #include "table/trigger_state.h"
 
 using namespace interlock;

@@ -6,7 +6,6 @@
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
 #include "server/error.h"
-#include "server/scope.h"
 #include "table/row.h"
 
 using namespace interlock;

@@ -1,7 +1,6 @@
 #include "table/relation.h"
 
 #include "server/recency.h"
-#include "server/scope.h"
 #include "table/load.h"
 #include "table/part.h"
 

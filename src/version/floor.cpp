@@ -1,6 +1,5 @@
 #include "version/floor.h"
 
-#include "server/scope.h"
 #include "server/sequence.h"
 #include "server/subtransaction.h"
 #include "table/own_table.h"

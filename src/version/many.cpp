@@ -5,7 +5,6 @@
 
 #include "execution/update.h"
 #include "server/arguments.h"
-#include "server/error.h"
 #include "server/scope.h"
 #include "version/update.h"
 

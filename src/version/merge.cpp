@@ -2,8 +2,6 @@
 
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
-#include "server/error.h"
-#include "server/scope.h"
 #include "table/row_json.h"
 #include "version/update.h"
 

@@ -5,7 +5,6 @@
 
 #include "server/arguments.h"
 #include "server/result_row.h"
-#include "table/plan.h"
 #include "version/update.h"
 
 using namespace interlock;

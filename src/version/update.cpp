@@ -2,7 +2,6 @@
 
 #include "execution/write.h"
 #include "server/arguments.h"
-#include "server/error.h"
 #include "server/result_row.h"
 
 using namespace interlock;
