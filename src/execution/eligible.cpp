@@ -103,9 +103,8 @@ bool knows_arbiters(const RowInsert& insert) {
 
 // The statement asks who may call its operators (ExecInitFunc). Those of pg_catalog on numbers,
 // times and texts are taken to be everybody's; that of another type is asked for.
-bool may_call_equal(Oid type) {
-    TypeCacheEntry* entry = lookup_type_cache(type, TYPECACHE_EQ_OPR_FINFO);
-    return check_function_privilege(entry->eq_opr_finfo.fn_oid, GetUserId()) == ACLCHECK_OK;
+bool may_call(const FmgrInfo& function) {
+    return check_function_privilege(function.fn_oid, GetUserId()) == ACLCHECK_OK;
 }
 
 // Of texts whose collation is not deterministic texteq asks the collation's provider (varstr_cmp).
@@ -116,9 +115,11 @@ bool compares_bytes(Oid collation) {
 }
 
 bool may_compare(const Expressions& terms) {
+    if (!terms.compares_otherwise())
+        return true;
     for (int i = 0; i < terms.count(); i++) {
         const Expression& term = terms[i];
-        if (term.term == Term::kSame && !may_call_equal(term.operands[0]->type))
+        if (term.term == Term::kSame && !may_call(*term.equal))
             return false;
         if (term.term == Term::kEqual && !compares_bytes(term.collation))
             return false;

@@ -37,9 +37,20 @@ void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* 
 } // namespace
 
 Bitmapset* offset_columns(const Bitmapset* columns) {
-    Bitmapset* result = nullptr;
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
-        result = bms_add_member(result, column - FirstLowInvalidHeapAttributeNumber);
+    constexpr int kOffset = -FirstLowInvalidHeapAttributeNumber;
+    static_assert(kOffset > 0 && kOffset < BITS_PER_BITMAPWORD);
+    if (columns == nullptr)
+        return nullptr;
+    int last = columns->nwords * BITS_PER_BITMAPWORD - 1;
+    Bitmapset* result = bms_make_singleton(last + kOffset); // makes room for all
+    bitmapword carried = 0;
+    for (int i = 0; i < columns->nwords; i++) {
+        result->words[i] = columns->words[i] << kOffset | carried;
+        carried = columns->words[i] >> (BITS_PER_BITMAPWORD - kOffset);
+    }
+    result->words[columns->nwords] = carried;
+    if (carried == 0)
+        result->nwords--; // a set has no empty word at its end
     return result;
 }
 

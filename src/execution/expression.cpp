@@ -28,12 +28,6 @@ const Expression* Expressions::stored_value(AttrNumber attnum, NullableDatum val
     return expression;
 }
 
-const Expression* Expressions::literal(Oid type, NullableDatum value) {
-    Expression* expression = add(Term::kLiteral, type);
-    expression->value = value;
-    return expression;
-}
-
 const Expression* Expressions::literal_text(const char* value) {
     return literal(TEXTOID, {CStringGetTextDatum(value), false});
 }
@@ -59,18 +53,14 @@ const Expression* Expressions::choose(const Expression* condition, const Express
     expression->operands[0] = condition;
     expression->operands[1] = then;
     expression->operands[2] = otherwise;
+    expression->asks_clock = condition->asks_clock || then->asks_clock || otherwise->asks_clock;
     return expression;
 }
 
-// The collation is the one that the parser derives: a column's own beats the default one, which
-// parameters and literals have (merge_collation_state in parse_collate.c).
-const Expression* Expressions::combine(Term term, Oid type, const Expression* left,
-                                       const Expression* right) {
-    Expression* expression = add(term, type);
-    expression->operands[0] = left;
-    expression->operands[1] = right;
-    expression->collation =
-        OidIsValid(left->collation) || right == nullptr ? left->collation : right->collation;
+const Expression* Expressions::same(const Expression* left, const Expression* right) {
+    Expression* expression = combine(Term::kSame, BOOLOID, left, right);
+    expression->equal = &lookup_type_cache(left->type, TYPECACHE_EQ_OPR_FINFO)->eq_opr_finfo;
+    compares_otherwise_ = true;
     return expression;
 }
 
@@ -191,6 +181,7 @@ void add_values(Parameters* parameters, const Expression& expression) {
 
 // --- Without a statement ------------------------------------------------------------------------
 
+// Never inlined, so that the common and simple terms do not pay for the registers of all others.
 namespace {
 
 NullableDatum not_null(Datum value) { return {value, false}; }
@@ -213,26 +204,31 @@ bool compare_numbers(Term term, int64 left, int64 right) {
     }
 }
 
-// By the functions of the operators that add_expression names: the server's own for numbers, times
+// texteq, for collations that are deterministic: others are left to the statement (may_compare in
+// execution/eligible.cpp).
+bool have_same_bytes(Datum left, Datum right) {
+    const text* one = DatumGetTextPP(left);
+    const text* other = DatumGetTextPP(right);
+    size_t size = VARSIZE_ANY_EXHDR(one);
+    return size == VARSIZE_ANY_EXHDR(other) &&
+           memcmp(VARDATA_ANY(one), VARDATA_ANY(other), size) == 0;
+}
+
+// As the functions of the operators that add_expression names: the server's own for numbers, times
 // and texts (int48eq and its like, timestamptz_gt, texteq), and the type's for kSame.
 bool compare_values(const Expression& expression, Datum left, Datum right) {
+    if (expression.term == Term::kSame)
+        return DatumGetBool(FunctionCall2Coll(const_cast<FmgrInfo*>(expression.equal),
+                                              expression.collation, left, right));
     Oid type = expression.operands[0]->type;
-    if (expression.term == Term::kSame) {
-        TypeCacheEntry* entry = lookup_type_cache(type, TYPECACHE_EQ_OPR_FINFO);
-        return DatumGetBool(
-            FunctionCall2Coll(&entry->eq_opr_finfo, expression.collation, left, right));
-    }
-    if (is_text(type)) {
-        Oid collation =
-            OidIsValid(expression.collation) ? expression.collation : DEFAULT_COLLATION_OID;
-        return DatumGetBool(DirectFunctionCall2Coll(texteq, collation, left, right));
-    }
+    if (is_text(type))
+        return have_same_bytes(left, right);
     return compare_numbers(expression.term, integer_of(type, left),
                            integer_of(expression.operands[1]->type, right));
 }
 
 // Operators are strict: of null comes null (EEOP_FUNCEXPR_STRICT in execExprInterp.c).
-NullableDatum compare(const Expression& expression, TupleTableSlot* row) {
+pg_noinline NullableDatum compare(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     NullableDatum right = evaluate(*expression.operands[1], row);
     if (left.isnull || right.isnull)
@@ -242,7 +238,7 @@ NullableDatum compare(const Expression& expression, TupleTableSlot* row) {
 
 // AND and OR stop at the first operand that decides, and are null where none does but one is
 // (EEOP_BOOL_AND_STEP, EEOP_BOOL_OR_STEP).
-NullableDatum both(const Expression& expression, TupleTableSlot* row) {
+pg_noinline NullableDatum both(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     if (is_false(left))
         return left;
@@ -250,7 +246,7 @@ NullableDatum both(const Expression& expression, TupleTableSlot* row) {
     return is_false(right) || !left.isnull ? right : left;
 }
 
-NullableDatum either(const Expression& expression, TupleTableSlot* row) {
+pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     if (is_true(left))
         return left;
@@ -259,7 +255,7 @@ NullableDatum either(const Expression& expression, TupleTableSlot* row) {
 }
 
 // It asks who may call nextval() and use the sequence, as the statement does.
-NullableDatum next_number(const char* sequence) {
+pg_noinline NullableDatum next_number(const char* sequence) {
     Datum oid = ObjectIdGetDatum(own_table(sequence));
     Const* argument = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid), oid, false, true);
     return call_with_constants(makeFuncExpr(F_NEXTVAL, INT8OID, list_make1(argument), InvalidOid,
@@ -274,7 +270,7 @@ NullableDatum greatest(NullableDatum left, NullableDatum right) {
 }
 
 // int8pl
-NullableDatum successor(NullableDatum value) {
+pg_noinline NullableDatum successor(NullableDatum value) {
     int64 result = 0;
     if (value.isnull)
         return value;

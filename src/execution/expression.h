@@ -34,12 +34,16 @@ enum class Term : uint8 {
 
 struct Expression {
     Term term;
-    AttrNumber column;   // kColumn
-    Oid type;            // of its value, and
-    int32 typmod;        // -1: none
-    Oid collation;       // of the column it is or compares; InvalidOid: the type's own
-    NullableDatum value; // kValue, kLiteral
-    const char* name;    // kNextNumber: of the sequence
+    bool asks_clock;   // it, or an operand, is kClock
+    AttrNumber column; // kColumn
+    Oid type;          // of its value, and
+    int32 typmod;      // -1: none
+    Oid collation;     // of the column it is or compares; InvalidOid: the type's own
+    union {
+        NullableDatum value;   // kValue, kLiteral
+        const char* name;      // kNextNumber: of the sequence
+        const FmgrInfo* equal; // kSame
+    };
     const Expression* operands[3];
 };
 
@@ -47,7 +51,9 @@ struct Expression {
 // them allocates nothing but values by reference.
 class Expressions {
 public:
-    explicit Expressions(const RelationFacts* facts) : facts_(facts) {}
+    explicit Expressions(const RelationFacts* facts) : facts_(facts), next_(expressions_) {}
+    Expressions(const Expressions&) = delete;
+    Expressions& operator=(const Expressions&) = delete;
 
     const Expression* column(AttrNumber attnum) {
         Form_pg_attribute attribute = TupleDescAttr(facts_->columns, attnum - 1);
@@ -69,16 +75,27 @@ public:
     // A value as the column stores it, cut or rounded to the column's size already.
     const Expression* stored_value(AttrNumber attnum, NullableDatum value);
 
-    const Expression* literal(Oid type, NullableDatum value);
+    const Expression* literal(Oid type, NullableDatum value) {
+        Expression* expression = add(Term::kLiteral, type);
+        expression->value = value;
+        return expression;
+    }
     const Expression* literal_text(const char* value);
     const Expression* literal_number(Oid type, int64 value); // of an integer type
     const Expression* null_of(AttrNumber attnum);            // NULL of the column's type
 
-    const Expression* clock() { return add(Term::kClock, TIMESTAMPTZOID); }
+    const Expression* clock() {
+        Expression* expression = add(Term::kClock, TIMESTAMPTZOID);
+        expression->asks_clock = true;
+        return expression;
+    }
     const Expression* next_number(const char* sequence);
 
     const Expression* equal(const Expression* left, const Expression* right) {
-        return combine(Term::kEqual, BOOLOID, left, right);
+        const Expression* expression = combine(Term::kEqual, BOOLOID, left, right);
+        if (OidIsValid(expression->collation) && expression->collation != DEFAULT_COLLATION_OID)
+            compares_otherwise_ = true;
+        return expression;
     }
     const Expression* greater(const Expression* left, const Expression* right) {
         return combine(Term::kGreater, BOOLOID, left, right);
@@ -89,15 +106,13 @@ public:
     const Expression* at_most(const Expression* left, const Expression* right) {
         return combine(Term::kAtMost, BOOLOID, left, right);
     }
-    const Expression* same(const Expression* left, const Expression* right) {
-        return combine(Term::kSame, BOOLOID, left, right);
-    }
+    const Expression* same(const Expression* left, const Expression* right);
 
     const Expression* is_null(const Expression* operand) {
-        return combine(Term::kIsNull, BOOLOID, operand, nullptr);
+        return combine(Term::kIsNull, BOOLOID, operand, operand);
     }
     const Expression* negation(const Expression* operand) {
-        return combine(Term::kNot, BOOLOID, operand, nullptr);
+        return combine(Term::kNot, BOOLOID, operand, operand);
     }
     const Expression* both(const Expression* left, const Expression* right) {
         return combine(Term::kAnd, BOOLOID, left, right);
@@ -115,33 +130,43 @@ public:
         return combine(Term::kGreatest, INT8OID, left, right);
     }
     const Expression* successor(const Expression* operand) {
-        return combine(Term::kSuccessor, INT8OID, operand, nullptr);
+        return combine(Term::kSuccessor, INT8OID, operand, operand);
     }
 
-    // Whether one of them is such a term.
-    bool has(Term term) const { return (used_ & bit(term)) != 0; }
-    int count() const { return count_; }
+    // Whether something is compared by a function that is not the server's own for numbers, times
+    // and texts of the default collation.
+    bool compares_otherwise() const { return compares_otherwise_; }
+    int count() const { return static_cast<int>(next_ - expressions_); }
     const Expression& operator[](int i) const { return expressions_[i]; }
 
 private:
-    static constexpr uint32 bit(Term term) { return uint32{1} << static_cast<int>(term); }
     Expression* add(Term term, Oid type) {
-        if (count_ == kMost)
+        if (next_ == expressions_ + kMost)
             elog(ERROR, "a write has too many expressions");
-        Expression* expression = &expressions_[count_++];
-        used_ |= bit(term);
+        Expression* expression = next_++;
         expression->term = term;
         expression->type = type;
         expression->typmod = -1;
         expression->collation = InvalidOid;
+        expression->asks_clock = false;
         return expression;
     }
-    const Expression* combine(Term term, Oid type, const Expression* left, const Expression* right);
+    // Of one operand or of two: what has one looks at the left one. The collation is the one that
+    // the parser derives: a column's own beats the default one, which parameters and literals have
+    // (merge_collation_state in parse_collate.c).
+    Expression* combine(Term term, Oid type, const Expression* left, const Expression* right) {
+        Expression* expression = add(term, type);
+        expression->operands[0] = left;
+        expression->operands[1] = right;
+        expression->collation = OidIsValid(left->collation) ? left->collation : right->collation;
+        expression->asks_clock = left->asks_clock || right->asks_clock;
+        return expression;
+    }
 
     static constexpr int kMost = 48;
     const RelationFacts* facts_;
-    int count_ = 0;
-    uint32 used_ = 0; // by term
+    Expression* next_;
+    bool compares_otherwise_ = false;
     Expression expressions_[kMost];
 };
 

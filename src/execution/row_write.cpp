@@ -19,10 +19,6 @@ void RowWrite::set(AttrNumber column, const Expression* value) {
 
 void RowWrite::keep(AttrNumber column) { set(column, nullptr); }
 
-void RowWrite::require(const Expression* next) {
-    condition = condition == nullptr ? next : terms.both(condition, next);
-}
-
 void RowWrite::returns(AttrNumber column) {
     if (returned_count == kMostReturned)
         elog(ERROR, "a write returns too many columns");

@@ -32,11 +32,16 @@ struct RowWrite {
     void set(AttrNumber column, const Expression* value);
     void keep(AttrNumber column);
     // AND with what is required already.
-    void require(const Expression* condition);
+    void require(const Expression* condition) {
+        if (condition_count == kMostConditions)
+            elog(ERROR, "a write has too many conditions");
+        conditions[condition_count++] = condition;
+    }
     // Asks for the column of the row as it was stored.
     void returns(AttrNumber column);
 
     static constexpr int kMostAssignments = 16;
+    static constexpr int kMostConditions = 8;
     static constexpr int kMostReturned = 4;
 
     KeyedRow row;
@@ -53,10 +58,11 @@ struct RowWrite {
     Expressions terms;
     const Changes* changes = nullptr;
     Bitmapset* columns = nullptr; // that SET names
-    const Expression* condition = nullptr;
     int assignment_count = 0;
+    int condition_count = 0;
     int returned_count = 0;
     Assignment assignments[kMostAssignments];
+    const Expression* conditions[kMostConditions];
     AttrNumber returned[kMostReturned];
 };
 

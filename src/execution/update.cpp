@@ -11,7 +11,7 @@ struct Execution {
     EState* estate;
     Relation index;
     const RowUpdate* update; // the present one; null between two
-    Bitmapset* columns;      // that SET names, and
+    Bitmapset* columns;      // that SET names, for the next update that shares this; and
     Bitmapset* assigned;     // the same as the server numbers them
     bool judged;             // RelationFacts::judged
     bool has_dropped_columns;
@@ -74,7 +74,7 @@ bool runs_no_other_code(const RowUpdate& update) {
 
 // --- The executor's state -------------------------------------------------------
 
-Execution* open_execution(const RowUpdate& update) {
+Execution* open_execution(const RowUpdate& update, bool is_shared) {
     Relation index = open_key_index(update.row.facts, RowExclusiveLock);
     if (index == nullptr)
         return nullptr;
@@ -84,7 +84,8 @@ Execution* open_execution(const RowUpdate& update) {
         auto* execution = static_cast<Execution*>(palloc0(sizeof(Execution)));
         execution->estate = estate;
         execution->index = index;
-        execution->columns = bms_copy(update.changes.columns);
+        if (is_shared)
+            execution->columns = bms_copy(update.changes.columns);
         execution->assigned = offset_columns(update.changes.columns);
         execution->judged = is_judged(update.row.facts);
         execution->has_dropped_columns = has_dropped_columns(RelationGetDescr(update.row.rel));
@@ -174,6 +175,13 @@ bool is_untouched(HeapTuple version) {
 
 enum class Written : uint8 { kYes, kNo, kOvertaken };
 
+void put_changes(TupleTableSlot* row, const Changes& changes) {
+    for (int i = 0; i < changes.count; i++) {
+        row->tts_values[changes.attnums[i] - 1] = changes.values[i];
+        row->tts_isnull[changes.attnums[i] - 1] = changes.nulls[i];
+    }
+}
+
 // As ExecGetUpdateNewTuple: what SET does not name stays, and dropped columns are null
 // (ExecBuildUpdateProjection).
 void make_new_row(Execution* execution) {
@@ -188,11 +196,8 @@ void make_new_row(Execution* execution) {
         for (int i = 0; i < columns->natts; i++)
             if (TupleDescAttr(columns, i)->attisdropped)
                 new_row->tts_isnull[i] = true;
-    const Changes& changes = execution->update->changes;
-    for (int i = 0; i < changes.count; i++) {
-        new_row->tts_values[changes.attnums[i] - 1] = changes.values[i];
-        new_row->tts_isnull[changes.attnums[i] - 1] = changes.nulls[i];
-    }
+    put_changes(new_row, execution->update->changes);
+    put_changes(new_row, execution->update->computed);
     ExecStoreVirtualTuple(new_row);
 }
 
@@ -219,8 +224,10 @@ void check_new_row(Execution* execution) {
     new_row->tts_tableOid = RelationGetRelid(rel);
     if (has_generated_columns(rel))
         ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
-    ExecMaterializeSlot(new_row);
+    // ExecUpdateAct checks the row after it has made a tuple of it, which has to be taken apart for
+    // that; the values are the same.
     check_row(execution->target, execution->estate, new_row, execution->update->row.facts);
+    ExecMaterializeSlot(new_row);
 }
 
 // Indexes are opened only for a row that needs entries in them; one that is updated in its page
@@ -345,7 +352,7 @@ DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, Ro
     if (!may_update_without_statement(update.row))
         return DirectOutcome::kDeclined;
     Execution* execution = in_context(open != nullptr ? open->memory : CurrentMemoryContext,
-                                      [&] { return open_execution(update); });
+                                      [&] { return open_execution(update, open != nullptr); });
     if (execution == nullptr)
         return DirectOutcome::kDeclined;
     DirectOutcome outcome = execute(execution, update, condition, returning);

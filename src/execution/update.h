@@ -27,9 +27,11 @@ namespace interlock {
 
 struct RowUpdate {
     KeyedRow row;
-    Changes changes; // its columns are those that SET names; those without a value keep theirs
+    // Its columns are those that SET names; those without a value keep theirs.
+    Changes changes = {};
     const WritingVerb* verb = nullptr; // for judge(), and for what code of others asks
     bool lock_first = false;           // judge nothing before the row is locked
+    Changes computed = {};             // more values, which condition(row) may fill in
 };
 
 // What stays open from one row to the next: for many updates of one table inside one function

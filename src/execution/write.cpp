@@ -52,9 +52,9 @@ void say(Statement* statement, const RowWrite& write) {
     }
     statement->add(" WHERE ");
     add_key_condition(statement, facts);
-    if (write.condition != nullptr) {
+    for (int i = 0; i < write.condition_count; i++) {
         statement->add(" AND ");
-        add_expression(statement, facts, *write.condition);
+        add_expression(statement, facts, *write.conditions[i]);
     }
     add_returning(statement, write);
 }
@@ -70,8 +70,8 @@ Parameters values_of(const RowWrite& write) {
         if (write.assignments[i].value != nullptr)
             add_values(&parameters, *write.assignments[i].value);
     add_key(&parameters, facts, *write.row.key);
-    if (write.condition != nullptr)
-        add_values(&parameters, *write.condition);
+    for (int i = 0; i < write.condition_count; i++)
+        add_values(&parameters, *write.conditions[i]);
     return parameters;
 }
 
@@ -113,32 +113,60 @@ bool write_by_statement(const RowWrite& write, NullableDatum* returned) {
 
 // --- Without a statement ----------------------------------------------------------------------
 
-// The changes for update_directly: what the caller gave, and room for what compute() fills in.
-Changes changes_of(const RowWrite& write) {
-    Changes changes = {};
+// What compute() fills in.
+struct Computed {
+    AttrNumber attnums[RowWrite::kMostAssignments];
+    Datum values[RowWrite::kMostAssignments];
+    bool nulls[RowWrite::kMostAssignments];
+};
+
+RowUpdate update_of(const RowWrite& write, Computed* computed) {
+    RowUpdate update;
+    update.row = write.row;
     if (write.changes != nullptr)
-        changes = *write.changes;
-    if (write.assignment_count > 0)
-        changes = extended(changes, write.assignment_count);
-    changes.columns = write.columns;
-    return changes;
+        update.changes = *write.changes;
+    update.changes.columns = write.columns;
+    update.computed = {0, nullptr, computed->attnums, computed->values, computed->nulls};
+    update.verb = write.verb;
+    update.lock_first = write.lock_first;
+    return update;
 }
 
 // What is assigned, of the row that is about to be replaced. The executor's plan computes it where
 // it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is not done before.
-void compute(const RowWrite& write, TupleTableSlot* row, Changes* changes) {
-    int next = write.changes != nullptr ? write.changes->count : 0;
+void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
+    int next = 0;
     for (int i = 0; i < write.assignment_count; i++) {
         const Assignment& assignment = write.assignments[i];
         if (assignment.value == nullptr)
             continue;
         Form_pg_attribute column = TupleDescAttr(row->tts_tupleDescriptor, assignment.column - 1);
         NullableDatum value = assigned_value(column, *assignment.value, row);
-        changes->attnums[next] = assignment.column;
-        changes->values[next] = value.value;
-        changes->nulls[next++] = value.isnull;
+        computed->attnums[next] = assignment.column;
+        computed->values[next] = value.value;
+        computed->nulls[next++] = value.isnull;
     }
-    changes->count = next;
+    computed->count = next;
+}
+
+// As ExecQual: the planner makes a list of what AND joins (make_ands_implicit), and the first of
+// them that is not true ends it.
+bool meets_all(const RowWrite& write, TupleTableSlot* row) {
+    for (int i = 0; i < write.condition_count; i++)
+        if (!is_met(*write.conditions[i], row))
+            return false;
+    return true;
+}
+
+// Of a row that is written without locking it first, the conditions were asked before a wait if
+// there was one. Nobody has changed the row since, but the clock has gone on.
+bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
+    if (write.lock_first)
+        return true;
+    for (int i = 0; i < write.condition_count; i++)
+        if (write.conditions[i]->asks_clock && !is_met(*write.conditions[i], row))
+            return false;
+    return true;
 }
 
 // As ExecProcessReturning, of columns alone.
@@ -155,23 +183,22 @@ DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* retu
                                       OpenUpdates* open) {
     if (!is_said_without_statement(write))
         return DirectOutcome::kDeclined;
-    RowUpdate update = {write.row, changes_of(write), write.verb, write.lock_first};
-    // Of a row that is written without locking it first, the condition was asked before a wait if
-    // there was one. Nobody has changed the row since, but the clock has gone on.
-    bool asks_again = !write.lock_first && write.terms.has(Term::kClock);
+    Computed computed;
+    RowUpdate update = update_of(write, &computed);
     TupleTableSlot* old_row = nullptr;
     bool expired = false;
     DirectOutcome outcome = update_directly(
         update,
         [&](TupleTableSlot* row) {
             old_row = row;
-            if (write.condition != nullptr && !is_met(*write.condition, row))
+            slot_getallattrs(row); // the new row needs them all
+            if (!meets_all(write, row))
                 return false;
-            compute(write, row, &update.changes);
+            compute(write, row, &update.computed);
             return true;
         },
         [&](TupleTableSlot* row) {
-            expired = asks_again && !is_met(*write.condition, old_row);
+            expired = !still_meets_all(write, old_row);
             copy_row(write, row, returned);
         },
         open);

@@ -41,7 +41,8 @@ void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
     write->set(attnum, write->terms.stored_value(attnum, {TimestampTzGetDatum(until), false}));
 }
 
-// An adopted marker may have no holder; it can be forced, by the empty name. The status is asked
+// An adopted marker may have no holder; it can be forced, by the empty name, which is no other's
+// (check_holder), and by a statement of its own. The status is asked
 // for in a way that hides the index over marked rows from the planner: it would read all of them,
 // dead ones too, to find one.
 void require_held(RowWrite* write, const MarkedRow& row) {
@@ -51,9 +52,12 @@ void require_held(RowWrite* write, const MarkedRow& row) {
         terms.equal(terms.coalesce(column(write, marker, kStatus), status(write, marker, 0)),
                     status(write, marker, 1)));
     write->require(terms.greater(column(write, marker, kUntil), terms.clock()));
-    write->require(
-        terms.equal(terms.coalesce(column(write, marker, kHolder), terms.literal_text("")),
-                    terms.text(row.holder)));
+    const Expression* holder = column(write, marker, kHolder);
+    if (row.holder[0] == '\0') {
+        write->variant = 1;
+        holder = terms.coalesce(holder, terms.literal_text(""));
+    }
+    write->require(terms.equal(holder, terms.text(row.holder)));
 }
 
 void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression* holder) {

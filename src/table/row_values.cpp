@@ -10,17 +10,6 @@ RowValues values_of_row(TupleDesc columns, HeapTuple row) {
     return result;
 }
 
-int64 integer_of(Oid type, Datum value) {
-    switch (type) {
-    case INT2OID:
-        return DatumGetInt16(value);
-    case INT4OID:
-        return DatumGetInt32(value);
-    default:
-        return DatumGetInt64(value);
-    }
-}
-
 // A value out of line that an update does not touch is the same pointer: it need not be fetched.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     if (attribute->attlen == -1) {

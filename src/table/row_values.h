@@ -23,7 +23,16 @@ inline RowValues values_in(TupleTableSlot* row) {
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right);
 
 // The value of a column of one of the integer types.
-int64 integer_of(Oid type, Datum value);
+inline int64 integer_of(Oid type, Datum value) {
+    switch (type) {
+    case INT2OID:
+        return DatumGetInt16(value);
+    case INT4OID:
+        return DatumGetInt32(value);
+    default:
+        return DatumGetInt64(value);
+    }
+}
 
 // Whether a column has the same bytes in both rows.
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
