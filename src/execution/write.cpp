@@ -132,6 +132,18 @@ RowUpdate update_of(const RowWrite& write, Computed* computed) {
     return update;
 }
 
+// Whether the value may be a part of the row, which is let go where the row has to be locked,
+// before the new one is made.
+bool is_part_of_row(const Expression& expression) {
+    return expression.term != Term::kValue && expression.term != Term::kLiteral;
+}
+
+NullableDatum value_to_assign(Form_pg_attribute column, const Expression& expression,
+                              TupleTableSlot* row) {
+    NullableDatum value = assigned_value(column, expression, row);
+    return is_part_of_row(expression) ? copy_of(column, value) : value;
+}
+
 // What is assigned, of the row that is about to be replaced. The executor's plan computes it where
 // it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is not done before.
 void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
@@ -141,7 +153,7 @@ void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
         if (assignment.value == nullptr)
             continue;
         Form_pg_attribute column = TupleDescAttr(row->tts_tupleDescriptor, assignment.column - 1);
-        NullableDatum value = assigned_value(column, *assignment.value, row);
+        NullableDatum value = value_to_assign(column, *assignment.value, row);
         computed->attnums[next] = assignment.column;
         computed->values[next] = value.value;
         computed->nulls[next++] = value.isnull;
