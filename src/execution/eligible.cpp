@@ -37,6 +37,10 @@ bool may_compare_keys(const RelationFacts* facts) {
     return true;
 }
 
+// What is said of a table of the extension that its owner has altered names its columns as they
+// were made (facts_as_made), which are not where the facts have them.
+bool has_its_columns(const RelationFacts* facts) { return facts->as_made != AsMade::kNo; }
+
 // Policies are expressions of their owner's, which the rewriter adds to the statement
 // (get_row_security_policies).
 bool sees_all_rows(Relation rel) {
@@ -45,7 +49,7 @@ bool sees_all_rows(Relation rel) {
 }
 
 bool may_act_on(Relation rel, const RelationFacts* facts, AclMode needed) {
-    return transaction_is_eligible() && table_is_eligible(rel) &&
+    return transaction_is_eligible() && has_its_columns(facts) && table_is_eligible(rel) &&
            has_table_privileges(facts, needed) && may_use_schema(rel) && may_compare_keys(facts) &&
            sees_all_rows(rel);
 }
@@ -178,8 +182,8 @@ bool may_update_without_statement(const KeyedRow& row) {
 }
 
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named) {
-    return has_no_insert_statement_triggers(insert.rel) && are_stored_as_given(insert) &&
-           knows_arbiters(insert) &&
+    return has_its_columns(insert.facts) && has_no_insert_statement_triggers(insert.rel) &&
+           are_stored_as_given(insert) && knows_arbiters(insert) &&
            may_act_on(insert.rel, insert.facts, ACL_INSERT | ACL_SELECT) &&
            // A default may be any expression, which the planner would have to prepare.
            has_plain_defaults(insert.rel, insert.facts, named);
@@ -187,7 +191,8 @@ bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* name
 
 bool is_said_without_statement(const RowWrite& write) {
     // What ExecDelete does is not followed.
-    return write.action == RowAction::kUpdate && may_assign(write) && may_compare(write.terms);
+    return write.action == RowAction::kUpdate && has_its_columns(write.row.facts) &&
+           may_assign(write) && may_compare(write.terms);
 }
 
 void define_direct_settings() {

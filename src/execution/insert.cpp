@@ -3,11 +3,63 @@
 #include "execution/column_default.h"
 #include "execution/eligible.h"
 #include "execution/execution.h"
+#include "execution/returned.h"
 #include "server/scope.h"
 
 namespace interlock {
 
 namespace {
+
+// --- As a statement -----------------------------------------------------------
+
+void add_names(Statement* statement, const RowInsert& insert) {
+    for (int i = 0; i < insert.count; i++)
+        statement->add("%s%s", i == 0 ? "" : ", ",
+                       quote_identifier(column_name(insert.facts, insert.values[i].attnum)));
+}
+
+void add_parameters(Statement* statement, const RowInsert& insert) {
+    for (int i = 0; i < insert.count; i++)
+        statement->add("%s$%d", i == 0 ? "" : ", ", statement->parameter(insert.values[i].type));
+}
+
+void add_key(Statement* statement, const RowInsert& insert) {
+    for (int i = 0; i < insert.facts->key_count; i++)
+        statement->add("%s%s", i == 0 ? "" : ", ",
+                       quote_identifier(column_name(insert.facts, insert.facts->keys[i].attnum)));
+}
+
+void say(Statement* statement, const RowInsert& insert) {
+    statement->add("INSERT INTO %s AS t (", qualified_name(insert.rel));
+    add_names(statement, insert);
+    statement->add(") VALUES (");
+    add_parameters(statement, insert);
+    statement->add(") ON CONFLICT (");
+    add_key(statement, insert);
+    statement->add(") DO NOTHING");
+    add_returned(statement, " RETURNING ", insert.facts, insert.returned, insert.returned_count);
+}
+
+bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatum* returned) {
+    bool written = false;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {RelationGetRelid(insert.rel), insert.kind, named, 0, insert.by_index};
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, insert); });
+        Parameters parameters(insert.count);
+        for (int i = 0; i < insert.count; i++)
+            parameters.add(insert.values[i].value, insert.values[i].is_null);
+        written = run_plan(plan, parameters) > 0;
+        if (written)
+            in_context(caller, [&] {
+                copy_result(insert.returned_count, returned);
+                return 0;
+            });
+    });
+    return written;
+}
+
+// --- Without a statement ------------------------------------------------------
 
 struct Insertion {
     const RowInsert* insert;
@@ -91,7 +143,7 @@ bool write_row(Insertion* insertion) {
     return true;
 }
 
-bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning) {
+bool execute(Insertion* insertion, const Bitmapset* named, NullableDatum* returned) {
     EState* estate = insertion->estate;
     Relation rel = insertion->insert->rel;
     insertion->target = open_target(estate, rel, offset_columns(named), nullptr);
@@ -100,27 +152,35 @@ bool execute(Insertion* insertion, const Bitmapset* named, RowCallback returning
     make_row(insertion, named);
     bool written = write_row(insertion);
     if (written)
-        in_context(insertion->caller,
-                   [&] { return returning.call(returning.closure, insertion->row); });
+        in_context(insertion->caller, [&] {
+            copy_columns(insertion->row, insertion->insert->returned,
+                         insertion->insert->returned_count, returned);
+            return 0;
+        });
     AfterTriggerEndQuery(estate);
+    return written;
+}
+
+bool insert_without_statement(const RowInsert& insert, const Bitmapset* named,
+                              NullableDatum* returned) {
+    CommandCounterIncrement();
+    PushActiveSnapshot(GetTransactionSnapshot());
+    Insertion insertion = {&insert, CurrentMemoryContext, CreateExecutorState(), nullptr, nullptr};
+    bool written = in_context(insertion.estate->es_query_cxt,
+                              [&] { return execute(&insertion, named, returned); });
+    free_state(insertion.estate);
+    PopActiveSnapshot();
+    CommandCounterIncrement();
     return written;
 }
 
 } // namespace
 
-DirectOutcome insert_directly(const RowInsert& insert, RowCallback returning) {
+bool insert_row(const RowInsert& insert, NullableDatum* returned) {
     Bitmapset* named = named_columns(insert);
-    if (!may_insert_without_statement(insert, named))
-        return DirectOutcome::kDeclined;
-    CommandCounterIncrement();
-    PushActiveSnapshot(GetTransactionSnapshot());
-    Insertion insertion = {&insert, CurrentMemoryContext, CreateExecutorState(), nullptr, nullptr};
-    bool written = in_context(insertion.estate->es_query_cxt,
-                              [&] { return execute(&insertion, named, returning); });
-    free_state(insertion.estate);
-    PopActiveSnapshot();
-    CommandCounterIncrement();
-    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+    if (may_insert_without_statement(insert, named))
+        return insert_without_statement(insert, named, returned);
+    return insert_by_statement(insert, named, returned);
 }
 
 } // namespace interlock

@@ -1,6 +1,8 @@
 #include "execution/read.h"
 
 #include "execution/eligible.h"
+#include "execution/returned.h"
+#include "server/scope.h"
 
 namespace interlock {
 
@@ -84,6 +86,45 @@ void end_direct_reads(const DirectReads& reads) {
     index_endscan(reads.scan);
     ExecDropSingleTupleTableSlot(reads.slot);
     index_close(reads.index, NoLock);
+}
+
+namespace {
+
+void say(Statement* statement, const RowRead& read) {
+    add_returned(statement, "SELECT ", read.row.facts, read.columns, read.count);
+    statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.facts));
+    add_key_condition(statement, read.row.facts);
+    add_row_lock(statement, read.lock);
+}
+
+bool read_by_statement(const RowRead& read, NullableDatum* values) {
+    bool found = false;
+    MemoryContext caller = CurrentMemoryContext;
+    with_spi([&] {
+        PlanShape shape = {RelationGetRelid(read.row.rel), read.kind, nullptr,
+                           row_lock_number(read.lock), read.by_index};
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
+        Parameters parameters(read.row.facts->key_count);
+        add_key(&parameters, read.row.facts, *read.row.key);
+        found = run_plan(plan, parameters) > 0;
+        if (found)
+            in_context(caller, [&] {
+                copy_result(read.count, values);
+                return 0;
+            });
+    });
+    return found;
+}
+
+} // namespace
+
+bool read_row(const RowRead& read, NullableDatum* values) {
+    DirectOutcome outcome = read_directly(read.row, read.lock, [&](TupleTableSlot* version) {
+        copy_columns(version, read.columns, read.count, values);
+    });
+    if (outcome == DirectOutcome::kDeclined)
+        return read_by_statement(read, values);
+    return outcome == DirectOutcome::kDone;
 }
 
 } // namespace interlock

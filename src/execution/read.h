@@ -1,16 +1,32 @@
-// Reading or locking one row by its key without a statement: what the server's executor would do
-// for
+// Reading or locking one row by its key, said once as data:
 //
 //     SELECT ... FROM ONLY table WHERE key = ... [FOR ...]
 //
-// where the case is plain (execution/probe.h).
+// It runs as that statement, or without one as the server's executor would do it where the case is
+// plain (execution/probe.h).
 #pragma once
 
 #include "execution/probe.h"
 #include "execution/row_lock.h"
+#include "table/plan.h"
 #include "table/row.h"
 
 namespace interlock {
+
+struct RowRead {
+    KeyedRow row;
+    PlanKind kind; // with the lock it says all that the statement's text depends on
+    const AttrNumber* columns;
+    int count;
+    RowLock lock = {};
+    bool by_index = false; // PlanShape::by_index
+};
+
+// Whether there is such a row, as a fresh snapshot sees it, or its newest version once locked.
+// `values` gets the columns, in the current context.
+bool read_row(const RowRead& read, NullableDatum* values);
+
+// --- Without a statement ----------------------------------------------------------------------
 
 // What reads of rows of one table share.
 struct DirectReads {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "execution/probe.h"
+#include "table/plan.h"
 
 namespace interlock {
 
@@ -16,8 +17,12 @@ struct NamedValue {
 struct RowInsert {
     Relation rel;
     const RelationFacts* facts;
+    PlanKind kind; // with the columns it says all that the statement's text depends on
     const NamedValue* values;
     int count;
+    const AttrNumber* returned; // columns of the row as it was stored
+    int returned_count;
+    bool by_index = false; // PlanShape::by_index
 };
 
 } // namespace interlock

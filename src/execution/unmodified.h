@@ -1,9 +1,9 @@
-// Tables of the extension, read and written without a statement.
+// Tables of the extension, as they were made.
 #pragma once
 
-#include "execution/eligible.h"
 #include "table/made_column.h"
 #include "table/own_table.h"
+#include "table/relation.h"
 
 namespace interlock {
 
@@ -19,22 +19,12 @@ struct OwnTable {
 // the facts are of has only one name, so that the answer stays with them.
 bool is_as_made(const OwnTable& table, const RelationFacts* facts);
 
+// What a statement of ours says of the table: its facts, or where its owner has altered it the
+// columns and the key as they were made, for the server to raise what is to be raised. Those are
+// good for nothing but the statement's text (execution/eligible.h).
+const RelationFacts* facts_as_made(const OwnTable& table, const RelationFacts* facts);
+
 // The table that has the name once it is locked; null: others drop it or put another in its place.
 Relation try_open(const OwnTable& table, LOCKMODE mode);
-
-// Runs body(rel, facts), which tells what became of it, where this transaction may act directly and
-// the table is as it was made. Its lock stays.
-template <typename Body>
-DirectOutcome with_own_table(const OwnTable& table, LOCKMODE mode, Body&& body) {
-    if (!transaction_is_eligible())
-        return DirectOutcome::kDeclined;
-    Relation rel = try_open(table, mode);
-    if (rel == nullptr)
-        return DirectOutcome::kDeclined;
-    const RelationFacts* facts = facts_of(rel);
-    DirectOutcome outcome = is_as_made(table, facts) ? body(rel, facts) : DirectOutcome::kDeclined;
-    close_table(rel);
-    return outcome;
-}
 
 } // namespace interlock

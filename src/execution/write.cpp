@@ -1,18 +1,13 @@
 #include "execution/write.h"
 
 #include "execution/eligible.h"
+#include "execution/returned.h"
 #include "execution/update.h"
 #include "server/scope.h"
 
 namespace interlock {
 
 namespace {
-
-NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
-    if (!value.isnull && !column->attbyval)
-        value.value = datumCopy(value.value, column->attbyval, column->attlen);
-    return value;
-}
 
 // --- As a statement ---------------------------------------------------------------------------
 
@@ -35,15 +30,9 @@ void add_set(Statement* statement, const RowWrite& write) {
     }
 }
 
-void add_returning(Statement* statement, const RowWrite& write) {
-    for (int i = 0; i < write.returned_count; i++)
-        statement->add("%st.%s", i == 0 ? " RETURNING " : ", ",
-                       quote_identifier(column_name(write.row.facts, write.returned[i])));
-}
-
 void say(Statement* statement, const RowWrite& write) {
     const RelationFacts* facts = write.row.facts;
-    const char* table = rows_of(write.row.rel);
+    const char* table = target_of(write.row.rel, facts);
     if (write.action == RowAction::kDelete) {
         statement->add("DELETE FROM %s AS t", table);
     } else {
@@ -56,7 +45,7 @@ void say(Statement* statement, const RowWrite& write) {
         statement->add(" AND ");
         add_expression(statement, facts, *write.conditions[i]);
     }
-    add_returning(statement, write);
+    add_returned(statement, " RETURNING ", facts, write.returned, write.returned_count);
 }
 
 // In the order in which say() makes parameters of them.
@@ -75,17 +64,6 @@ Parameters values_of(const RowWrite& write) {
     return parameters;
 }
 
-NullableDatum column_of_result(int i) {
-    NullableDatum value;
-    value.value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1, &value.isnull);
-    return value;
-}
-
-void copy_result(const RowWrite& write, NullableDatum* returned) {
-    for (int i = 0; i < write.returned_count; i++)
-        returned[i] = copy_of(TupleDescAttr(SPI_tuptable->tupdesc, i), column_of_result(i));
-}
-
 bool run_statement(const RowWrite& write, NullableDatum* returned) {
     bool written = false;
     MemoryContext caller = CurrentMemoryContext;
@@ -96,7 +74,7 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
         written = run_plan(plan, values_of(write)) > 0;
         if (written)
             in_context(caller, [&] {
-                copy_result(write, returned);
+                copy_result(write.returned_count, returned);
                 return 0;
             });
     });
@@ -181,16 +159,6 @@ bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
     return true;
 }
 
-// As ExecProcessReturning, of columns alone.
-void copy_row(const RowWrite& write, TupleTableSlot* row, NullableDatum* returned) {
-    for (int i = 0; i < write.returned_count; i++) {
-        NullableDatum value;
-        value.value = slot_getattr(row, write.returned[i], &value.isnull);
-        returned[i] =
-            copy_of(TupleDescAttr(row->tts_tupleDescriptor, write.returned[i] - 1), value);
-    }
-}
-
 DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* returned,
                                       OpenUpdates* open) {
     if (!is_said_without_statement(write))
@@ -211,7 +179,7 @@ DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* retu
         },
         [&](TupleTableSlot* row) {
             expired = !still_meets_all(write, old_row);
-            copy_row(write, row, returned);
+            copy_columns(row, write.returned, write.returned_count, returned);
         },
         open);
     return expired ? DirectOutcome::kNoRow : outcome;

@@ -1,6 +1,7 @@
 #include "idempotency/access.h"
 
 #include "execution/column_default.h"
+#include "execution/eligible.h"
 
 namespace interlock {
 

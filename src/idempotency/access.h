@@ -40,11 +40,13 @@ void as_owner_of_keys(Relation rel, const RelationFacts* facts, Body&& body) {
 // Raises 42P01 when it is not there.
 Relation open_keys(LOCKMODE mode);
 
-// Opens the table for body(), which runs statements on it, and does the same. Its lock stays.
+// Opens the table for body(rel, facts), which reads or writes its rows, and does the same. Its lock
+// stays. The facts have the columns as they were made (facts_as_made).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);
-    as_owner_of_keys(rel, facts_of(rel), body);
+    const RelationFacts* facts = facts_of(rel);
+    as_owner_of_keys(rel, facts, [&] { body(rel, facts_as_made(kIdempotencyKeys, facts)); });
     close_table(rel);
 }
 

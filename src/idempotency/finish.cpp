@@ -1,9 +1,9 @@
 // What the holder of a claim does with it: complete, fail, checkpoint, extend and assert. Each is
 // on the condition of the token.
 
-#include "execution/update.h"
-#include "idempotency/direct.h"
+#include "execution/write.h"
 #include "idempotency/grant.h"
+#include "idempotency/row.h"
 #include "idempotency/table.h"
 #include "idempotency/wait.h"
 #include "server/arguments.h"
@@ -94,64 +94,30 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
 
 namespace {
 
-void add_columns(Statement* statement, const Changes& changes) {
-    const char* separator = "SET ";
-    for (int i = 0; i < changes.count; i++) {
-        const MadeColumn& column = kIdempotencyKeys.columns[changes.attnums[i] - 1];
-        statement->add("%s%s = $%d", separator, column.name, statement->parameter(column.type));
-        separator = ", ";
-    }
-}
-
-// The expiry moves only when it has become too early.
-void add_expiry(Statement* statement) {
-    statement->add(", expires_at = CASE WHEN expires_at OPERATOR(pg_catalog.>=) $%d",
-                   statement->parameter(TIMESTAMPTZOID));
-    statement->add(" THEN expires_at ELSE $%d END", statement->parameter(TIMESTAMPTZOID));
-}
-
-void add_condition(Statement* statement) {
-    statement->add(" WHERE scope OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
-    statement->add(" AND key OPERATOR(pg_catalog.=) $%d", statement->parameter(TEXTOID));
-    statement->add(" AND token OPERATOR(pg_catalog.=) $%d", statement->parameter(INT8OID));
-    statement->add(" AND status OPERATOR(pg_catalog.=) 'PENDING'");
-}
-
-bool update_by_plan(PlanKind kind, const IdempotencyKey& key, int64 token, const Expiry& expiry,
-                    const Changes& changes) {
+// Changes a claim that is still the token's; false if it is not. `kind` tells which columns
+// set(write) sets. The claim ends at `end` unless there is more progress; its expiry moves only
+// when it has become too early.
+template <typename Set>
+bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
+                  const IdempotencyScope& scope, TimestampTz end, Set&& set) {
     bool updated = false;
-    with_spi([&] {
-        SPIPlanPtr plan = idempotency_plan(kind, [&](Statement* statement) {
-            statement->add("UPDATE interlock.idempotency ");
-            add_columns(statement, changes);
-            add_expiry(statement);
-            add_condition(statement);
-        });
-        Parameters parameters(changes.count + 5);
-        add_changes(&parameters, changes);
-        parameters.add(TimestampTzGetDatum(expiry.least));
-        parameters.add(TimestampTzGetDatum(expiry.moved));
-        parameters.add(key.scope);
-        parameters.add(key.key);
-        parameters.add(Int64GetDatum(token));
-        updated = run_plan(plan, parameters) > 0;
+    with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
+        RowWrite write(row, kind);
+        write.by_index = true;
+        set(&write);
+        Expressions& terms = write.terms;
+        auto time = [&](TimestampTz value) {
+            return terms.value(TIMESTAMPTZOID, TimestampTzGetDatum(value));
+        };
+        const Expression* expiry = terms.column(kExpiresAt);
+        write.set(kExpiresAt, terms.choose(terms.at_least(expiry, time(end + scope.ttl)), expiry,
+                                           time(expiry_after(scope, end))));
+        write.require(
+            terms.equal(terms.column(kToken), terms.value(INT8OID, Int64GetDatum(token))));
+        write.require(terms.equal(terms.column(kStatus), terms.literal_text("PENDING")));
+        updated = write_row(write);
     });
     return updated;
-}
-
-// Changes a claim that is still the token's; `kind` tells which columns. False if it is not.
-bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token, const Expiry& expiry,
-                  const Changes& changes) {
-    DirectOutcome direct = update_claim_directly(key, token, expiry, changes);
-    bool updated = direct == DirectOutcome::kDone;
-    if (direct == DirectOutcome::kDeclined)
-        with_keys(RowExclusiveLock,
-                  [&] { updated = update_by_plan(kind, key, token, expiry, changes); });
-    return updated;
-}
-
-Expiry expiry_of(const IdempotencyScope& scope, TimestampTz end) {
-    return {end + scope.ttl, expiry_after(scope, end)};
 }
 
 bool is_too_large(const IdempotencyScope& scope, NullableDatum response) {
@@ -187,15 +153,15 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     if (omitted)
         stored.response = {0, true};
     TimestampTz now = GetCurrentTimestamp();
-    Changes changes = extended({}, kState);
-    assign(&changes, kStatus, CStringGetTextDatum(ending.completed ? "COMPLETED" : "FAILED"));
-    assign(&changes, kRetryable, BoolGetDatum(ending.retryable));
-    assign(&changes, kResponse, stored.response);
-    assign(&changes, kResponseOmitted, BoolGetDatum(omitted));
-    assign(&changes, kResultId, stored.result_id);
-    assign(&changes, kFinishedAt, TimestampTzGetDatum(now));
-    bool ended =
-        update_claim(PlanKind::kIdempotencyEnd, key, token, expiry_of(scope, now), changes);
+    auto set = [&](RowWrite* write) {
+        write->set(kStatus, write->terms.text(ending.completed ? "COMPLETED" : "FAILED"));
+        set_value(write, kRetryable, BoolGetDatum(ending.retryable));
+        set_value(write, kResponse, stored.response);
+        set_value(write, kResponseOmitted, BoolGetDatum(omitted));
+        set_value(write, kResultId, stored.result_id);
+        set_value(write, kFinishedAt, TimestampTzGetDatum(now));
+    };
+    bool ended = update_claim(PlanKind::kIdempotencyEnd, key, token, scope, now, set);
     if (!ended && !ended_like_this(key, token, stored))
         raise_claim_lost(key, token);
     note_end_of_claim(key);
@@ -211,23 +177,20 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
              errmsg("idempotency scope \"%s\" has no checkpoints", TextDatumGetCString(key.scope)),
              errhint("Define it with interlock.define_idempotency_scope(..., model => 'job').")));
     TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
-    Changes changes = extended({}, kState);
-    assign(&changes, kCheckpoint, name);
-    assign(&changes, kState, state);
-    assign(&changes, kDeadline, TimestampTzGetDatum(deadline));
-    bool written = update_claim(PlanKind::kIdempotencyCheckpoint, key, token,
-                                expiry_of(scope, deadline), changes);
-    if (!written)
+    auto set = [&](RowWrite* write) {
+        set_value(write, kCheckpoint, name);
+        set_value(write, kState, state);
+        set_value(write, kDeadline, TimestampTzGetDatum(deadline));
+    };
+    if (!update_claim(PlanKind::kIdempotencyCheckpoint, key, token, scope, deadline, set))
         raise_claim_lost(key, token);
 }
 
 TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyScope scope = read_scope(key.scope);
     TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
-    Changes changes = extended({}, kState);
-    assign(&changes, kDeadline, TimestampTzGetDatum(deadline));
-    if (!update_claim(PlanKind::kIdempotencyExtend, key, token, expiry_of(scope, deadline),
-                      changes))
+    auto set = [&](RowWrite* write) { set_value(write, kDeadline, TimestampTzGetDatum(deadline)); };
+    if (!update_claim(PlanKind::kIdempotencyExtend, key, token, scope, deadline, set))
         raise_claim_lost(key, token);
     return deadline;
 }

@@ -1,5 +1,7 @@
 #include "idempotency/kept.h"
 
+#include "execution/eligible.h"
+
 using namespace interlock;
 
 namespace {

@@ -1,8 +1,9 @@
 // What a scope says. Read with the rights of the table's owner: it holds for everybody who uses the
 // scope.
 
-#include "idempotency/direct.h"
+#include "execution/eligible.h"
 #include "idempotency/kept.h"
+#include "idempotency/row.h"
 #include "idempotency/table.h"
 #include "server/scope.h"
 

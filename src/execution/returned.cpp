@@ -1,0 +1,44 @@
+#include "execution/returned.h"
+
+#include "table/name.h"
+
+namespace interlock {
+
+NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
+    if (!value.isnull && !column->attbyval)
+        value.value = datumCopy(value.value, column->attbyval, column->attlen);
+    return value;
+}
+
+// Whether the facts have been compared with how the extension made the table says whose it is.
+const char* target_of(Relation rel, const RelationFacts* facts) {
+    return facts->as_made == AsMade::kUnknown ? rows_of(rel) : qualified_name(rel);
+}
+
+void add_returned(Statement* statement, const char* before, const RelationFacts* facts,
+                  const AttrNumber* columns, int count) {
+    for (int i = 0; i < count; i++)
+        statement->add("%st.%s", i == 0 ? before : ", ",
+                       quote_identifier(column_name(facts, columns[i])));
+}
+
+// As ExecProcessReturning, of columns alone.
+void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
+                  NullableDatum* returned) {
+    for (int i = 0; i < count; i++) {
+        NullableDatum value;
+        value.value = slot_getattr(row, columns[i], &value.isnull);
+        returned[i] = copy_of(TupleDescAttr(row->tts_tupleDescriptor, columns[i] - 1), value);
+    }
+}
+
+void copy_result(int count, NullableDatum* returned) {
+    for (int i = 0; i < count; i++) {
+        TupleDesc columns = SPI_tuptable->tupdesc; // null where nothing is returned
+        NullableDatum value;
+        value.value = SPI_getbinval(SPI_tuptable->vals[0], columns, i + 1, &value.isnull);
+        returned[i] = copy_of(TupleDescAttr(columns, i), value);
+    }
+}
+
+} // namespace interlock

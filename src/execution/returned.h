@@ -1,0 +1,27 @@
+// The table of a read or a write, and the columns of a row that it returns.
+#pragma once
+
+#include "table/plan.h"
+#include "table/relation.h"
+
+namespace interlock {
+
+// A copy in the current context.
+NullableDatum copy_of(Form_pg_attribute column, NullableDatum value);
+
+// The table of a statement: without the tables that inherit from it, but for a table of the
+// extension, whose heirs are asked too.
+const char* target_of(Relation rel, const RelationFacts* facts);
+
+// t.column, ... behind `before`; nothing when there are none.
+void add_returned(Statement* statement, const char* before, const RelationFacts* facts,
+                  const AttrNumber* columns, int count);
+
+// Copies of the columns of a row, in the current context.
+void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
+                  NullableDatum* returned);
+
+// The same of the first row that the statement has returned. Call inside with_spi.
+void copy_result(int count, NullableDatum* returned);
+
+} // namespace interlock

@@ -1,0 +1,48 @@
+// The rows of interlock.idempotency, for the verbs' reads and writes (execution/write.h).
+#pragma once
+
+#include "execution/probe.h"
+#include "idempotency/access.h"
+#include "idempotency/idempotency.h"
+
+namespace interlock {
+
+struct RowWrite;
+
+enum IdempotencyColumn : AttrNumber {
+    kScope = 1,
+    kKey,
+    kStatus,
+    kRequestHash,
+    kToken,
+    kAttempt,
+    kClaimedAt,
+    kDeadline,
+    kFinishedAt,
+    kExpiresAt,
+    kRetryable,
+    kResponse,
+    kResponseOmitted,
+    kResultId,
+    kCheckpoint,
+    kState,
+};
+
+// Whether a text has exactly those bytes.
+bool is_text(NullableDatum value, const char* expected);
+
+// Runs body(KeyedRow) for the row of a key, with the rights of the table's owner.
+template <typename Body>
+void with_key(const IdempotencyKey& name, LOCKMODE mode, Body&& body) {
+    Key key = {{name.scope, name.key}};
+    with_keys(mode, [&](Relation rel, const RelationFacts* facts) {
+        body(KeyedRow{rel, facts, &key});
+    });
+}
+
+void set_value(RowWrite* write, AttrNumber column, NullableDatum value);
+inline void set_value(RowWrite* write, AttrNumber column, Datum value) {
+    set_value(write, column, NullableDatum{value, false});
+}
+
+} // namespace interlock
