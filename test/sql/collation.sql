@@ -17,7 +17,7 @@ BEGIN
 END $$;
 -- a row that is read by a statement leaves its plan
 CREATE FUNCTION kept_plans() RETURNS bigint LANGUAGE sql AS
-    'SELECT count(*) FROM pg_backend_memory_contexts WHERE ident LIKE ''SELECT % public.page%''';
+    'SELECT count(*) FROM pg_backend_memory_contexts WHERE ident LIKE ''SELECT % public.'' || ''page%''';
 
 -- the row's own key is what is returned, and only its own holder gives a marker back
 CREATE TABLE page (title text COLLATE careless PRIMARY KEY, a int, lock_by text COLLATE careless);
