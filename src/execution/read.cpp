@@ -91,22 +91,30 @@ void end_direct_reads(const DirectReads& reads) {
 namespace {
 
 void say(Statement* statement, const RowRead& read) {
-    add_returned(statement, "SELECT ", read.row.facts, read.columns, read.count);
+    statement->add("SELECT");
+    add_returned(statement, " ", read.row.facts, read.columns, read.count);
     statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.facts));
     add_key_condition(statement, read.row.facts);
     add_row_lock(statement, read.lock);
+}
+
+Bitmapset* columns_of(const RowRead& read) {
+    Bitmapset* columns = nullptr;
+    for (int i = 0; i < read.count; i++)
+        columns = bms_add_member(columns, read.columns[i]);
+    return columns;
 }
 
 bool read_by_statement(const RowRead& read, NullableDatum* values) {
     bool found = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanShape shape = {RelationGetRelid(read.row.rel), read.kind, nullptr,
+        PlanShape shape = {RelationGetRelid(read.row.rel), read.kind, columns_of(read),
                            row_lock_number(read.lock), read.by_index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
         Parameters parameters(read.row.facts->key_count);
         add_key(&parameters, read.row.facts, *read.row.key);
-        found = run_plan(plan, parameters) > 0;
+        found = run_plan(plan, parameters, 1) > 0;
         if (found)
             in_context(caller, [&] {
                 copy_result(read.count, values);

@@ -15,7 +15,7 @@ namespace interlock {
 
 struct RowRead {
     KeyedRow row;
-    PlanKind kind; // with the lock it says all that the statement's text depends on
+    PlanKind kind; // with the columns and the lock it says all that the statement's text depends on
     const AttrNumber* columns;
     int count;
     RowLock lock = {};

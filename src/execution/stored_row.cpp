@@ -1,65 +1,49 @@
 #include "execution/stored_row.h"
 
 #include "execution/read.h"
-#include "server/scope.h"
 #include "table/row_json.h"
 
 namespace interlock {
 
 namespace {
 
-void write_read_statement(Statement* statement, Relation rel, const RelationFacts* facts,
-                          const Bitmapset* columns, RowLock lock) {
-    const char* separator = "SELECT ";
-    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
-        separator = ", ";
-    }
-    statement->add(" FROM %s t WHERE ", rows_of(rel));
-    add_key_condition(statement, facts);
-    add_row_lock(statement, lock);
+AttrNumber* numbers_of(const Bitmapset* columns) {
+    auto* numbers =
+        static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (bms_num_members(columns) + 1)));
+    int count = 0;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        numbers[count++] = column;
+    return numbers;
 }
 
 // The columns of a row of the table, as a SELECT of them returns it.
-void select_columns(StoredRow* row, TupleTableSlot* version) {
-    int count = bms_num_members(row->attnums);
-    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (count + 1)));
-    row->columns = CreateTemplateTupleDesc(count);
-    int i = 0;
-    for (int column = -1; (column = bms_next_member(row->attnums, column)) >= 0; i++) {
-        TupleDescCopyEntry(row->columns, i + 1, version->tts_tupleDescriptor, column);
-        values[i] = slot_getattr(version, column, &nulls[i]);
+void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const NullableDatum* stored) {
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (read.count + 1)));
+    auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (read.count + 1)));
+    row->columns = CreateTemplateTupleDesc(read.count);
+    for (int i = 0; i < read.count; i++) {
+        TupleDescCopyEntry(row->columns, i + 1, table, read.columns[i]);
+        values[i] = stored[i].value;
+        nulls[i] = stored[i].isnull;
     }
     row->tuple = heap_form_tuple(row->columns, values, nulls);
-    row->found = true;
 }
 
 } // namespace
 
 StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
+    RowRead read = {{rel, facts, &key},
+                    PlanKind::kReadRow,
+                    numbers_of(columns),
+                    bms_num_members(columns),
+                    lock};
+    auto* stored = static_cast<NullableDatum*>(palloc(sizeof(NullableDatum) * (read.count + 1)));
     StoredRow row = {};
     row.attnums = columns;
-    DirectOutcome direct = read_directly(
-        {rel, facts, &key}, lock, [&](TupleTableSlot* version) { select_columns(&row, version); });
-    if (direct != DirectOutcome::kDeclined)
-        return row;
-    MemoryContext caller = CurrentMemoryContext;
-    with_spi([&] {
-        PlanShape shape = {RelationGetRelid(rel), PlanKind::kReadRow, columns};
-        shape.subject = row_lock_number(lock);
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
-            write_read_statement(statement, rel, facts, columns, lock);
-        });
-        Parameters parameters(facts->key_count);
-        add_key(&parameters, facts, key);
-        if (run_plan(plan, parameters, 1) == 0)
-            return;
-        row.found = true;
-        row.tuple = SPI_copytuple(SPI_tuptable->vals[0]);
-        row.columns = in_context(caller, [] { return CreateTupleDescCopy(SPI_tuptable->tupdesc); });
-    });
+    row.found = read_row(read, stored);
+    if (row.found)
+        make_row(&row, RelationGetDescr(rel), read, stored);
     return row;
 }
 
