@@ -34,7 +34,7 @@ void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const Nullab
 StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
                    const Bitmapset* columns, RowLock lock) {
     RowRead read = {{rel, facts, &key},
-                    PlanKind::kReadRow,
+                    PlanKind("read_row"),
                     numbers_of(columns),
                     bms_num_members(columns),
                     lock};

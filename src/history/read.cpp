@@ -87,7 +87,7 @@ void write_list(Statement* statement, const char* table) {
 
 void list_entries(const Question& question, ReturnSetInfo* output) {
     with_spi([&] {
-        PlanShape shape = {question.history->table, PlanKind::kHistoryList};
+        PlanShape shape = {question.history->table, PlanKind("history_list")};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             write_list(statement, qualified_name(question.history->table));
@@ -156,7 +156,7 @@ Answer last_entry(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;
     with_spi([&] {
-        PlanShape shape = {table, PlanKind::kHistoryAsOf};
+        PlanShape shape = {table, PlanKind("history_as_of")};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             for (Oid type : {JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID})
@@ -182,7 +182,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;
     with_spi([&] {
-        PlanShape shape = {table, PlanKind::kHistoryFirst};
+        PlanShape shape = {table, PlanKind("history_first")};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             for (Oid type : {JSONBOID, TEXTARRAYOID, TIMESTAMPTZOID})
@@ -207,7 +207,7 @@ int64 count_entries(const Question& question) {
     int64 count = 0;
     Oid table = question.history->table;
     with_spi([&] {
-        PlanShape shape = {table, PlanKind::kHistoryCount};
+        PlanShape shape = {table, PlanKind("history_count")};
         shape.by_index = true;
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
             statement->add("SELECT FROM %s h", qualified_name(table));

@@ -198,7 +198,7 @@ void write_insert(Statement* statement, const char* table) {
 
 void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
     SPIPlanPtr plan =
-        plan_of({RelationGetRelid(rel), PlanKind::kHistoryWrite},
+        plan_of({RelationGetRelid(rel), PlanKind("history_write")},
                 [&](Statement* statement) { write_insert(statement, qualified_name(rel)); });
     Parameters parameters(kEntryColumns - 1);
     for (int i = kEntryId + 1; i < kEntryColumns; i++)

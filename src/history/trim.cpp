@@ -98,7 +98,7 @@ int64 read_position(Oid history) {
     as_owner_of(table, [&] {
         with_spi([&] {
             SPIPlanPtr plan =
-                plan_of({table, PlanKind::kHistoryPosition}, [](Statement* statement) {
+                plan_of({table, PlanKind("history_position")}, [](Statement* statement) {
                     statement->add(
                         "SELECT position FROM interlock.history_position "
                         "WHERE history OPERATOR(pg_catalog.=) $%d",
@@ -119,18 +119,19 @@ void write_position(Oid history, int64 position) {
     Oid table = own_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryReached}, [](Statement* statement) {
-                int oid = statement->parameter(OIDOID);
-                statement->add(
-                    "WITH gone AS (DELETE FROM interlock.history_position WHERE history "
-                    "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
-                    "interlock.history_position p WHERE NOT EXISTS (SELECT FROM "
-                    "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR "
-                    "UPDATE "
-                    "SKIP LOCKED))) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
-                    "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
-                    oid, statement->parameter(INT8OID));
-            });
+            SPIPlanPtr plan =
+                plan_of({table, PlanKind("history_reached")}, [](Statement* statement) {
+                    int oid = statement->parameter(OIDOID);
+                    statement->add(
+                        "WITH gone AS (DELETE FROM interlock.history_position WHERE history "
+                        "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
+                        "interlock.history_position p WHERE NOT EXISTS (SELECT FROM "
+                        "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR "
+                        "UPDATE "
+                        "SKIP LOCKED))) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
+                        "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
+                        oid, statement->parameter(INT8OID));
+                });
             Parameters parameters(2);
             parameters.add(ObjectIdGetDatum(history));
             parameters.add(Int64GetDatum(position));
@@ -141,9 +142,10 @@ void write_position(Oid history, int64 position) {
 
 // Whether the owner has emptied the table and its numbers have begun anew, behind the position.
 bool has_restarted(const History* history, int64 position) {
-    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryLast}, [&](Statement* statement) {
-        statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
-    });
+    SPIPlanPtr plan =
+        plan_of({history->table, PlanKind("history_last")}, [&](Statement* statement) {
+            statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
+        });
     run_plan(plan, Parameters(1));
     bool is_null;
     Datum last = column_of(0, 1, &is_null);
@@ -157,16 +159,17 @@ TimestampTz settled_before() {
     Oid table = own_table("history_position");
     as_owner_of(table, [&] { // who may see all sessions
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind::kHistoryRunning}, [](Statement* statement) {
-                statement->add(
-                    "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
-                    "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "
-                    "OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pid "
-                    "OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()), (SELECT "
-                    "'-infinity'::pg_catalog.timestamptz FROM pg_catalog.pg_prepared_xacts "
-                    "WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() "
-                    "LIMIT 1))");
-            });
+            SPIPlanPtr plan =
+                plan_of({table, PlanKind("history_running")}, [](Statement* statement) {
+                    statement->add(
+                        "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
+                        "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "
+                        "OPERATOR(pg_catalog.=) pg_catalog.current_database() AND pid "
+                        "OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()), (SELECT "
+                        "'-infinity'::pg_catalog.timestamptz FROM pg_catalog.pg_prepared_xacts "
+                        "WHERE database OPERATOR(pg_catalog.=) pg_catalog.current_database() "
+                        "LIMIT 1))");
+                });
             run_plan(plan, Parameters(1));
             bool is_null;
             Datum oldest = column_of(0, 1, &is_null);
@@ -196,12 +199,13 @@ TimestampTz aged_before(const History* history) {
 Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
     Batch batch = {from, from, from, false, false, DT_NOEND};
     TimestampTz aged = aged_before(history);
-    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryBatch}, [&](Statement* statement) {
-        statement->add(
-            "SELECT id, changed_at FROM %s WHERE id OPERATOR(pg_catalog.>) $%d ORDER BY id",
-            qualified_name(history->table), statement->parameter(INT8OID));
-        statement->add(" LIMIT $%d", statement->parameter(INT4OID));
-    });
+    SPIPlanPtr plan =
+        plan_of({history->table, PlanKind("history_batch")}, [&](Statement* statement) {
+            statement->add(
+                "SELECT id, changed_at FROM %s WHERE id OPERATOR(pg_catalog.>) $%d ORDER BY id",
+                qualified_name(history->table), statement->parameter(INT8OID));
+            statement->add(" LIMIT $%d", statement->parameter(INT4OID));
+        });
     Parameters parameters(2);
     parameters.add(Int64GetDatum(from));
     parameters.add(Int32GetDatum(most));
@@ -228,7 +232,7 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
 // What has a higher id than an entry of the same transaction and comes before it is not taken for
 // newer.
 int64 delete_surplus(const History* history, Datum key, int64 to) {
-    PlanShape shape = {history->table, PlanKind::kHistoryTrim};
+    PlanShape shape = {history->table, PlanKind("history_trim")};
     shape.subject = history->keep_versions > 0 ? 1 : 0;
     shape.by_index = true;
     SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
@@ -258,13 +262,14 @@ int64 delete_surplus(const History* history, Datum key, int64 to) {
 
 // The keys of the batch, each once.
 int64 trim_keys(const History* history, const Batch& batch) {
-    SPIPlanPtr plan = plan_of({history->table, PlanKind::kHistoryKeys}, [&](Statement* statement) {
-        int from = statement->parameter(INT8OID);
-        statement->add(
-            "SELECT DISTINCT key FROM %s WHERE id OPERATOR(pg_catalog.>) $%d AND id "
-            "OPERATOR(pg_catalog.<=) $%d",
-            qualified_name(history->table), from, statement->parameter(INT8OID));
-    });
+    SPIPlanPtr plan =
+        plan_of({history->table, PlanKind("history_keys")}, [&](Statement* statement) {
+            int from = statement->parameter(INT8OID);
+            statement->add(
+                "SELECT DISTINCT key FROM %s WHERE id OPERATOR(pg_catalog.>) $%d AND id "
+                "OPERATOR(pg_catalog.<=) $%d",
+                qualified_name(history->table), from, statement->parameter(INT8OID));
+        });
     Parameters parameters(2);
     parameters.add(Int64GetDatum(batch.from));
     parameters.add(Int64GetDatum(batch.to));

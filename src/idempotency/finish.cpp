@@ -161,7 +161,7 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
         set_value(write, kResultId, stored.result_id);
         set_value(write, kFinishedAt, TimestampTzGetDatum(now));
     };
-    bool ended = update_claim(PlanKind::kIdempotencyEnd, key, token, scope, now, set);
+    bool ended = update_claim(PlanKind("idempotency_end"), key, token, scope, now, set);
     if (!ended && !ended_like_this(key, token, stored))
         raise_claim_lost(key, token);
     note_end_of_claim(key);
@@ -182,7 +182,7 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
         set_value(write, kState, state);
         set_value(write, kDeadline, TimestampTzGetDatum(deadline));
     };
-    if (!update_claim(PlanKind::kIdempotencyCheckpoint, key, token, scope, deadline, set))
+    if (!update_claim(PlanKind("idempotency_checkpoint"), key, token, scope, deadline, set))
         raise_claim_lost(key, token);
 }
 
@@ -190,7 +190,7 @@ TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyScope scope = read_scope(key.scope);
     TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
     auto set = [&](RowWrite* write) { set_value(write, kDeadline, TimestampTzGetDatum(deadline)); };
-    if (!update_claim(PlanKind::kIdempotencyExtend, key, token, scope, deadline, set))
+    if (!update_claim(PlanKind("idempotency_extend"), key, token, scope, deadline, set))
         raise_claim_lost(key, token);
     return deadline;
 }

@@ -117,7 +117,7 @@ bool is_granted(const KeptRows& grants, const text* scope, Oid user) {
 
 // With the rights of the table's owner.
 uint64 read_grants(Oid table, Datum scope) {
-    SPIPlanPtr plan = plan_of({table, PlanKind::kIdempotencyGrants}, [](Statement* statement) {
+    SPIPlanPtr plan = plan_of({table, PlanKind("idempotency_grants")}, [](Statement* statement) {
         statement->add(
             "SELECT role_name FROM interlock.idempotency_grant WHERE scope "
             "OPERATOR(pg_catalog.=) $%d OR scope OPERATOR(pg_catalog.=) '*'",

@@ -34,7 +34,7 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
                         errmsg("argument \"max_response_bytes\" must not be negative")));
     with_spi([&] {
         SPIPlanPtr plan =
-            idempotency_plan(PlanKind::kIdempotencyScopeWrite, [](Statement* statement) {
+            idempotency_plan(PlanKind("idempotency_scope_write"), [](Statement* statement) {
                 statement->add(
                     "INSERT INTO interlock.idempotency_scope (scope, model, ttl, "
                     "stale_after, replay_failures, max_response_bytes) VALUES (");

@@ -70,7 +70,7 @@ IdempotencyScope read_by_plan(Datum name) {
     Oid table = own_table(kScopes.table.name);
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
         with_spi([&] {
-            PlanShape shape = {table, PlanKind::kIdempotencyScope};
+            PlanShape shape = {table, PlanKind("idempotency_scope")};
             SPIPlanPtr plan = plan_of(shape, [](Statement* statement) {
                 statement->add(
                     "SELECT scope, model::pg_catalog.text, ttl, stale_after, replay_failures, "

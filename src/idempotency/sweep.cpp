@@ -49,10 +49,11 @@ void add_key_condition(Statement* statement) {
 int find_expired(int32 max_rows, IdempotencyKey* keys) {
     int count = 0;
     with_spi([&] {
-        SPIPlanPtr plan = idempotency_plan(PlanKind::kIdempotencyExpired, [](Statement* statement) {
-            statement->add("SELECT scope, key");
-            add_expired(statement);
-        });
+        SPIPlanPtr plan =
+            idempotency_plan(PlanKind("idempotency_expired"), [](Statement* statement) {
+                statement->add("SELECT scope, key");
+                add_expired(statement);
+            });
         Parameters parameters(2);
         parameters.add(TimestampTzGetDatum(GetCurrentTimestamp()));
         parameters.add(Int32GetDatum(max_rows));
@@ -73,7 +74,7 @@ int find_expired(int32 max_rows, IdempotencyKey* keys) {
 void delete_key(const IdempotencyKey& key) {
     with_spi([&] {
         SPIPlanPtr plan =
-            idempotency_plan(PlanKind::kIdempotencyDeleteOne, [](Statement* statement) {
+            idempotency_plan(PlanKind("idempotency_delete_one"), [](Statement* statement) {
                 statement->add("DELETE FROM interlock.idempotency");
                 add_key_condition(statement);
             });
@@ -100,7 +101,7 @@ bool delete_in_time(const IdempotencyKey& key) {
 void postpone_key(const IdempotencyKey& key) {
     with_spi([&] {
         SPIPlanPtr plan =
-            idempotency_plan(PlanKind::kIdempotencyPostpone, [](Statement* statement) {
+            idempotency_plan(PlanKind("idempotency_postpone"), [](Statement* statement) {
                 statement->add("UPDATE interlock.idempotency SET expires_at = $%d",
                                statement->parameter(TIMESTAMPTZOID));
                 add_key_condition(statement);
@@ -120,7 +121,7 @@ int64 delete_expired_keys(int32 max_rows) {
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
             SPIPlanPtr plan =
-                idempotency_plan(PlanKind::kIdempotencyDelete, [](Statement* statement) {
+                idempotency_plan(PlanKind("idempotency_delete"), [](Statement* statement) {
                     statement->add(
                         "DELETE FROM interlock.idempotency WHERE ctid "
                         "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT ctid");
@@ -158,7 +159,7 @@ TimestampTz first_expiry() {
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
             SPIPlanPtr plan =
-                idempotency_plan(PlanKind::kIdempotencyFirst, [](Statement* statement) {
+                idempotency_plan(PlanKind("idempotency_first"), [](Statement* statement) {
                     statement->add(
                         "SELECT expires_at FROM interlock.idempotency "
                         "ORDER BY expires_at LIMIT 1");

@@ -95,7 +95,7 @@ bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* 
     NullableDatum stored[3];
     bool taken = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        RowWrite write(row, PlanKind::kIdempotencyTake);
+        RowWrite write(row, PlanKind("idempotency_take"));
         write.by_index = true;
         set_takeover(&write, takeover);
         for (AttrNumber column : {kToken, kCheckpoint, kState})
@@ -124,7 +124,7 @@ IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
     bool found = false;
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
     with_key(key, mode, [&](const KeyedRow& row) {
-        found = read_row({row, PlanKind::kIdempotencyRead, kRead, lengthof(kRead), lock, true},
+        found = read_row({row, PlanKind("idempotency_read"), kRead, lengthof(kRead), lock, true},
                          columns);
     });
     return found ? row_of(columns) : IdempotencyRow{};
@@ -145,7 +145,7 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, Null
     NullableDatum stored[lengthof(kReturned)];
     bool inserted = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        inserted = insert_row({row.rel, row.facts, PlanKind::kIdempotencyInsert, values,
+        inserted = insert_row({row.rel, row.facts, PlanKind("idempotency_insert"), values,
                                lengthof(values), kReturned, lengthof(kReturned), true},
                               stored);
     });

@@ -198,7 +198,7 @@ void list_by_statement(const Listed& table) {
     const RelationFacts* facts = facts_of(table.rel);
     StoredRow row = {};
     row.attnums = bms_union(marker_of(facts)->attnums, facts->key_columns);
-    PlanShape shape = {RelationGetRelid(table.rel), PlanKind::kMarkerList};
+    PlanShape shape = {RelationGetRelid(table.rel), PlanKind("marker_list")};
     SPIPlanPtr plan = plan_of(
         shape, [&](Statement* statement) { write_list(statement, table.rel, facts, row.attnums); });
     uint64 count = run_plan(plan, Parameters(1));

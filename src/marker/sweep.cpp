@@ -137,7 +137,7 @@ Batch next_due(Sweep* sweep, int64 limit) {
     Batch batch = {};
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep->rel), PlanKind::kSweepDue},
+        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep->rel), PlanKind("sweep_due")},
                                   [&](Statement* statement) { write_due(statement, *sweep); });
         Parameters parameters(4);
         parameters.add(TimestampTzGetDatum(sweep->now));
@@ -171,7 +171,7 @@ Datum tid_array(const SweepPosition* rows, int count) {
 // The condition is a CASE, or the planner would search the index of all that is due for each batch.
 Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     SPIPlanPtr plan =
-        plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepLock}, [&](Statement* statement) {
+        plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_lock")}, [&](Statement* statement) {
             statement->add(
                 "WITH due AS (SELECT t.ctid FROM ONLY %s t WHERE t.ctid OPERATOR(pg_catalog.=) ANY "
                 "($%d) ",
@@ -209,7 +209,7 @@ int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
         Datum locked = lock_rows(sweep, rows, count);
         if (locked == 0)
             return;
-        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep.rel), PlanKind::kSweepRelease},
+        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_release")},
                                   [&](Statement* statement) { write_release(statement, sweep); });
         Parameters parameters(1);
         parameters.add(locked);
@@ -263,7 +263,7 @@ void release_one_by_one(Sweep* sweep, const Batch& batch) {
 void find_next_deadline(Sweep* sweep) {
     with_spi([&] {
         SPIPlanPtr plan = plan_of(
-            {RelationGetRelid(sweep->rel), PlanKind::kSweepNext}, [&](Statement* statement) {
+            {RelationGetRelid(sweep->rel), PlanKind("sweep_next")}, [&](Statement* statement) {
                 statement->add(
                     "SELECT pg_catalog.min(t.%s) FROM ONLY %s t WHERE t.%s "
                     "OPERATOR(pg_catalog.=) 1 AND t.%s OPERATOR(pg_catalog.>) $%d",

@@ -94,7 +94,7 @@ bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, Marker
     const MarkerColumn* columns = row.marker->columns;
     VerbCall verb = verb_call(row, Verb::kLock, timeout);
     verb.has_reason = reason != nullptr;
-    RowWrite write(keyed(row), PlanKind::kMarkerLock);
+    RowWrite write(keyed(row), PlanKind("marker_lock"));
     write.verb = &verb;
     const Expression* holder = write.terms.text(row.holder);
     set_status(&write, row.marker, 1);
@@ -123,7 +123,7 @@ bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, Marker
 
 bool release_marker(const MarkedRow& row, Verb kind) {
     VerbCall verb = verb_call(row, kind, row.marker->timeout);
-    RowWrite write(keyed(row), PlanKind::kMarkerUnlock);
+    RowWrite write(keyed(row), PlanKind("marker_unlock"));
     write.verb = &verb;
     set_status(&write, row.marker, 0);
     require_held(&write, row);
@@ -133,7 +133,7 @@ bool release_marker(const MarkedRow& row, Verb kind) {
 // The trigger counts the deadline, and never moves it nearer.
 bool touch_marker(const MarkedRow& row, TimestampTz* until) {
     VerbCall verb = verb_call(row, Verb::kTouch, row.marker->timeout);
-    RowWrite write(keyed(row), PlanKind::kMarkerTouch);
+    RowWrite write(keyed(row), PlanKind("marker_touch"));
     write.verb = &verb;
     write.lock_first = true; // a new deadline could not be taken back
     set_until(&write, row.marker, verb.until);
@@ -151,8 +151,8 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
     const Versioning* versioning = versioning_of(row.facts);
     bool returns_version = versioning != nullptr && is_counter(versioning->kind);
     VerbCall verb = verb_call(row, Verb::kRelease, row.marker->timeout);
-    RowWrite write(keyed(row),
-                   expected != nullptr ? PlanKind::kMarkerSaveVersioned : PlanKind::kMarkerSave);
+    RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
+                                                   : PlanKind("marker_save"));
     write.verb = &verb;
     write.set(changes);
     set_status(&write, row.marker, 0);

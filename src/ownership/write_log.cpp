@@ -107,7 +107,7 @@ void insert_line(const WriteLine* line) {
     Oid table = own_table("write_log");
     writing_as_owner(table_open(table, RowExclusiveLock), TRIGGER_TYPE_INSERT, [&] {
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind::kWriteLog},
+            SPIPlanPtr plan = plan_of({table, PlanKind("write_log")},
                                       [](Statement* statement) { write_insert(statement); });
             Datum values[kLineColumns] = {};
             bool nulls[kLineColumns];

@@ -12,14 +12,14 @@ constexpr int kColumnBytes = MaxHeapAttributeNumber / 8 + 1;
 constexpr int kKeptPlans = 8192; // about 17 kB each
 
 struct PlanKey {
+    const char* kind;
     Oid relid;
-    PlanKind kind;
     AttrNumber subject;
     uint8 columns[kColumnBytes];
     uint8 padding; // the key is compared as bytes
 };
 static_assert(sizeof(PlanKey) ==
-              sizeof(Oid) + sizeof(PlanKind) + sizeof(AttrNumber) + kColumnBytes + 1);
+              sizeof(char*) + sizeof(Oid) + sizeof(AttrNumber) + kColumnBytes + 1);
 
 struct PlanEntry {
     PlanKey key;
@@ -77,7 +77,7 @@ bool make_room() {
 PlanKey make_plan_key(const PlanShape& shape) {
     PlanKey key = {};
     key.relid = shape.relid;
-    key.kind = shape.kind;
+    key.kind = shape.kind.name;
     key.subject = shape.subject;
     for (int column = -1; (column = bms_next_member(shape.columns, column)) >= 0;)
         key.columns[column / 8] |= 1 << (column % 8);

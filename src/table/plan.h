@@ -15,51 +15,11 @@ namespace interlock {
 
 struct Changes;
 
-enum class PlanKind : uint32 {
-    kReadRow,
-    kVersionUpdate,
-    kVersionDelete,
-    kTransition,
-    kMarkerLock,
-    kMarkerUnlock,
-    kMarkerTouch,
-    kMarkerList,
-    kMarkerSave,
-    kMarkerSaveVersioned,
-    kSweepDue,
-    kSweepLock,
-    kSweepRelease,
-    kSweepNext,
-    kIdempotencyScope,
-    kIdempotencyScopeWrite,
-    kIdempotencyGrants,
-    kIdempotencyRead,
-    kIdempotencyInsert,
-    kIdempotencyTake,
-    kIdempotencyEnd,
-    kIdempotencyCheckpoint,
-    kIdempotencyExtend,
-    kIdempotencyDelete,
-    kIdempotencyDeleteOne,
-    kIdempotencyExpired,
-    kIdempotencyPostpone,
-    kIdempotencyFirst,
-    kWriterGrants,
-    kWriteLog,
-    kWriteLogTrim,
-    kWriteLogFirst,
-    kHistoryWrite,
-    kHistoryList,
-    kHistoryAsOf,
-    kHistoryFirst,
-    kHistoryCount,
-    kHistoryBatch,
-    kHistoryKeys,
-    kHistoryTrim,
-    kHistoryPosition,
-    kHistoryReached,
-    kHistoryRunning,
-    kHistoryLast,
+// What a plan does, by a name that no other statement has: a literal, compared by its address.
+struct PlanKind {
+    template <size_t size>
+    consteval explicit PlanKind(const char (&literal)[size]) : name(literal) {}
+    const char* name;
 };
 
 // What a kept plan is found by: everything its text depends on.

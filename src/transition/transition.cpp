@@ -111,7 +111,7 @@ void require_state(const Move& move, const char* stored) {
 // States are compared as their type does it.
 bool run_transition(const Move& move) {
     const StateMachine* machine = move.machine;
-    RowWrite write({move.rel, move.facts, &move.key}, PlanKind::kTransition);
+    RowWrite write({move.rel, move.facts, &move.key}, PlanKind("transition"));
     write.variant = machine->column;
     write.set(move.changes);
     write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));

@@ -215,7 +215,7 @@ constexpr int kAttempts = 3;
 bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
                 OpenUpdates* open) {
     const Versioning* versioning = versioning_of(row.facts);
-    RowWrite write(row, PlanKind::kVersionUpdate);
+    RowWrite write(row, PlanKind("version_update"));
     write.set(changes);
     if (changes.count == 0)
         write.keep(versioning->column);
@@ -229,7 +229,7 @@ bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int
 }
 
 bool run_delete(const KeyedRow& row, int64 expected) {
-    RowWrite write(row, PlanKind::kVersionDelete, RowAction::kDelete);
+    RowWrite write(row, PlanKind("version_delete"), RowAction::kDelete);
     write.require(has_version(&write.terms, versioning_of(row.facts), expected));
     return write_row(write);
 }
