@@ -28,7 +28,7 @@ struct RowWrite {
 
     // What the verb's caller gave, in the columns' own types; at most once, and before what the
     // verb sets itself.
-    void set(const Changes& changes);
+    void set(const Changes& given);
     void set(AttrNumber column, const Expression* value);
     void keep(AttrNumber column);
     // AND with what is required already.
