@@ -5,6 +5,7 @@
 #include "marker/marker.h"
 #include "marker/sweep.h"
 #include "sweeper/task.h"
+#include "table/plan.h"
 
 namespace interlock {
 
@@ -12,9 +13,43 @@ namespace {
 
 constexpr int kLongestBatch = 1000; // milliseconds
 
+bool awaits_prepared = false; // in the worker's run
+
+bool has_rows(const char* query) {
+    bool found = false;
+    with_spi([&] {
+        run_command(query);
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
+// A table that gets its markers in a transaction is locked so until it has ended.
+bool may_enable_markers() {
+    return has_rows(
+        psprintf("SELECT FROM pg_catalog.pg_locks WHERE pid IS NULL AND database "
+                 "OPERATOR(pg_catalog.=) %u AND locktype OPERATOR(pg_catalog.=) "
+                 "'relation' AND mode OPERATOR(pg_catalog.=) ANY "
+                 "('{ShareRowExclusiveLock,AccessExclusiveLock}') LIMIT 1",
+                 MyDatabaseId));
+}
+
+bool has_prepared_transactions() {
+    return has_rows(
+        "SELECT FROM pg_catalog.pg_prepared_xacts WHERE database "
+        "OPERATOR(pg_catalog.=) pg_catalog.current_database() LIMIT 1");
+}
+
+// Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
+// reports them: keep looking while there is one. To be asked before the tables are looked for and
+// read: what is committed later is still found here, what is prepared later reports its deadline.
 List* find_tables() {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
-    return marker_tables(MarkerTables::kStored);
+    bool may_enable = max_prepared_xacts > 0 && may_enable_markers();
+    bool is_any = max_prepared_xacts > 0 && has_prepared_transactions();
+    List* tables = marker_tables(MarkerTables::kStored);
+    awaits_prepared = tables != NIL ? is_any : may_enable;
+    return tables;
 }
 
 // The tables behind the one that the run before had to stop in come first, so that a table that
@@ -76,33 +111,9 @@ void sweep_next(SweepRun* run, Oid table) {
     note_table_failure(run, table, message);
 }
 
-// Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
-// reports them: keep looking while there is one. To be asked before the tables are read: what is
-// committed later is still found here, what is prepared later reports its deadline.
-bool has_prepared_transactions() {
-    bool found = false;
-    with_spi([&] {
-        SPI_execute(
-            "SELECT FROM pg_catalog.pg_prepared_xacts WHERE database OPERATOR(pg_catalog.=) "
-            "pg_catalog.current_database()",
-            true, 1);
-        found = SPI_processed > 0;
-    });
-    return found;
-}
-
-void look_for_prepared_transactions(SweepRun* run) {
-    char ignored[kErrorBytes];
-    bool found = false;
-    if (max_prepared_xacts > 0)
-        (void)in_transaction(ignored, [&] { found = has_prepared_transactions(); });
-    if (found)
-        come_again(run, GetCurrentTimestamp() + kRetryLocked);
-}
-
 void sweep_tables(SweepRun* run, List* tables) {
-    if (tables != NIL)
-        look_for_prepared_transactions(run);
+    if (awaits_prepared)
+        come_again(run, GetCurrentTimestamp() + kRetryLocked);
     List* in_turn = rotate(tables, run->resume.table);
     Oid last = InvalidOid;
     ListCell* cell;

@@ -256,5 +256,22 @@ $gate->quit;
 wait_released('postgres', 'late', 'the table that came last is released');
 wait_released('postgres', 'early', 'and what was committed after its turn');
 
+# The same where no table had markers before
+$node->append_conf('postgresql.conf', 'interlock.sweeper_rescan = 0');
+$node->reload;
+$node->safe_psql('postgres', 'CREATE DATABASE fresh');
+$node->safe_psql('fresh', 'CREATE EXTENSION pg_interlock');
+$node->safe_psql('fresh', q(
+    BEGIN;
+    CREATE TABLE first (id int PRIMARY KEY);
+    INSERT INTO first VALUES (1);
+    SELECT interlock.enable_marker('first', '100 ms');
+    SELECT interlock.lock_row('first', 1, 'anna');
+    PREPARE TRANSACTION 'first';));
+ok($node->poll_query_until('postgres', "SELECT runs > 2 FROM interlock.sweeper WHERE database = 'fresh'"),
+    'the sweeper looks again while markers are being enabled');
+$node->safe_psql('fresh', "COMMIT PREPARED 'first'");
+wait_released('fresh', 'first', 'enabled by a prepared transaction');
+
 $node->stop;
 done_testing();
