@@ -43,12 +43,26 @@ bool may_read_all(Relation rel, Oid user) {
            check_enable_rls(relid, user, true) != RLS_ENABLED;
 }
 
+namespace {
+
+// Whether the message can have values of the row in it: types also refuse them as a syntax error
+// (tsquery, jsonpath), or as a name of nothing (regclass). The messages of 42501 are not theirs.
+bool may_tell_values(int sqlstate) {
+    int category = ERRCODE_TO_CATEGORY(sqlstate);
+    return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_FEATURE_NOT_SUPPORTED ||
+           category == ERRCODE_INVALID_SCHEMA_NAME ||
+           (category == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION &&
+            sqlstate != ERRCODE_INSUFFICIENT_PRIVILEGE);
+}
+
+} // namespace
+
 void raise_without_row(MemoryContext context, const char* table) {
     MemoryContextSwitchTo(context);
     ErrorData* error = CopyErrorData();
     FlushErrorState();
     int category = ERRCODE_TO_CATEGORY(error->sqlerrcode);
-    bool is_of_expression = category == ERRCODE_DATA_EXCEPTION;
+    bool is_of_expression = may_tell_values(error->sqlerrcode);
     if (is_of_expression || category == ERRCODE_INTEGRITY_CONSTRAINT_VIOLATION) {
         error->detail_log = psprintf("%s%s%s", error->message, error->detail != nullptr ? "\n" : "",
                                      error->detail != nullptr ? error->detail : "");
