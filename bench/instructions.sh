@@ -4,7 +4,8 @@
 #   counted NAME LINE...          a load for pgbench; :id is a row that no other load has written, :n counts from 1
 #   before NAME QUERY             what it needs, of the rows named id in the table of rows. Its answer is an expression of pgbench:
 #                                 :proof, the token of :id, which is the :n-th row
-#   cost NAME LOAD HAND WRITES    measures a verb beside the same by hand (- for none); WRITES is 1 for a verb that writes a row
+#   cost NAME LOAD HAND WRITES    measures a verb beside the same by hand (- for none); WRITES is 1 for a verb that writes a row.
+#                                 With --against COMMIT beside the same verb of that commit
 #
 # The server runs in valgrind's callgrind, which counts from the first mark on. Between two marks a load runs FEW times, and
 # then MANY times: the difference is what MANY - FEW of them cost, and has nothing of the start of the session in it.
@@ -12,6 +13,7 @@
 WARM=20
 FEW=100
 MANY=400
+PER=1 # rows of a statement, for a count of each
 
 declare -A BEFORE=() # load: a query
 declare -A COUNTS=() # load: instructions
@@ -22,11 +24,13 @@ SPREAD="1 + g * 7919 % 100000" # rows of one load are in pages far from each oth
 measure_instructions() {
     need_packages valgrind gcc libc6-dev
     add_about --arg version "$(valgrind --version)" '.versions.valgrind = $version | .settings |= {pgbench, server}'
-    start_cluster "${SETTINGS[@]}" "full_page_writes = off" "interlock.lease_durable_after = '1h'" "interlock.sweeper = off"
     heading "pg_interlock on PostgreSQL $PG_VERSION: instructions of the server for a statement"
-    set_up_counts
-    start_under_valgrind
-    printf '  %-52s%12s%12s%12s%12s\n' "" "this" "by hand" "empty f()" "an UPDATE"
+    on_both start_counting
+    if [ -n "$AGAINST" ]; then
+        printf '  %-52s%12s%12s%12s\n' "" "this" "$AGAINST" "ratio"
+    else
+        printf '  %-52s%12s%12s%12s%12s\n' "" "this" "by hand" "empty f()" "an UPDATE"
+    fi
     count_floors
     version_costs
     transition_costs
@@ -36,6 +40,12 @@ measure_instructions() {
     idempotency_costs
     trigger_costs
     end_progress
+}
+
+start_counting() {
+    start_cluster "${SETTINGS[@]}" "full_page_writes = off" "interlock.lease_durable_after = '1h'" "interlock.sweeper = off"
+    set_up_counts
+    start_under_valgrind
 }
 
 set_up_counts() {
@@ -71,7 +81,7 @@ counted() {
     local name=$1
     shift
     printf '%s\n' '\if :n = :mark1 or :n = :mark2 or :n = :mark3 or :n = :mark4' "SELECT mark();" '\endif' \
-        '\set n :n + 1' "\\set id ${SPREAD//g/(:first + :n)}" '\set version 1' '\set proof PROOF' "$@" >"$WORK/$name.load"
+        '\set n :n + 1' "\\set id ${SPREAD//g/(:first + :n)}" '\set version 1' '\set proof PROOF' "$@" >"$LOADS/$name.load"
 }
 
 # tokens EXPRESSION: a query that takes them for all rows.
@@ -82,18 +92,24 @@ tokens() {
 
 before() { BEFORE[$1]=$2; }
 
-# count LOAD: fills COUNTS, or says why not in UNAVAILABLE.
+# count LOAD: fills COUNTS, or says why not in UNAVAILABLE. Both servers get the same rows.
 count() {
-    local load=$1 proof
-    [ "$load" != - ] && [ -z "${COUNTS[$load]:-}${UNAVAILABLE[$load]:-}" ] || return 0
-    progress "$load"
+    [ "$1" != - ] && [ -z "${COUNTS[$1]:-}${UNAVAILABLE[$1]:-}" ] || return 0
+    progress "$1"
+    count_here "$1" "$1"
+    [ -z "$AGAINST" ] || against count_here "$1" "$1@$AGAINST"
+    FIRST=$((FIRST + 1000))
+    end_progress
+}
+
+# count_here LOAD SIDE: on the server that psql connects to.
+count_here() {
+    local load=$1 side=$2 proof
     prepare "$load" >"$WORK/proof" 2>"$WORK/load.log" || true
     proof=$(tail -n 1 "$WORK/proof")
     rm -f "$WORK"/counts/*
-    [ -n "$proof" ] && run_counted "$load" "$proof" && COUNTS[$load]=$(each_count) ||
-        UNAVAILABLE[$load]="failed: $(grep -m 1 -iE 'error|fatal' "$WORK/load.log" || tail -n 1 "$WORK/load.log")"
-    FIRST=$((FIRST + 1000))
-    end_progress
+    [ -n "$proof" ] && run_counted "$load" "$proof" && COUNTS[$side]=$(each_count) ||
+        UNAVAILABLE[$side]="failed: $(grep -m 1 -iE 'error|fatal' "$WORK/load.log" || tail -n 1 "$WORK/load.log")"
 }
 
 # prepare LOAD: prints the expression of the token.
@@ -108,7 +124,7 @@ SQL
 
 run_counted() {
     local load
-    load=$(<"$WORK/$1.load")
+    load=$(<"$LOADS/$1.load")
     printf '%s\n' "${load/PROOF/"$2"}" >"$WORK/$1.proven"
     timeout 120 pgbench -n -M prepared -c 1 -t $((WARM + 10 + FEW + MANY + 1)) -D n=0 -D first="$FIRST" \
         -D mark1="$WARM" -D mark2=$((WARM + 10)) -D mark3=$((WARM + 10 + FEW)) -D mark4=$((WARM + 10 + FEW + MANY)) \
@@ -121,7 +137,7 @@ each_count() {
     few=$(cat "$WORK"/counts/*.3 | sed -n 's/^totals: //p')
     many=$(cat "$WORK"/counts/*.4 | sed -n 's/^totals: //p')
     cp "$WORK"/counts/*.4 "$OUT/profiles/$load" # of the MANY, for callgrind_annotate
-    echo $(((many - few) / (MANY - FEW)))
+    echo $(((many - few) / (MANY - FEW) / PER))
 }
 
 # --- One line ------------------------------------------------------------------
@@ -130,6 +146,10 @@ cost() {
     local name=$1 load=$2 hand=$3 writes=${4:-} why
     wanted "$name" || return 0
     count "$load"
+    if [ -n "$AGAINST" ]; then
+        cost_against "$name" "$load"
+        return
+    fi
     count "$hand"
     why=${UNAVAILABLE[$load]:-${UNAVAILABLE[$hand]:-}}
     if [ -n "$why" ]; then
@@ -137,6 +157,19 @@ cost() {
         return
     fi
     print_cost "$name" "${COUNTS[$load]}" "${COUNTS[$hand]:-}" "${COUNTS[empty]}" "${writes:+${COUNTS[update]}}"
+}
+
+# cost_against NAME LOAD: the ratio is above 1 where the other commit takes more.
+cost_against() {
+    local name=$1 ours=${COUNTS[$2]:-} theirs=${COUNTS[$2@$AGAINST]:-} why=${UNAVAILABLE[$2]:-${UNAVAILABLE[$2@$AGAINST]:-}} ratio
+    if [ -n "$why" ]; then
+        not_measured "$name" "$AGAINST" "$why"
+        return
+    fi
+    ratio=$(awk "BEGIN {printf \"%.3f\", $theirs / $ours}")
+    printf '  %-52s%12s%12s%12s\n' "$name" "$ours" "$theirs" "$ratio"
+    jq -cn --arg statement "$name" --arg against "$AGAINST" --argjson ours "$ours" --argjson theirs "$theirs" --argjson ratio "$ratio" \
+        '{statement: $statement, instructions: $ours, against: $against, theirs: $theirs, ratio: $ratio}' >>"$WORK/instructions"
 }
 
 # print_cost NAME COUNT HAND EMPTY UPDATE: a line, and one for the file of results. What is not there is empty.
@@ -151,6 +184,11 @@ count_floors() {
     counted update "UPDATE plain SET a = a + 1 WHERE id = :id;"
     count empty
     count update
+    if [ -n "$AGAINST" ]; then
+        cost_against "SELECT of an empty function in C" empty
+        cost_against "UPDATE of a table without triggers" update
+        return
+    fi
     [ -n "${COUNTS[empty]:-}" ] && [ -n "${COUNTS[update]:-}" ] || die "could not count: ${UNAVAILABLE[empty]:-}${UNAVAILABLE[update]:-}"
     print_cost "SELECT of an empty function in C" "${COUNTS[empty]}" "" "" ""
     print_cost "UPDATE of a table without triggers" "${COUNTS[update]}" "" "" ""
@@ -179,16 +217,13 @@ version_costs() {
 
 # A thousand rows are one statement here: fewer statements, and a thousandth of the count.
 batch_cost() {
-    local WARM=6 FEW=1 MANY=3 name="versioned_update_many of 1,000, a row" updates="(SELECT updates FROM batches WHERE id = :n)::jsonb"
+    local WARM=6 FEW=1 MANY=3 PER=1000 name="versioned_update_many of 1,000, a row" updates="(SELECT updates FROM batches WHERE id = :n)::jsonb"
     wanted "$name" || return 0
     counted batch "SELECT 1 / (count(*) = 1000)::int FROM interlock.versioned_update_many('batch', $updates) WHERE outcome = 'updated';"
     counted hand_batch "UPDATE hand_batch b SET a = c.a, b = c.b, c = c.c, version = b.version + 1
         FROM jsonb_to_recordset($updates) u(key int, version bigint, changes jsonb), jsonb_to_record(u.changes) c(a int, b text, c numeric)
         WHERE b.id = u.key AND b.version = u.version RETURNING b.id, b.version;"
-    sed -i ':a;N;$!ba;s/\n  */ /g' "$WORK/hand_batch.load"
-    count batch
-    count hand_batch
-    COUNTS[batch]=$((${COUNTS[batch]:-0} / 1000)) COUNTS[hand_batch]=$((${COUNTS[hand_batch]:-0} / 1000))
+    sed -i ':a;N;$!ba;s/\n  */ /g' "$LOADS/hand_batch.load"
     cost "$name" batch hand_batch 1
 }
 

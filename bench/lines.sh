@@ -2,8 +2,7 @@
 
 set_up_lines() {
     progress "filling tables"
-    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/bench/load/bench.sql" -f "$ROOT/bench/load/plpgsql.sql" >"$WORK/setup.log" 2>&1 ||
-        { show "$WORK/setup.log" && die "could not fill the tables"; }
+    on_both fill_line_tables
     end_progress
     write_trigger_loads
     write_version_loads
@@ -15,6 +14,11 @@ set_up_lines() {
     write hand_transition "UPDATE plain SET status = 'a' WHERE id = :id AND status = 'a';"
     write verb_transition "SELECT (interlock.try_transition('machine', :id, 'a', 'a')).outcome;"
     write own_transition "SELECT own.try_transition(:id, 'a', 'a');"
+}
+
+fill_line_tables() {
+    psql -qX -v ON_ERROR_STOP=1 -f "$ROOT/bench/load/bench.sql" -f "$ROOT/bench/load/plpgsql.sql" >"$WORK/setup.log" 2>&1 ||
+        { show "$WORK/setup.log" && die "could not fill the tables"; }
 }
 
 lines() {
@@ -61,6 +65,9 @@ lines() {
         "UPDATE ... AND status" hand_transition - "PL/pgSQL, enforced by a trigger" own_transition -
 }
 
+# control_line CLIENTS: what both commits have in common. Its ratio shows the noise.
+control_line() { TARGETS= line "$1" "UPDATE without a trigger, the same for both" update_plain; }
+
 write_trigger_loads() {
     write update_plain "UPDATE plain SET a = a + 1 WHERE id = :id;"
     write update_versioned "UPDATE versioned SET a = a + 1 WHERE id = :id;"
@@ -98,8 +105,8 @@ write_batch_loads() {
     write verb_singles "$first" "SELECT version FROM batch WHERE id = :first \\gset" "BEGIN;"
     for ((i = 0; i < 1000; i++)); do
         echo "SELECT interlock.versioned_update('batch', :first + $i, :version, '$changes');"
-    done >>"$WORK/verb_singles.load"
-    echo "COMMIT;" >>"$WORK/verb_singles.load"
+    done >>"$LOADS/verb_singles.load"
+    echo "COMMIT;" >>"$LOADS/verb_singles.load"
     write verb_singles_inside "$first" "SELECT version FROM batch WHERE id = :first \\gset" \
         "SELECT count(interlock.versioned_update('batch', g, :version, '$changes')) FROM $rows;"
     write own_batch "$first" "SELECT version FROM own.batch WHERE id = :first \\gset" \
@@ -128,7 +135,7 @@ write_marker_loads() {
 write_lease_loads() {
     local key='\set key (:base + :client_id) * 1000000 + :id' # of no other client: a refused lease has no token
     need_packages gcc libc6-dev libpq-dev libhiredis-dev
-    gcc -O2 -o "$WORK/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/bench/load/lock_pairs.c" -lhiredis -lpq -lpthread
+    gcc -O2 -o "$LOADS/lock_pairs" -I"$("$PG_CONFIG" --includedir)" "$ROOT/bench/load/lock_pairs.c" -lhiredis -lpq -lpthread
     gcc -O2 -fPIC -shared -I"$(server_headers)" -o "$WORK/empty.so" "$ROOT/bench/load/empty.c"
     psql -qX -v ON_ERROR_STOP=1 \
         -c "CREATE FUNCTION empty_acquire(key text, ttl interval) RETURNS void LANGUAGE c AS '$WORK/empty.so', 'empty'" \

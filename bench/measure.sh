@@ -3,7 +3,8 @@
 #   write NAME LINE...                            a load for pgbench
 #   line CLIENTS NAME LOAD [PEER LOAD TARGET]...  measures them all in turn; - for no target
 #
-# A load is a script for pgbench made by write, or a name that sample knows. With --targets the others are left out.
+# A load is a script for pgbench made by write, or a name that sample knows. With --targets the others are left out. With
+# --against COMMIT the only peer is the same load on the server of that commit, named LOAD@COMMIT.
 
 # fsync is off in every cluster of these scripts, and nothing waits for a disk: what is measured is work, not disks.
 # Nobody else may start work in the middle of a line: tables are vacuumed before each line instead.
@@ -20,8 +21,12 @@ DONE=0
 write() {
     local name=$1
     shift
-    printf '%s\n' '\set id random(0, 100000 / :clients - 1) * :clients + :base + :client_id + 1' "$@" >"$WORK/$name.load"
+    printf '%s\n' '\set id random(0, 100000 / :clients - 1) * :clients + :base + :client_id + 1' "$@" >"$LOADS/$name.load"
 }
+
+# load_file LOAD and host_of LOAD: its script, and the socket of its server.
+load_file() { echo "$LOADS/${1%@*}.load"; }
+host_of() { [[ $1 == *@* ]] && echo "$WORK/against/socket" || echo "$PGHOST"; }
 
 line() {
     local clients=$1 name=$2 ours=$3 loads=() judged=() i
@@ -32,6 +37,7 @@ line() {
         set -- "${judged[@]}"
         [ $# -gt 0 ] || return 0
     fi
+    [ -z "$AGAINST" ] || set -- "$AGAINST" "$ours@$AGAINST" -
     loads=("$ours")
     for ((i = 2; i <= $#; i += 3)); do loads+=("${!i}"); done
     if [ -n "${COUNTING:-}" ]; then
@@ -49,16 +55,17 @@ line() {
 
 wanted() { [[ $1 =~ $ONLY ]]; }
 
-# run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Several clients of loads for pgbench take turns instead of rounds.
+# run_rounds CLIENTS NAME LOAD...: fills SAMPLES. Several clients of loads for pgbench take turns instead of rounds, and so does
+# one client on two servers: one pgbench does not mix them.
 run_rounds() {
     local clients=$1 name=$2 load turning=() others=()
     shift 2
     progress "$name, $(clients_in_words "$clients"), warming up"
-    psql -qX -c "TRUNCATE keys, full_keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
+    on_both psql -qX -c "TRUNCATE keys, full_keys, interlock.idempotency, recorded_history, own.history" -c "VACUUM" -c "CHECKPOINT" >/dev/null 2>&1
     for load; do take_sample "$clients" "$load" 1; done
     SAMPLES=() # they do not count
     for load; do
-        if [ "$clients" != 1 ] && can_take_turns "$load"; then turning+=("$load"); else others+=("$load"); fi
+        if [ "$clients$AGAINST" != 1 ] && can_take_turns "$load"; then turning+=("$load"); else others+=("$load"); fi
     done
     progress "$name, $(clients_in_words "$clients")"
     take_turns "$clients" "${turning[@]}"
@@ -86,9 +93,9 @@ take_samples() {
     for load; do
         if [ -n "${UNAVAILABLE[$load]:-}" ]; then
             continue
-        elif [[ $load == *_c ]]; then
+        elif [[ ${load%@*} == *_c ]]; then
             in_c+=("$load")
-        elif [ "$clients" = 1 ] && [ -e "$WORK/$load.load" ]; then
+        elif [ "$clients$AGAINST" = 1 ] && [ -e "$LOADS/$load.load" ]; then
             scripts+=("$load")
         else
             alone+=("$load")
@@ -105,7 +112,7 @@ take_mixed() {
     shift 3
     [ $# -gt 1 ] || return
     pin "$(cores_for "$clients")"
-    read -ra rates <<<"$("$mix" "$clients" $((seconds * $#)) "$@" 2>"$WORK/load.log" | tr '\n' ' ')"
+    read -ra rates <<<"$("$mix" "$clients" $((seconds * $#)) "$@" 2>"$LOADS/load.log" | tr '\n' ' ')"
     [ ${#rates[@]} = $# ] || return
     for load; do
         SAMPLES[$load]+="${rates[0]} "
@@ -117,7 +124,7 @@ take_mixed() {
 mix_scripts() {
     local seconds=$2 load scripts=()
     shift 2
-    for load; do scripts+=(-f "$WORK/$load.load"); done
+    for load; do scripts+=(-f "$LOADS/$load.load"); done
     rm -f "$WORK"/mixed.*
     timeout $((seconds + 60)) taskset -c "${CORES[0]}" pgbench -n -M prepared -D clients=1 -D base=0 -c 1 -T "$seconds" "${scripts[@]}" --log --log-prefix="$WORK/mixed" >&2 &&
         awk -v loads=$# '{calls[$4]++; time[$4] += $3} END {for (i = 0; i < loads; i++) if (calls[i]) print 1e6 * calls[i] / time[i]}' "$WORK"/mixed.*
@@ -128,7 +135,7 @@ mix_in_c() {
     local clients=$1 seconds=$2 load sides=()
     shift 2
     for load; do sides+=("$(side_in_c "$load")"); done
-    timeout $((seconds + 60)) taskset -c "$(cores_for "$clients")" "$WORK/lock_pairs" "$clients" "$seconds" "${sides[@]}"
+    timeout $((seconds + 60)) taskset -c "$(cores_for "$clients")" "$LOADS/lock_pairs" "$clients" "$seconds" "${sides[@]}"
 }
 
 # take_sample CLIENTS LOAD SECONDS: adds to SAMPLES. What fails once is not measured again.
@@ -138,7 +145,7 @@ take_sample() {
     if value=$(sample "$@") && [ -n "$value" ]; then
         SAMPLES[$2]+="$value "
     else
-        UNAVAILABLE[$2]="failed: $(grep -m 1 -iE 'error|fatal|cannot|could not' "$WORK/load.log" || tail -n 1 "$WORK/load.log")"
+        UNAVAILABLE[$2]="failed: $(grep -m 1 -iE 'error|fatal|cannot|could not' "$LOADS/load.log" || tail -n 1 "$LOADS/load.log")"
     fi
 }
 
@@ -152,16 +159,20 @@ cores_for() { [ "$1" = 1 ] && echo "${CORES[0]}" || (IFS=, && echo "${CORES[*]}"
 # sample CLIENTS LOAD SECONDS: how many a second.
 sample() {
     local cores run
+    if [[ $2 == *@* ]]; then
+        against sample "$1" "${2%@*}" "$3"
+        return
+    fi
     cores=$(cores_for "$1")
     pin "$cores"
     run=(timeout $(($3 + 60)) taskset -c "$cores")
     case $2 in
-        *_c) "${run[@]}" "$WORK/lock_pairs" "$1" "$3" "$(side_in_c "$2")" 2>"$WORK/load.log" ;;
+        *_c) "${run[@]}" "$LOADS/lock_pairs" "$1" "$3" "$(side_in_c "$2")" 2>"$LOADS/load.log" ;;
         redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
-        node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$WORK/load.log" ;;
+        node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$LOADS/load.log" ;;
         *)
-            "${run[@]}" pgbench -n -M prepared -D clients="$1" -D base=0 -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$WORK/$2.load" >"$WORK/load.log" 2>&1 &&
-                awk '/^tps/ {print $3}' "$WORK/load.log"
+            "${run[@]}" pgbench -n -M prepared -D clients="$1" -D base=0 -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$LOADS/$2.load" >"$LOADS/load.log" 2>&1 &&
+                awk '/^tps/ {print $3}' "$LOADS/load.log"
             ;;
     esac
 }
@@ -169,7 +180,7 @@ sample() {
 # pin CORES: keeps the servers, and the processes they start from now on, on the cores.
 pin() {
     local file
-    for file in "$WORK/data/postmaster.pid" "${REDIS[@]/*/$WORK/&/pid}"; do
+    for file in "$WORK/data/postmaster.pid" "$WORK/against/data/postmaster.pid" "${REDIS[@]/*/$WORK/&/pid}"; do
         [ ! -e "$file" ] || taskset -apc "$1" "$(head -n 1 "$file")" >/dev/null
     done
 }

@@ -56,6 +56,7 @@ stop_redis() {
 side_in_c() {
     case $1 in
         redis*) echo "redis=$WORK/${1%_c}/socket" ;;
+        *@*) echo "${1%_c@*}=host=$WORK/against/socket" ;;
         *) echo "${1%_c}=" ;;
     esac
 }

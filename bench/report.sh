@@ -49,7 +49,7 @@ add_row() {
         return
     fi
     jq -cn --arg line "$name" --argjson clients "$clients" --arg against "$against" --arg ours "${SAMPLES[$4]}" \
-        --arg theirs "${SAMPLES[$5]}" --arg target "$6" --arg unit "$7" -f "$ROOT/bench/row.jq" >>"$WORK/rows"
+        --arg theirs "${SAMPLES[$5]}" --arg target "$6" --arg unit "$7" --arg commit "$AGAINST" -f "$ROOT/bench/row.jq" >>"$WORK/rows"
     row=$(tail -n 1 "$WORK/rows")
     # shellcheck disable=SC2086
     printf '  %-44s %s' "$against" "$(describe "$7" ${SAMPLES[$5]})"
@@ -84,6 +84,7 @@ finish_report() {
         --slurpfile scale "$WORK/scale" --slurpfile instructions "$WORK/instructions" \
         '. + {took_seconds: $seconds, lines: $lines, not_measured: $missing, scale: $scale, instructions: $instructions}' "$WORK/about" >"$OUT/results.json"
     if jq -es 'any(.target != null)' "$WORK/rows" >/dev/null; then print_verdicts; fi
+    [ -z "$AGAINST" ] || print_losses
     if jq -es 'any(.unit == "/s" or .target != null)' "$WORK/rows" >/dev/null; then draw_chart; fi
     heading "$OUT"
     note "$(cd "$OUT" && echo *)"
@@ -99,6 +100,16 @@ print_verdicts() {
                 "$(printf '%6.3f, %s %s, against %s' "$ratio" "$bound" "$target" "$against")"
         done
     note "$(jq -rs 'map(select(.target != null)) | "\(map(select(.met)) | length) of \(length) met"' "$WORK/rows")"
+}
+
+# print_losses: of what is slower than the other commit in every round, and of what takes 1 % more instructions.
+print_losses() {
+    heading "Slower than $AGAINST"
+    jq -r 'select(.ratio_max < 1) | "\(.line)\(if .clients == 0 then "" else ", \(.clients) client\(if .clients == 1 then "" else "s" end)" end): \(.ratio * 1000 | round / 1000)"' "$WORK/rows" |
+        while read -r; do note "$REPLY"; done
+    jq -r 'select(.ratio < 0.99) | "\(.statement): \(.instructions) instructions, \(.theirs) before"' "$WORK/instructions" |
+        while read -r; do note "$REPLY"; done
+    note "$(jq -rs 'map(select(if .statement then .ratio < 0.99 else .ratio_max < 1 end)) | length' "$WORK/rows" "$WORK/instructions") of $(cat "$WORK/rows" "$WORK/instructions" | wc -l)"
 }
 
 draw_chart() {

@@ -97,7 +97,7 @@ scale_rows() {
     for rows in $ROW_COUNTS; do
         progress "filling tables of $rows rows"
         fill_tables "$rows"
-        sed -i "s/random(1, [^)]*)/random(1, $rows)/" "$WORK"/row_*.load
+        sed -i "s/random(1, [^)]*)/random(1, $rows)/" "$LOADS"/row_*.load
         scale_loads rows "$rows" 1 us "versioned_update, three columns" row_verb_update "the same by hand" row_hand_update \
             "lock_row + save_row" row_verb_lock "two UPDATEs by hand" row_hand_lock
     done

@@ -8,6 +8,7 @@ BULKS=(bulk_plain bulk_recorded bulk_suppressed bulk_own)
 bulk_lines() {
     local name="UPDATE of 100,000 rows with history" round load
     wanted "$name" && [ -z "$TARGETS" ] || return 0
+    [ -z "$AGAINST" ] || BULKS=(bulk_recorded "bulk_recorded@$AGAINST" bulk_suppressed "bulk_suppressed@$AGAINST")
     if [ -n "${COUNTING:-}" ]; then
         WANTED=$((WANTED + TIME_ROUNDS * ${#BULKS[@]}))
         return
@@ -22,6 +23,11 @@ bulk_lines() {
     done
     end_progress
     heading "$name, one client, time of a row (less is better)"
+    if [ -n "$AGAINST" ]; then
+        time_row "$name" bulk_recorded "$AGAINST" "bulk_recorded@$AGAINST" - us
+        time_row "${name/ with history/, history suppressed}" bulk_suppressed "$AGAINST" "bulk_suppressed@$AGAINST" - us
+        return
+    fi
     time_row "$name" bulk_recorded "without a trigger" bulk_plain - us
     time_row "${name/ with history/, history suppressed}" bulk_suppressed "without a trigger" bulk_plain - us
     time_row "$name" bulk_recorded "a trigger in PL/pgSQL" bulk_own - us
@@ -30,6 +36,10 @@ bulk_lines() {
 # update_all LOAD: microseconds a row.
 update_all() {
     local table=plain before="SELECT 1"
+    if [[ $1 == *@* ]]; then
+        against update_all "${1%@*}"
+        return
+    fi
     case $1 in
         bulk_recorded) table=recorded ;;
         bulk_suppressed) table=recorded before="SELECT interlock.suppress_history('recorded')" ;;
@@ -54,20 +64,25 @@ time_row() {
 
 # --- The sweep -----------------------------------------------------------------
 
-# Its time must grow with the expired rows, not with the table. In milliseconds; ROWS:EXPIRED.
+# Its time must grow with the expired rows, not with the table. In milliseconds; ROWS:EXPIRED, and @COMMIT for another commit.
 SWEEPS=(10000:1000 100000:1000 1000000:1000 1000000:10000)
 
 sweep_lines() {
     local name="sweep, 1,000 of 1,000,000 rows expired"
     wanted "$name" || return 0
     [ -z "$TARGETS" ] || SWEEPS=(10000:1000 1000000:1000)
+    [ -z "$AGAINST" ] || SWEEPS=(1000000:1000 "1000000:1000@$AGAINST")
     if [ -n "${COUNTING:-}" ]; then
         WANTED=$((WANTED + TIME_ROUNDS * ${#SWEEPS[@]}))
         return
     fi
-    set_up_sweeps
+    on_both set_up_sweeps
     run_sweeps
     heading "sweep, one client, time (less is better)"
+    if [ -n "$AGAINST" ]; then
+        time_row "$name" 1000000:1000 "$AGAINST" "1000000:1000@$AGAINST" - ms
+        return
+    fi
     time_row "$name" 1000000:1000 "1,000 of 10,000 rows" 10000:1000 3 ms
     [ -z "$TARGETS" ] || return 0
     time_row "sweep, 1,000 of 100,000 rows expired" 100000:1000 "1,000 of 10,000 rows" 10000:1000 - ms
@@ -91,14 +106,19 @@ run_sweeps() {
     for ((round = 0; round <= TIME_ROUNDS; round++)); do
         for sweep in "${SWEEPS[@]}"; do
             progress "sweep, ${sweep#*:} of ${sweep%:*} rows, round $round of $TIME_ROUNDS"
-            take_time "$sweep" "$(sweep_table "${sweep%:*}" "${sweep#*:}")" "$round"
+            take_time "$sweep" "$(sweep_table "$sweep")" "$round"
         done
     done
     end_progress
 }
 
-# sweep_table ROWS EXPIRED: milliseconds. Marked behind the trigger's back, or each round would wait for deadlines.
+# sweep_table ROWS:EXPIRED: milliseconds. Marked behind the trigger's back, or each round would wait for deadlines.
 sweep_table() {
+    if [[ $1 == *@* ]]; then
+        against sweep_table "${1%@*}"
+        return
+    fi
+    set -- "${1%:*}" "${1#*:}"
     psql -qX -v ON_ERROR_STOP=1 -c "SET session_replication_role = replica" \
         -c "UPDATE swept_$1 SET lock_status = 1, lock_by = 'x', lock_time = now(), lock_until = now() WHERE id % ($1 / $2) = 0" \
         -c "VACUUM swept_$1"

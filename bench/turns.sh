@@ -12,7 +12,7 @@ declare -A LONG=()
 
 TURNING=() # processes
 
-can_take_turns() { [ -e "$WORK/$1.load" ] && [ -z "${LONG[$1]:-}" ] && [ -z "${UNAVAILABLE[$1]:-}" ]; }
+can_take_turns() { [ -e "$(load_file "$1")" ] && [ -z "${LONG[${1%@*}]:-}" ] && [ -z "${UNAVAILABLE[$1]:-}" ]; }
 
 # take_turns CLIENTS LOAD...: fills SAMPLES with ROUNDS samples of each, as if it alone had run for SECONDS_EACH.
 take_turns() {
@@ -36,8 +36,8 @@ start_side() {
     for i in "${!CORES[@]}"; do
         first=$((clients * i / ${#CORES[@]})) last=$((clients * (i + 1) / ${#CORES[@]}))
         [ $last -gt $first ] || continue
-        PGAPPNAME="core ${CORES[i]}" taskset -c "${CORES[i]}" pgbench -n -M prepared -c $((last - first)) -T 86400 \
-            -D clients=$((clients * ${#sides[@]})) -D base=$((clients * side + first)) -f "$WORK/${sides[side]}.load" \
+        PGAPPNAME="core ${CORES[i]}" PGHOST=$(host_of "${sides[side]}") taskset -c "${CORES[i]}" pgbench -n -M prepared -c $((last - first)) -T 86400 \
+            -D clients=$((clients * ${#sides[@]})) -D base=$((clients * side + first)) -f "$(load_file "${sides[side]}")" \
             --log --aggregate-interval=1 --log-prefix="$WORK/turns.$side" >"$WORK/turns.$side.$i.out" 2>&1 &
         pids[side]+=" $!"
         TURNING+=($!)
@@ -47,12 +47,16 @@ start_side() {
 # pin_sessions: waits for all of them, or until one has failed.
 pin_sessions() {
     local pid core wanted=$((clients * ${#sides[@]})) until=$((SECONDS + 20))
-    local sessions="SELECT pid, substr(application_name, 6) FROM pg_stat_activity WHERE application_name LIKE 'core %'"
-    while [ "$(psql -qXAtc "$sessions" | wc -l)" -lt $wanted ] && [ $SECONDS -lt $until ] && kill -0 "${TURNING[@]}" 2>/dev/null; do
+    while [ "$(sessions | wc -l)" -lt $wanted ] && [ $SECONDS -lt $until ] && kill -0 "${TURNING[@]}" 2>/dev/null; do
         sleep 0.1
     done
-    psql -qXAt -F ' ' -c "$sessions" |
+    sessions |
         while read -r pid core; do taskset -pc "$core" "$pid" >/dev/null 2>&1 || true; done
+}
+
+# sessions: of the sides of this line, on both servers if there is another commit, and the core of each.
+sessions() {
+    on_both psql -qXAt -F ' ' -c "SELECT pid, substr(application_name, 6) FROM pg_stat_activity WHERE application_name LIKE 'core %'"
 }
 
 # signal_side SIGNAL: to those of its pgbenches that are still there.

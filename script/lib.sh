@@ -177,12 +177,16 @@ cache_home() {
 # build_extension: compiles in a cache, warnings being errors, and copies the
 # result to WORK/tree. The output of make goes to WORK/build.log.
 build_extension() {
-    local cache
-    cache=$(cache_home)/$PG_VERSION-$(cksum <<<"$ROOT${BUILD_FLAGS:+ $PG_CONFIG $BUILD_FLAGS}" | cut -d' ' -f1)
+    build_in "$(cache_home)/$PG_VERSION-$(cksum <<<"$ROOT${BUILD_FLAGS:+ $PG_CONFIG $BUILD_FLAGS}" | cut -d' ' -f1)" sync_tree
+}
+
+# build_in CACHE FILL: the same, of the sources that FILL DIR writes.
+build_in() {
+    local cache=$1 fill=$2
     mkdir -p "$cache"
     (
         flock 9
-        sync_tree "$cache"
+        "$fill" "$cache"
         make -C "$cache" -kj"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT="-Werror $BUILD_FLAGS" &&
             cp -a "$cache" "$WORK/tree"
     ) 9>"$cache.lock" >"$WORK/build.log" 2>&1 || return 1
