@@ -114,8 +114,9 @@ Spelling spelling_of(const Expression& expression) {
     case Term::kAtMost:
         return {{"", " OPERATOR(pg_catalog.<=) ", ""}};
     case Term::kSame: {
-        TypeCacheEntry* type = lookup_type_cache(expression.operands[0]->type, TYPECACHE_EQ_OPR);
-        return {{"", psprintf(" %s ", operator_text(type->eq_opr)), ""}};
+        Oid type = expression.operands[0]->type;
+        Oid equals = lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr;
+        return {{"", psprintf("%s %s ", enum_cast(type), operator_text(equals)), ""}};
     }
     case Term::kIsNull:
         return {{"", " IS NULL"}};

@@ -21,7 +21,7 @@ enum class Term : uint8 {
     kGreater, // of texts
     kAtLeast,
     kAtMost,
-    kSame, // the = of the type's default operator class
+    kSame, // the = of the type's default operator class; of a column and a value
     kIsNull,
     kNot,
     kAnd,

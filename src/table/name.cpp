@@ -34,6 +34,13 @@ char* operator_text(Oid operator_oid) {
     return text;
 }
 
+const char* enum_cast(Oid type) {
+    Oid base = getBaseType(type);
+    if (base == type || !type_is_enum(base))
+        return "";
+    return psprintf("::%s", format_type_be_qualified(base));
+}
+
 char* rows_of(Relation rel) {
     bool is_partitioned = rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
     return psprintf("%s%s", is_partitioned ? "" : "ONLY ", qualified_name(rel));

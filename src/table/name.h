@@ -18,6 +18,10 @@ char* call_for(const char* function, Relation rel);
 // "OPERATOR(schema.name)" for use in SQL text.
 char* operator_text(Oid operator_oid);
 
+// What follows a column of that type where an operator of enums compares it: the parser finds none
+// of them for a domain over an enum, and the column is cast to the enum.
+const char* enum_cast(Oid type);
+
 // What a statement on the table's own rows names. Rows of tables that inherit from it are not among
 // them: they have the same keys, and none of its triggers.
 char* rows_of(Relation rel);

@@ -162,9 +162,10 @@ void add_changes(Parameters* parameters, const Changes& changes) {
 void add_key_condition(Statement* statement, const RelationFacts* facts) {
     for (int i = 0; i < facts->key_count; i++) {
         const KeyColumn& key = facts->keys[i];
-        statement->add("%st.%s %s $%d", i > 0 ? " AND " : "",
-                       quote_identifier(column_name(facts, key.attnum)), key.equals,
-                       statement->parameter(key.type));
+        Oid type = TupleDescAttr(facts->columns, key.attnum - 1)->atttypid;
+        statement->add("%st.%s%s %s $%d", i > 0 ? " AND " : "",
+                       quote_identifier(column_name(facts, key.attnum)), enum_cast(type),
+                       key.equals, statement->parameter(key.type));
     }
 }
 

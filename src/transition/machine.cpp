@@ -72,6 +72,7 @@ StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
         return result;
     machine->column = column;
     machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
+    machine->base_type = getBaseType(machine->type);
     machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
     Oid output;
     bool is_varlena;

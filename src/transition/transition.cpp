@@ -108,16 +108,16 @@ void require_state(const Move& move, const char* stored) {
         raise_suppressed(move.rel);
 }
 
-// States are compared as their type does it.
+// States are compared as their type does it, by the collation of the column: a domain, which may
+// have another one, would leave it open.
 bool run_transition(const Move& move) {
     const StateMachine* machine = move.machine;
     RowWrite write({move.rel, move.facts, &move.key}, PlanKind("transition"));
     write.variant = machine->column;
     write.set(move.changes);
     write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));
-    write.require(
-        write.terms.same(write.terms.column(machine->column),
-                         write.terms.stored_value(machine->column, {move.from.value, false})));
+    write.require(write.terms.same(write.terms.column(machine->column),
+                                   write.terms.value(machine->base_type, move.from.value)));
     write.returns(machine->column);
     NullableDatum stored;
     if (!write_row(write, &stored))

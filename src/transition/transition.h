@@ -22,6 +22,7 @@ struct StateMachine {
     NameData name;
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     Oid type;
+    Oid base_type; // below any domain
     int32 typmod;
     FmgrInfo output;
     Jsonb* transitions; // {"from": ["to", ...]}, states as the column's type prints them
