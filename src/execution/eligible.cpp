@@ -131,13 +131,15 @@ bool may_compare(const Expressions& terms) {
     return true;
 }
 
-// A value that the statement would convert in a way that assigned_value() does not know.
+// Not a value that the statement would convert in a way that assigned_value() does not know, nor a
+// column that rewriteTargetListIU lets nobody name.
 bool may_assign(const RowWrite& write) {
     TupleDesc columns = RelationGetDescr(write.row.rel);
     for (int i = 0; i < write.assignment_count; i++) {
         const Assignment& assignment = write.assignments[i];
-        if (assignment.value != nullptr &&
-            !can_assign(TupleDescAttr(columns, assignment.column - 1), *assignment.value))
+        Form_pg_attribute column = TupleDescAttr(columns, assignment.column - 1);
+        if (column->attidentity == ATTRIBUTE_IDENTITY_ALWAYS ||
+            (assignment.value != nullptr && !can_assign(column, *assignment.value)))
             return false;
     }
     return true;
