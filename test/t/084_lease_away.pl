@@ -158,7 +158,9 @@ is(ask("SELECT outcome FROM interlock.acquire_leases('{stopped 1,stopped permit,
 
 $node->stop('immediate');
 $node->start;
-is(acquire('after', '10 min') && ask("SELECT string_agg(key, ' ' ORDER BY key) FROM interlock.leases WHERE key ~ '^stopped'"),
+# New leases have to wait for the grace.
+is(ask("SELECT token IS NOT NULL FROM interlock.acquire_lease('after', '10 min', wait => '3 min')"), 't', 'there are leases again after a crash');
+is(ask("SELECT string_agg(key, ' ' ORDER BY key) FROM interlock.leases WHERE key ~ '^stopped'"),
     'stopped 1 stopped a 1 stopped b 1 stopped permit', 'after a crash nobody has what was canceled');
 for my $call (sort keys %calls)
 {
