@@ -14,8 +14,8 @@ bool direct_updates = true;
 // --- The caller -------------------------------------------------------------------------------
 
 // ExecCheckRTPerms (ExecCheckPermissions since 16) asks for the privilege on the table first, and
-// for that on each column where it is missing. Who has it on the table has it on the columns; the
-// others are left to the statement, which also raises what is to be raised.
+// for that on each column where it is missing. A privilege on the table
+// covers its columns. Other callers are left to the statement, which also raises the error.
 bool has_table_privileges(const RelationFacts* facts, AclMode needed) {
     return pg_class_aclmask(facts->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }

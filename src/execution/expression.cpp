@@ -122,8 +122,6 @@ Spelling spelling_of(const Expression& expression) {
         return {{"", " IS NULL"}};
     case Term::kNot:
         return {{"NOT ", ""}};
-    case Term::kAnd:
-        return {{"(", " AND ", ")"}};
     case Term::kOr:
         return {{"(", " OR ", ")"}};
     case Term::kCoalesce:
@@ -189,7 +187,6 @@ NullableDatum not_null(Datum value) { return {value, false}; }
 NullableDatum truth(bool value) { return {BoolGetDatum(value), false}; }
 
 bool is_true(NullableDatum value) { return !value.isnull && DatumGetBool(value.value); }
-bool is_false(NullableDatum value) { return !value.isnull && !DatumGetBool(value.value); }
 
 // Times are compared as the integers that they are (timestamp_cmp_internal).
 bool compare_numbers(Term term, int64 left, int64 right) {
@@ -237,16 +234,8 @@ pg_noinline NullableDatum compare(const Expression& expression, TupleTableSlot* 
     return truth(compare_values(expression, left.value, right.value));
 }
 
-// AND and OR stop at the first operand that decides, and are null where none does but one is
-// (EEOP_BOOL_AND_STEP, EEOP_BOOL_OR_STEP).
-pg_noinline NullableDatum both(const Expression& expression, TupleTableSlot* row) {
-    NullableDatum left = evaluate(*expression.operands[0], row);
-    if (is_false(left))
-        return left;
-    NullableDatum right = evaluate(*expression.operands[1], row);
-    return is_false(right) || !left.isnull ? right : left;
-}
-
+// OR stops at the first operand that is true, and is null where none is but one is null
+// (EEOP_BOOL_OR_STEP).
 pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* row) {
     NullableDatum left = evaluate(*expression.operands[0], row);
     if (is_true(left))
@@ -306,8 +295,6 @@ NullableDatum evaluate_term(const Expression& expression, TupleTableSlot* row) {
         NullableDatum value = operand(0);
         return value.isnull ? value : truth(!DatumGetBool(value.value));
     }
-    case Term::kAnd:
-        return both(expression, row);
     case Term::kOr:
         return either(expression, row);
     case Term::kCoalesce: {

@@ -24,7 +24,6 @@ enum class Term : uint8 {
     kSame, // the = of the type's default operator class; of a column and a value
     kIsNull,
     kNot,
-    kAnd,
     kOr,
     kCoalesce,
     kChoose,   // CASE WHEN .. THEN .. ELSE .. END
@@ -113,9 +112,6 @@ public:
     }
     const Expression* negation(const Expression* operand) {
         return combine(Term::kNot, BOOLOID, operand, operand);
-    }
-    const Expression* both(const Expression* left, const Expression* right) {
-        return combine(Term::kAnd, BOOLOID, left, right);
     }
     const Expression* either(const Expression* left, const Expression* right) {
         return combine(Term::kOr, BOOLOID, left, right);

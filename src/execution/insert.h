@@ -4,9 +4,8 @@
 //
 // of a caller who has just looked for the key and found none. It runs as that statement, or without
 // one by the calls that the server's executor would make for it, with the same waits, triggers,
-// checks and errors. Whatever is not plain (execution/probe.h, triggers of statements, defaults
-// that need the planner, values that the statement would convert) is left to the statement. What
-// differs is told in execution/update.h.
+// checks and errors. What is not eligible (execution/eligible.h) is left to the statement.
+// execution/update.h lists what differs.
 #pragma once
 
 #include "execution/row_insert.h"

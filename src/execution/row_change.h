@@ -1,7 +1,7 @@
 // What this library's BEFORE UPDATE triggers make of an update of one row: for the triggers, and
 // for a verb that writes the row itself and then need not go through the server's trigger manager.
-// They look at nothing but the row, who writes and the clock, and change nothing: they can be asked
-// again.
+// They read only the row, the writer's name and the clock, and change nothing: a second call for
+// the same row is safe.
 #pragma once
 
 #include "table/relation.h"
@@ -40,7 +40,8 @@ bool judge(RowChange* change);
 // is no longer its own then.
 void put(RowChange* change, AttrNumber attnum, NullableDatum value);
 
-// What a trigger is told of an UPDATE, and what it returns for the new row once that is judged.
+// The change that a trigger was called for, and the tuple that it returns once the change is
+// checked.
 RowChange change_of(const TriggerData* trigger, const RelationFacts* facts);
 HeapTuple tuple_to_write(const RowChange& change, HeapTuple given);
 

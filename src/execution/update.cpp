@@ -370,35 +370,4 @@ void close_updates(OpenUpdates* open) {
     open->execution = nullptr;
 }
 
-Changes extended(const Changes& changes, int more) {
-    Changes result = {};
-    int capacity = changes.count + more;
-    result.count = changes.count;
-    result.columns = bms_copy(changes.columns);
-    result.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * capacity));
-    result.values = static_cast<Datum*>(palloc(sizeof(Datum) * capacity));
-    result.nulls = static_cast<bool*>(palloc(sizeof(bool) * capacity));
-    for (int i = 0; i < changes.count; i++) {
-        result.attnums[i] = changes.attnums[i];
-        result.values[i] = changes.values[i];
-        result.nulls[i] = changes.nulls[i];
-    }
-    return result;
-}
-
-void assign(Changes* changes, AttrNumber attnum) {
-    changes->columns = bms_add_member(changes->columns, attnum);
-}
-
-void assign(Changes* changes, AttrNumber attnum, Datum value) {
-    assign(changes, attnum, NullableDatum{value, false});
-}
-
-void assign(Changes* changes, AttrNumber attnum, NullableDatum value) {
-    assign(changes, attnum);
-    changes->attnums[changes->count] = attnum;
-    changes->values[changes->count] = value.value;
-    changes->nulls[changes->count++] = value.isnull;
-}
-
 } // namespace interlock

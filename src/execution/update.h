@@ -3,12 +3,12 @@
 //
 //     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
 //
-// with the same waits, triggers, checks and errors, at less than half its cost. Whatever is
-// not plain (execution/probe.h, and triggers of statements) is declined before anything is done,
-// and the caller runs the statement. What the server learns of statements alone differs:
-// pg_stat_statements and auto_explain see the caller's statement and not this one, and errors have
-// no line of CONTEXT with its text, hooks of other modules that look at statements do not see it,
-// and indexes that the update does not change are not locked.
+// with the same waits, triggers, checks and errors, at less than half its cost. What is not
+// eligible (execution/eligible.h) is declined before anything is done, and the caller runs the
+// statement. What the server learns of statements alone differs: pg_stat_statements and
+// auto_explain see the caller's statement and not this one, and errors have no line of CONTEXT with
+// its text, hooks of other modules that look at statements do not see it, and indexes that the
+// update does not change are not locked.
 //
 // Where an update runs no code before it is done but our own triggers and what merely computes
 // (RelationFacts::judged), these are asked directly (execution/row_change.h), and a row that nobody
@@ -66,12 +66,5 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
 // without locking it first. A table that has changed since it was looked at is judged by its
 // triggers.
 inline bool is_judged(const RelationFacts* facts) { return facts->valid && facts->judged; }
-
-// A copy of the changes with room for `more` columns, and one more column in it, which must not be
-// there yet and keeps its value unless one is given.
-Changes extended(const Changes& changes, int more);
-void assign(Changes* changes, AttrNumber attnum);
-void assign(Changes* changes, AttrNumber attnum, Datum value);
-void assign(Changes* changes, AttrNumber attnum, NullableDatum value);
 
 } // namespace interlock
