@@ -5,6 +5,7 @@
 
 #include "history/history.h"
 #include "server/arguments.h"
+#include "server/transaction_end.h"
 #include "table/relation.h"
 
 using namespace interlock;
@@ -140,17 +141,9 @@ void end_transaction(XactEvent event, void*) {
     event_count = event_room = 0;
 }
 
-void register_callbacks() {
-    static bool registered = false;
-    if (registered)
-        return;
-    RegisterXactCallback(end_transaction, nullptr);
-    RegisterSubXactCallback(end_subtransaction, nullptr);
-    registered = true;
-}
-
 void add_event(const ScopeEvent& event) {
-    register_callbacks();
+    static bool registered = false;
+    register_once(&registered, end_transaction, end_subtransaction);
     if (event_count == event_room) {
         int room = Max(8, event_room * 2);
         size_t size = sizeof(ScopeEvent) * room;

@@ -1,6 +1,7 @@
 #include "ownership/write_log.h"
 
 #include "ownership/writer.h"
+#include "server/transaction_end.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -184,15 +185,6 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
         each_line_from(ended, forget_line);
 }
 
-void register_callbacks() {
-    static bool registered = false;
-    if (registered)
-        return;
-    RegisterXactCallback(end_transaction, nullptr);
-    RegisterSubXactCallback(end_subtransaction, nullptr);
-    registered = true;
-}
-
 bool same_text(const char* left, const char* right) {
     return left == right || (left != nullptr && right != nullptr && strcmp(left, right) == 0);
 }
@@ -284,7 +276,8 @@ WriteLine* find_line(const WriteGroup& group) {
 }
 
 WriteLine* new_line(const WriteGroup& group, const WriteSample& sample) {
-    register_callbacks();
+    static bool registered = false;
+    register_once(&registered, end_transaction, end_subtransaction);
     make_room(group);
     MemoryContext memory =
         AllocSetContextCreate(TopTransactionContext, "interlock write line", ALLOCSET_SMALL_SIZES);

@@ -3,6 +3,7 @@
 
 #include "execution/partition_move.h"
 #include "server/scope.h"
+#include "server/transaction_end.h"
 #include "table/row.h"
 #include "transition/transition.h"
 
@@ -87,11 +88,7 @@ bool take_move(Relation rel, const RelationFacts* facts, const StateMachine* mac
 void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
                HeapTuple new_row, const char* state) {
     static bool registered = false;
-    if (!registered) {
-        RegisterXactCallback(forget_moves, nullptr);
-        RegisterSubXactCallback(end_moves_of_subtransaction, nullptr);
-        registered = true;
-    }
+    register_once(&registered, forget_moves, end_moves_of_subtransaction);
     MovedRow* moved = in_context(TopTransactionContext, [&] {
         auto* result = static_cast<MovedRow*>(palloc0(sizeof(MovedRow)));
         result->state = state != nullptr ? pstrdup(state) : nullptr;
