@@ -40,10 +40,10 @@ ColumnDefault load_default(Relation rel, Form_pg_attribute attribute) {
     return {true, is_plain(value), value};
 }
 
-const ColumnDefault& default_of(Relation rel, const RelationFacts* facts, int i) {
-    ColumnDefault* known = &facts->defaults[i];
+const ColumnDefault& default_of(Relation rel, const TableInfo* info, int i) {
+    ColumnDefault* known = &info->defaults[i];
     if (!known->known)
-        *known = in_context(facts->memory, [&] {
+        *known = in_context(info->memory, [&] {
             return load_default(rel, TupleDescAttr(RelationGetDescr(rel), i));
         });
     return *known;
@@ -74,22 +74,22 @@ NullableDatum evaluate(const Node* value) {
 
 } // namespace
 
-bool has_plain_defaults(Relation rel, const RelationFacts* facts, const Bitmapset* named) {
+bool has_plain_defaults(Relation rel, const TableInfo* info, const Bitmapset* named) {
     int count = RelationGetDescr(rel)->natts;
-    if (facts->defaults == nullptr)
-        facts->defaults = static_cast<ColumnDefault*>(
-            MemoryContextAllocZero(facts->memory, sizeof(ColumnDefault) * Max(count, 1)));
+    if (info->defaults == nullptr)
+        info->defaults = static_cast<ColumnDefault*>(
+            MemoryContextAllocZero(info->memory, sizeof(ColumnDefault) * Max(count, 1)));
     for (int i = 0; i < count; i++)
-        if (!bms_is_member(i + 1, named) && !default_of(rel, facts, i).plain)
+        if (!bms_is_member(i + 1, named) && !default_of(rel, info, i).plain)
             return false;
     return true;
 }
 
-void fill_defaults(const RelationFacts* facts, const Bitmapset* named, TupleTableSlot* row) {
+void fill_defaults(const TableInfo* info, const Bitmapset* named, TupleTableSlot* row) {
     for (int i = 0; i < row->tts_tupleDescriptor->natts; i++) {
         if (bms_is_member(i + 1, named))
             continue;
-        NullableDatum value = evaluate(facts->defaults[i].value);
+        NullableDatum value = evaluate(info->defaults[i].value);
         row->tts_values[i] = value.value;
         row->tts_isnull[i] = value.isnull;
     }

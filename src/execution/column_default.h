@@ -7,11 +7,11 @@ namespace interlock {
 
 // Whether each of them gets null, a constant, the next number of its identity, or what a function
 // of the server returns for constants. Domains and other expressions need the planner.
-bool has_plain_defaults(Relation rel, const RelationFacts* facts, const Bitmapset* named);
+bool has_plain_defaults(Relation rel, const TableInfo* info, const Bitmapset* named);
 
 // Puts them into the row, in the order of the columns, once they were found plain. Raises 42501
 // when the caller may not call the function.
-void fill_defaults(const RelationFacts* facts, const Bitmapset* named, TupleTableSlot* row);
+void fill_defaults(const TableInfo* info, const Bitmapset* named, TupleTableSlot* row);
 
 // Calls a function of the server with constants, as the executor does.
 NullableDatum call_with_constants(const FuncExpr* call);

@@ -16,8 +16,8 @@ bool direct_updates = true;
 // ExecCheckRTPerms (ExecCheckPermissions since 16) asks for the privilege on the table first, and
 // for that on each column where it is missing. A privilege on the table
 // covers its columns. Other callers are left to the statement, which also raises the error.
-bool has_table_privileges(const RelationFacts* facts, AclMode needed) {
-    return pg_class_aclmask(facts->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
+bool has_table_privileges(const TableInfo* info, AclMode needed) {
+    return pg_class_aclmask(info->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }
 
 // The statement names the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
@@ -28,9 +28,9 @@ bool may_use_schema(Relation rel) {
 
 // Nor may a key be compared by a function that the caller could not call in a statement
 // (ExecInitFunc), or that is not the server's own: that may do anything at all.
-bool may_compare_keys(const RelationFacts* facts) {
-    for (int i = 0; i < facts->key_count; i++) {
-        Oid equal = facts->keys[i].equal.fn_oid;
+bool may_compare_keys(const TableInfo* info) {
+    for (int i = 0; i < info->key_count; i++) {
+        Oid equal = info->keys[i].equal.fn_oid;
         if (!is_built_in(equal) || check_function_privilege(equal, GetUserId()) != ACLCHECK_OK)
             return false;
     }
@@ -38,8 +38,8 @@ bool may_compare_keys(const RelationFacts* facts) {
 }
 
 // What is said of a table of the extension that its owner has altered names its columns as they
-// were made (facts_as_made), which are not where the facts have them.
-bool has_its_columns(const RelationFacts* facts) { return facts->as_made != AsMade::kNo; }
+// were made (unmodified_info), which are not where the metadata has them.
+bool has_its_columns(const TableInfo* info) { return info->unmodified != Unmodified::kNo; }
 
 // Policies are expressions of their owner's, which the rewriter adds to the statement
 // (get_row_security_policies).
@@ -48,9 +48,9 @@ bool sees_all_rows(Relation rel) {
            check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
 }
 
-bool may_act_on(Relation rel, const RelationFacts* facts, AclMode needed) {
-    return transaction_is_eligible() && has_its_columns(facts) && table_is_eligible(rel) &&
-           has_table_privileges(facts, needed) && may_use_schema(rel) && may_compare_keys(facts) &&
+bool may_act_on(Relation rel, const TableInfo* info, AclMode needed) {
+    return transaction_is_eligible() && has_its_columns(info) && table_is_eligible(rel) &&
+           has_table_privileges(info, needed) && may_use_schema(rel) && may_compare_keys(info) &&
            sees_all_rows(rel);
 }
 
@@ -100,7 +100,7 @@ bool are_stored_as_given(const RowInsert& insert) {
 // ON CONFLICT looks at every index that fits its columns (infer_arbiter_indexes), so there must be
 // no other.
 bool knows_arbiters(const RowInsert& insert) {
-    return OidIsValid(insert.facts->key_index) && insert.facts->unique_count == 1;
+    return OidIsValid(insert.info->key_index) && insert.info->unique_count == 1;
 }
 
 // --- What a write says ------------------------------------------------------------------------
@@ -174,26 +174,26 @@ bool table_is_eligible(Relation rel) {
            !has_virtual_columns(RelationGetDescr(rel));
 }
 
-bool may_read_without_statement(Relation rel, const RelationFacts* facts, RowLock lock) {
-    return may_act_on(rel, facts, rights_to_read(lock));
+bool may_read_without_statement(Relation rel, const TableInfo* info, RowLock lock) {
+    return may_act_on(rel, info, rights_to_read(lock));
 }
 
 bool may_update_without_statement(const KeyedRow& row) {
     return has_no_update_statement_triggers(row.rel) &&
-           may_act_on(row.rel, row.facts, ACL_SELECT | ACL_UPDATE);
+           may_act_on(row.rel, row.info, ACL_SELECT | ACL_UPDATE);
 }
 
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named) {
-    return has_its_columns(insert.facts) && has_no_insert_statement_triggers(insert.rel) &&
+    return has_its_columns(insert.info) && has_no_insert_statement_triggers(insert.rel) &&
            are_stored_as_given(insert) && knows_arbiters(insert) &&
-           may_act_on(insert.rel, insert.facts, ACL_INSERT | ACL_SELECT) &&
+           may_act_on(insert.rel, insert.info, ACL_INSERT | ACL_SELECT) &&
            // A default may be any expression, which the planner would have to prepare.
-           has_plain_defaults(insert.rel, insert.facts, named);
+           has_plain_defaults(insert.rel, insert.info, named);
 }
 
 bool is_said_without_statement(const RowWrite& write) {
     // What ExecDelete does is not followed.
-    return write.action == RowAction::kUpdate && has_its_columns(write.row.facts) &&
+    return write.action == RowAction::kUpdate && has_its_columns(write.row.info) &&
            may_assign(write) && may_compare(write.terms);
 }
 

@@ -21,15 +21,15 @@ Expr* planned(const TableCheck& check) {
 
 // What is known of a table that has changed meanwhile is left alone, and the executor prepares its
 // checks itself.
-void prepare_checks(ResultRelInfo* target, EState* estate, const RelationFacts* facts) {
-    if (!facts->valid || facts->checks == nullptr || check_states(target) != nullptr)
+void prepare_checks(ResultRelInfo* target, EState* estate, const TableInfo* info) {
+    if (!info->valid || info->checks == nullptr || check_states(target) != nullptr)
         return;
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-    int count = facts->columns->constr->num_check;
+    int count = info->columns->constr->num_check;
     auto** states = static_cast<ExprState**>(palloc0(sizeof(ExprState*) * count));
     for (int i = 0; i < count; i++)
-        if (facts->checks[i].expression != nullptr)
-            states[i] = ExecInitExpr(planned(facts->checks[i]), nullptr);
+        if (info->checks[i].expression != nullptr)
+            states[i] = ExecInitExpr(planned(info->checks[i]), nullptr);
     check_states(target) = states;
     MemoryContextSwitchTo(caller);
 }
@@ -74,11 +74,10 @@ void begin_query(EState* estate) {
     AfterTriggerBeginQuery();
 }
 
-void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
-               const RelationFacts* facts) {
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row, const TableInfo* info) {
     if (RelationGetDescr(target->ri_RelationDesc)->constr == nullptr)
         return;
-    prepare_checks(target, estate, facts);
+    prepare_checks(target, estate, info);
     slot_getallattrs(row); // else it is taken apart bit by bit, as each column is asked for
     ExecConstraints(target, row, estate);
 }

@@ -19,9 +19,8 @@ ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bi
 // them.
 void begin_query(EState* estate);
 
-// NOT NULL and CHECK, with the checks as the facts have them.
-void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
-               const RelationFacts* facts);
+// NOT NULL and CHECK, with the checks as the metadata has them.
+void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row, const TableInfo* info);
 
 // Closes all that was opened in it.
 void free_state(EState* estate);

@@ -20,7 +20,7 @@ const Expression* Expressions::text(const char* value) {
 }
 
 const Expression* Expressions::stored_value(AttrNumber attnum, NullableDatum value) {
-    Form_pg_attribute attribute = TupleDescAttr(facts_->columns, attnum - 1);
+    Form_pg_attribute attribute = TupleDescAttr(info_->columns, attnum - 1);
     Expression* expression = add(Term::kValue, attribute->atttypid);
     expression->value = value;
     expression->typmod = attribute->atttypmod;
@@ -38,7 +38,7 @@ const Expression* Expressions::literal_number(Oid type, int64 value) {
 }
 
 const Expression* Expressions::null_of(AttrNumber attnum) {
-    return literal(TupleDescAttr(facts_->columns, attnum - 1)->atttypid, {0, true});
+    return literal(TupleDescAttr(info_->columns, attnum - 1)->atttypid, {0, true});
 }
 
 const Expression* Expressions::next_number(const char* sequence) {
@@ -139,11 +139,10 @@ Spelling spelling_of(const Expression& expression) {
 
 } // namespace
 
-void add_expression(Statement* statement, const RelationFacts* facts,
-                    const Expression& expression) {
+void add_expression(Statement* statement, const TableInfo* info, const Expression& expression) {
     switch (expression.term) {
     case Term::kColumn:
-        statement->add("t.%s", quote_identifier(column_name(facts, expression.column)));
+        statement->add("t.%s", quote_identifier(column_name(info, expression.column)));
         return;
     case Term::kValue:
         statement->add("$%d", statement->parameter(expression.type));
@@ -165,7 +164,7 @@ void add_expression(Statement* statement, const RelationFacts* facts,
     int count = operand_count(expression.term);
     for (int i = 0; i < count; i++) {
         statement->add("%s", spelling.parts[i]);
-        add_expression(statement, facts, *expression.operands[i]);
+        add_expression(statement, info, *expression.operands[i]);
     }
     statement->add("%s", spelling.parts[count]);
 }

@@ -50,12 +50,12 @@ struct Expression {
 // them allocates nothing but values by reference.
 class Expressions {
 public:
-    explicit Expressions(const RelationFacts* facts) : facts_(facts), next_(expressions_) {}
+    explicit Expressions(const TableInfo* info) : info_(info), next_(expressions_) {}
     Expressions(const Expressions&) = delete;
     Expressions& operator=(const Expressions&) = delete;
 
     const Expression* column(AttrNumber attnum) {
-        Form_pg_attribute attribute = TupleDescAttr(facts_->columns, attnum - 1);
+        Form_pg_attribute attribute = TupleDescAttr(info_->columns, attnum - 1);
         Expression* expression = add(Term::kColumn, attribute->atttypid);
         expression->column = attnum;
         expression->typmod = attribute->atttypmod;
@@ -160,7 +160,7 @@ private:
     }
 
     static constexpr int kMost = 48;
-    const RelationFacts* facts_;
+    const TableInfo* info_;
     Expression* next_;
     bool compares_otherwise_ = false;
     Expression expressions_[kMost];
@@ -171,7 +171,7 @@ static_assert(std::is_trivially_destructible_v<Expressions>);
 // --- As text ----------------------------------------------------------------------------------
 
 // Adds the expression over the row t, and its parameters.
-void add_expression(Statement* statement, const RelationFacts* facts, const Expression& expression);
+void add_expression(Statement* statement, const TableInfo* info, const Expression& expression);
 
 // Adds the parameters' values, in the order in which add_expression adds the parameters.
 void add_values(Parameters* parameters, const Expression& expression);

@@ -15,7 +15,7 @@ namespace {
 void add_names(Statement* statement, const RowInsert& insert) {
     for (int i = 0; i < insert.count; i++)
         statement->add("%s%s", i == 0 ? "" : ", ",
-                       quote_identifier(column_name(insert.facts, insert.values[i].attnum)));
+                       quote_identifier(column_name(insert.info, insert.values[i].attnum)));
 }
 
 void add_parameters(Statement* statement, const RowInsert& insert) {
@@ -24,9 +24,9 @@ void add_parameters(Statement* statement, const RowInsert& insert) {
 }
 
 void add_key(Statement* statement, const RowInsert& insert) {
-    for (int i = 0; i < insert.facts->key_count; i++)
+    for (int i = 0; i < insert.info->key_count; i++)
         statement->add("%s%s", i == 0 ? "" : ", ",
-                       quote_identifier(column_name(insert.facts, insert.facts->keys[i].attnum)));
+                       quote_identifier(column_name(insert.info, insert.info->keys[i].attnum)));
 }
 
 void say(Statement* statement, const RowInsert& insert) {
@@ -37,7 +37,7 @@ void say(Statement* statement, const RowInsert& insert) {
     statement->add(") ON CONFLICT (");
     add_key(statement, insert);
     statement->add(") DO NOTHING");
-    add_returned(statement, " RETURNING ", insert.facts, insert.returned, insert.returned_count);
+    add_returned(statement, " RETURNING ", insert.info, insert.returned, insert.returned_count);
 }
 
 bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatum* returned) {
@@ -80,7 +80,7 @@ Bitmapset* named_columns(const RowInsert& insert) {
 
 void make_row(Insertion* insertion, const Bitmapset* named) {
     TupleTableSlot* row = insertion->row;
-    fill_defaults(insertion->insert->facts, named, row);
+    fill_defaults(insertion->insert->info, named, row);
     for (int i = 0; i < insertion->insert->count; i++) {
         const NamedValue& value = insertion->insert->values[i];
         row->tts_values[value.attnum - 1] = value.value;
@@ -114,7 +114,7 @@ bool runs_before_triggers(const Insertion* insertion) {
 // Returns false when the key is there. Waits for who is about to enter or delete it. The executor
 // looks before the first attempt too, which proves nothing to a caller who has just looked.
 bool enter(Insertion* insertion, List** to_check_again) {
-    List* arbiters = list_make1_oid(insertion->insert->facts->key_index);
+    List* arbiters = list_make1_oid(insertion->insert->info->key_index);
     for (bool looks = runs_before_triggers(insertion);; looks = true) {
         CHECK_FOR_INTERRUPTS();
         if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
@@ -135,7 +135,7 @@ bool write_row(Insertion* insertion) {
     row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
     if (constraints != nullptr && constraints->has_generated_stored)
         ExecComputeStoredGenerated(target, estate, row, CMD_INSERT);
-    check_row(target, estate, row, insertion->insert->facts);
+    check_row(target, estate, row, insertion->insert->info);
     List* to_check_again = NIL;
     if (!enter(insertion, &to_check_again))
         return false;

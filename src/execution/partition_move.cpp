@@ -9,7 +9,7 @@ namespace interlock {
 namespace {
 
 bool partition_columns_change(const RowChange& change) {
-    const Bitmapset* columns = change.facts->partition_columns;
+    const Bitmapset* columns = change.info->partition_columns;
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
         if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, column))
             return true;
@@ -31,7 +31,7 @@ bool read_key(const RowChange& change, Relation table, PartitionKey key, KeyValu
         if (key->partattrs[i] == 0)
             return false;
         Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(table), key->partattrs[i] - 1);
-        AttrNumber column = find_attribute(change.facts->columns, NameStr(attribute->attname));
+        AttrNumber column = find_attribute(change.info->columns, NameStr(attribute->attname));
         row->values[i] = slot_getattr(change.new_row, column, &row->nulls[i]);
         row->any_null = row->any_null || row->nulls[i];
     }
@@ -71,7 +71,7 @@ int partition_index(PartitionKey key, PartitionBoundInfo bounds, KeyValues* row)
 
 // False when a key on the way is an expression; *leaf is InvalidOid when the row fits nowhere.
 bool route_by_bounds(const RowChange& change, Oid* leaf) {
-    Oid next = change.facts->partition_root;
+    Oid next = change.info->partition_root;
     bool is_leaf = false;
     bool found = true;
     while (found && OidIsValid(next) && !is_leaf) {
@@ -114,7 +114,7 @@ ModifyTableState* routing_state(EState* estate, Relation root) {
 }
 
 Oid route_by_executor(const RowChange& change) {
-    Relation root = table_open(change.facts->partition_root, AccessShareLock);
+    Relation root = table_open(change.info->partition_root, AccessShareLock);
     EState* estate = CreateExecutorState();
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
     ModifyTableState* state = routing_state(estate, root);
@@ -133,12 +133,12 @@ Oid route_by_executor(const RowChange& change) {
 } // namespace
 
 Oid new_partition(const RowChange& change) {
-    if (change.facts->partition_columns == nullptr || !partition_columns_change(change))
+    if (change.info->partition_columns == nullptr || !partition_columns_change(change))
         return InvalidOid;
     Oid leaf;
     if (!route_by_bounds(change, &leaf))
         leaf = route_by_executor(change);
-    return leaf != change.facts->relid ? leaf : InvalidOid;
+    return leaf != change.info->relid ? leaf : InvalidOid;
 }
 
 namespace {

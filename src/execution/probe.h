@@ -8,7 +8,7 @@ namespace interlock {
 
 struct KeyedRow {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Key* key;
 };
 
@@ -23,14 +23,14 @@ struct RowCallback {
 
 // The key's index, null when its collation differs from the columns': then it does not say which
 // key is equal.
-Relation open_key_index(const RelationFacts* facts, LOCKMODE mode);
+Relation open_key_index(const TableInfo* info, LOCKMODE mode);
 
 // Puts the row as the active snapshot sees it into the slot; false when there is none.
 bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 
 // The same for many rows of a table: each as the snapshot sees it that is active when it is looked
 // for. index_endscan ends them.
-IndexScanDesc begin_probes(Relation rel, const RelationFacts* facts, Relation index);
+IndexScanDesc begin_probes(Relation rel, const TableInfo* info, Relation index);
 bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot);
 
 // Whether a version of the row has the key.

@@ -57,21 +57,20 @@ bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
 
 } // namespace
 
-bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts,
-                        RowLock lock) {
-    if (!may_read_without_statement(rel, facts, lock))
+bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info, RowLock lock) {
+    if (!may_read_without_statement(rel, info, lock))
         return false;
-    Relation index = open_key_index(facts, AccessShareLock);
+    Relation index = open_key_index(info, AccessShareLock);
     if (index == nullptr)
         return false;
     CommandCounterIncrement();
     *reads = {
-        rel, facts, lock, index, begin_probes(rel, facts, index), table_slot_create(rel, nullptr)};
+        rel, info, lock, index, begin_probes(rel, info, index), table_slot_create(rel, nullptr)};
     return true;
 }
 
 bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit) {
-    KeyedRow row = {reads.rel, reads.facts, &key};
+    KeyedRow row = {reads.rel, reads.info, &key};
     PushActiveSnapshot(GetTransactionSnapshot());
     bool found =
         probe_next(row, reads.scan, reads.slot) &&
@@ -92,9 +91,9 @@ namespace {
 
 void say(Statement* statement, const RowRead& read) {
     statement->add("SELECT");
-    add_returned(statement, " ", read.row.facts, read.columns, read.count);
-    statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.facts));
-    add_key_condition(statement, read.row.facts);
+    add_returned(statement, " ", read.row.info, read.columns, read.count);
+    statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.info));
+    add_key_condition(statement, read.row.info);
     add_row_lock(statement, read.lock);
 }
 
@@ -112,8 +111,8 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
         PlanShape shape = {RelationGetRelid(read.row.rel), read.kind, columns_of(read),
                            row_lock_number(read.lock), read.by_index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
-        Parameters parameters(read.row.facts->key_count);
-        add_key(&parameters, read.row.facts, *read.row.key);
+        Parameters parameters(read.row.info->key_count);
+        add_key(&parameters, read.row.info, *read.row.key);
         found = run_plan(plan, parameters, 1) > 0;
         if (found)
             in_context(caller, [&] {

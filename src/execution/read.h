@@ -31,7 +31,7 @@ bool read_row(const RowRead& read, NullableDatum* values);
 // What reads of rows of one table share.
 struct DirectReads {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     RowLock lock;
     Relation index;
     IndexScanDesc scan;
@@ -39,7 +39,7 @@ struct DirectReads {
 };
 
 // False when the case is not plain; nothing was done then.
-bool begin_direct_reads(DirectReads* reads, Relation rel, const RelationFacts* facts, RowLock lock);
+bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info, RowLock lock);
 
 // Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
 // newest version once locked, which is good until visit returns.
@@ -60,7 +60,7 @@ bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit)
 template <typename Visit>
 DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
     DirectReads reads;
-    if (!begin_direct_reads(&reads, row.rel, row.facts, lock))
+    if (!begin_direct_reads(&reads, row.rel, row.info, lock))
         return DirectOutcome::kDeclined;
     bool found = read_next_directly(reads, *row.key, visit);
     end_direct_reads(reads);

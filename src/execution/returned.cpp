@@ -10,16 +10,16 @@ NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
     return value;
 }
 
-// Whether the facts have been compared with how the extension made the table says whose it is.
-const char* target_of(Relation rel, const RelationFacts* facts) {
-    return facts->as_made == AsMade::kUnknown ? rows_of(rel) : qualified_name(rel);
+// Whether the metadata has been compared with how the extension made the table says whose it is.
+const char* target_of(Relation rel, const TableInfo* info) {
+    return info->unmodified == Unmodified::kUnknown ? rows_of(rel) : qualified_name(rel);
 }
 
-void add_returned(Statement* statement, const char* before, const RelationFacts* facts,
+void add_returned(Statement* statement, const char* before, const TableInfo* info,
                   const AttrNumber* columns, int count) {
     for (int i = 0; i < count; i++)
         statement->add("%st.%s", i == 0 ? before : ", ",
-                       quote_identifier(column_name(facts, columns[i])));
+                       quote_identifier(column_name(info, columns[i])));
 }
 
 // As ExecProcessReturning, of columns alone.

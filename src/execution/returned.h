@@ -11,10 +11,10 @@ NullableDatum copy_of(Form_pg_attribute column, NullableDatum value);
 
 // The table of a statement: without the tables that inherit from it, but for a table of the
 // extension, whose heirs are asked too.
-const char* target_of(Relation rel, const RelationFacts* facts);
+const char* target_of(Relation rel, const TableInfo* info);
 
 // t.column, ... behind `before`; nothing when there are none.
-void add_returned(Statement* statement, const char* before, const RelationFacts* facts,
+void add_returned(Statement* statement, const char* before, const TableInfo* info,
                   const AttrNumber* columns, int count);
 
 // Copies of the columns of a row, in the current context.

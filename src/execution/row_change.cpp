@@ -2,10 +2,10 @@
 
 namespace interlock {
 
-bool judge(RowChange* change) {
-    const RelationFacts* facts = change->facts;
-    for (int i = 0; i < facts->row_check_count; i++)
-        if (!facts->row_checks[i](change))
+bool decide(RowChange* change) {
+    const TableInfo* info = change->info;
+    for (int i = 0; i < info->row_check_count; i++)
+        if (!info->row_checks[i](change))
             return false;
     return true;
 }
@@ -17,8 +17,8 @@ void put(RowChange* change, AttrNumber attnum, NullableDatum value) {
     change->changed = true;
 }
 
-RowChange change_of(const TriggerData* trigger, const RelationFacts* facts) {
-    return {trigger->tg_relation,    facts,  trigger->tg_trigslot, trigger->tg_newslot,
+RowChange change_of(const TriggerData* trigger, const TableInfo* info) {
+    return {trigger->tg_relation,    info,   trigger->tg_trigslot, trigger->tg_newslot,
             trigger->tg_updatedcols, nullptr};
 }
 

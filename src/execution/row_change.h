@@ -24,7 +24,7 @@ void run_as(const WritingVerb& verb, Body&& body) {
 
 struct RowChange {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     TupleTableSlot* old_row;
     TupleTableSlot* new_row;
     const Bitmapset* assigned; // the columns that SET names, by tg_updatedcols' numbers
@@ -33,8 +33,8 @@ struct RowChange {
 };
 
 // Asks all checks that fire in this session (TablePart::check in table/part.h), for a table with
-// RelationFacts::judged. Returns false when the row is to be left alone.
-bool judge(RowChange* change);
+// TableInfo::only_row_checks. Returns false when the row is to be left alone.
+bool decide(RowChange* change);
 
 // For the checks: puts what one decides into a column of the new row, whose tuple, if it has one,
 // is no longer its own then.
@@ -42,7 +42,7 @@ void put(RowChange* change, AttrNumber attnum, NullableDatum value);
 
 // The change that a trigger was called for, and the tuple that it returns once the change is
 // checked.
-RowChange change_of(const TriggerData* trigger, const RelationFacts* facts);
+RowChange change_of(const TriggerData* trigger, const TableInfo* info);
 HeapTuple tuple_to_write(const RowChange& change, HeapTuple given);
 
 } // namespace interlock

@@ -16,7 +16,7 @@ struct NamedValue {
 
 struct RowInsert {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     PlanKind kind; // with the columns it says all that the statement's text depends on
     const NamedValue* values;
     int count;

@@ -22,7 +22,7 @@ struct RowWrite {
     // With the columns that SET names, `kind` and `variant` say all that the statement's text
     // depends on: its plan is found by them (table/plan.h).
     RowWrite(const KeyedRow& keyed_row, PlanKind plan_kind, RowAction what = RowAction::kUpdate)
-        : row(keyed_row), kind(plan_kind), action(what), terms(keyed_row.facts) {}
+        : row(keyed_row), kind(plan_kind), action(what), terms(keyed_row.info) {}
     RowWrite(const RowWrite&) = delete;
     RowWrite& operator=(const RowWrite&) = delete;
 
@@ -49,7 +49,7 @@ struct RowWrite {
     AttrNumber variant = 0; // PlanShape::subject
     bool by_index = false;  // PlanShape::by_index
     RowAction action;
-    // Whose own write it is: for judge(), and for what code of others asks.
+    // Whose own write it is: for decide(), and for what code of others asks.
     const WritingVerb* verb = nullptr;
     // Asks nothing of the row before it is locked: where the write could not be taken back when its
     // condition, which looks at the clock, has become false in a wait.

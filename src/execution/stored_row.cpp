@@ -31,9 +31,9 @@ void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const Nullab
 
 } // namespace
 
-StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
-                   const Bitmapset* columns, RowLock lock) {
-    RowRead read = {{rel, facts, &key},
+StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bitmapset* columns,
+                   RowLock lock) {
+    RowRead read = {{rel, info, &key},
                     PlanKind("read_row"),
                     numbers_of(columns),
                     bms_num_members(columns),
@@ -58,15 +58,15 @@ Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
 
 Datum stored_row_to_jsonb(const StoredRow& row) { return row_to_jsonb(row.columns, row.tuple); }
 
-HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts) {
-    int count = facts->columns->natts;
+HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info) {
+    int count = info->columns->natts;
     auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
     memset(nulls, true, count);
     int position = 1;
     for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)
         values[column - 1] = heap_getattr(row.tuple, position, row.columns, &nulls[column - 1]);
-    return heap_form_tuple(facts->columns, values, nulls);
+    return heap_form_tuple(info->columns, values, nulls);
 }
 
 } // namespace interlock

@@ -16,14 +16,14 @@ struct StoredRow {
 };
 
 // Reads one row with the caller's privileges and row security.
-StoredRow read_row(Relation rel, const RelationFacts* facts, const Key& key,
-                   const Bitmapset* columns, RowLock lock = {});
+StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bitmapset* columns,
+                   RowLock lock = {});
 
 // A column of a stored row; it must be one of those read.
 Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null);
 Datum stored_row_to_jsonb(const StoredRow& row);
 
 // The columns read as a row of the table, with nulls for the others.
-HeapTuple stored_row_as_tuple(const StoredRow& row, const RelationFacts* facts);
+HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info);
 
 } // namespace interlock

@@ -6,28 +6,27 @@ namespace {
 
 constexpr const char* kEquals = "OPERATOR(pg_catalog.=)";
 
-bool compare(const OwnTable& table, const RelationFacts* facts) {
-    TupleDesc columns = facts->columns;
-    if (columns->natts < table.count ||
-        (table.key_count > 0 && facts->key_count != table.key_count))
+bool compare(const OwnTable& table, const TableInfo* info) {
+    TupleDesc columns = info->columns;
+    if (columns->natts < table.count || (table.key_count > 0 && info->key_count != table.key_count))
         return false;
     for (int i = 0; i < table.count; i++)
-        if (!is_as_made(table.columns[i], TupleDescAttr(columns, i)))
+        if (!is_unmodified(table.columns[i], TupleDescAttr(columns, i)))
             return false;
     for (int i = 0; i < table.key_count; i++)
-        if (facts->keys[i].attnum != i + 1 || strcmp(facts->keys[i].equals, kEquals) != 0)
+        if (info->keys[i].attnum != i + 1 || strcmp(info->keys[i].equals, kEquals) != 0)
             return false;
     return true;
 }
 
-TupleDesc columns_as_made(const OwnTable& table) {
+TupleDesc unmodified_columns(const OwnTable& table) {
     TupleDesc columns = CreateTemplateTupleDesc(table.count);
     for (int i = 0; i < table.count; i++)
         TupleDescInitEntry(columns, i + 1, table.columns[i].name, table.columns[i].type, -1, 0);
     return columns;
 }
 
-KeyColumn* key_as_made(const OwnTable& table) {
+KeyColumn* unmodified_key(const OwnTable& table) {
     auto* keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * (table.key_count + 1)));
     for (int i = 0; i < table.key_count; i++) {
         keys[i].attnum = i + 1;
@@ -39,22 +38,22 @@ KeyColumn* key_as_made(const OwnTable& table) {
 
 } // namespace
 
-bool is_as_made(const OwnTable& table, const RelationFacts* facts) {
-    if (facts->as_made == AsMade::kUnknown)
-        facts->as_made = compare(table, facts) ? AsMade::kYes : AsMade::kNo;
-    return facts->as_made == AsMade::kYes;
+bool is_unmodified(const OwnTable& table, const TableInfo* info) {
+    if (info->unmodified == Unmodified::kUnknown)
+        info->unmodified = compare(table, info) ? Unmodified::kYes : Unmodified::kNo;
+    return info->unmodified == Unmodified::kYes;
 }
 
-const RelationFacts* facts_as_made(const OwnTable& table, const RelationFacts* facts) {
-    if (is_as_made(table, facts))
-        return facts;
-    auto* made = static_cast<RelationFacts*>(palloc0(sizeof(RelationFacts)));
-    made->relid = facts->relid;
+const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info) {
+    if (is_unmodified(table, info))
+        return info;
+    auto* made = static_cast<TableInfo*>(palloc0(sizeof(TableInfo)));
+    made->relid = info->relid;
     made->memory = CurrentMemoryContext;
-    made->columns = columns_as_made(table);
+    made->columns = unmodified_columns(table);
     made->key_count = table.key_count;
-    made->keys = key_as_made(table);
-    made->as_made = AsMade::kNo;
+    made->keys = unmodified_key(table);
+    made->unmodified = Unmodified::kNo;
     return made;
 }
 

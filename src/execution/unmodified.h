@@ -16,13 +16,13 @@ struct OwnTable {
 };
 
 // Whether its owner has left those columns and the key as they were made; others may follow. What
-// the facts are of has only one name, so that the answer stays with them.
-bool is_as_made(const OwnTable& table, const RelationFacts* facts);
+// the metadata is of has only one name, so that the answer stays with them.
+bool is_unmodified(const OwnTable& table, const TableInfo* info);
 
-// What a statement of ours says of the table: its facts, or where its owner has altered it the
+// What a statement of ours says of the table: its metadata, or where its owner has altered it the
 // columns and the key as they were made, for the server to raise what is to be raised. Those are
 // good for nothing but the statement's text (execution/eligible.h).
-const RelationFacts* facts_as_made(const OwnTable& table, const RelationFacts* facts);
+const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info);
 
 // The table that has the name once it is locked; null: others drop it or put another in its place.
 Relation try_open(const OwnTable& table, LOCKMODE mode);

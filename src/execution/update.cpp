@@ -13,7 +13,7 @@ struct Execution {
     const RowUpdate* update; // the present one; null between two
     Bitmapset* columns;      // that SET names, for the next update that shares this; and
     Bitmapset* assigned;     // the same as the server numbers them
-    bool judged;             // RelationFacts::judged
+    bool only_row_checks;    // TableInfo::only_row_checks
     bool has_dropped_columns;
     ResultRelInfo* target; // null before the first row that is to be written
     EPQState recheck;      // for the triggers; nothing is left to check again when they run
@@ -38,9 +38,9 @@ bool has_dropped_columns(TupleDesc columns) {
     return false;
 }
 
-// The columns that may change: those that are set, and those that judge() sets.
+// The columns that may change: those that are set, and those that decide() sets.
 Bitmapset* columns_at_stake(const RowUpdate& update) {
-    return bms_union(update.changes.columns, update.row.facts->maintained);
+    return bms_union(update.changes.columns, update.row.info->maintained);
 }
 
 // That of the referencing side only looks. That of the referenced side may write, and
@@ -67,7 +67,7 @@ bool runs_only_key_checks(const RowUpdate& update) {
 // look and do not write.
 bool runs_no_other_code(const RowUpdate& update) {
     const TriggerDesc* triggers = update.row.rel->trigdesc;
-    return is_judged(update.row.facts) &&
+    return has_only_row_checks(update.row.info) &&
            (triggers == nullptr || !triggers->trig_update_after_row ||
             runs_only_key_checks(update));
 }
@@ -75,7 +75,7 @@ bool runs_no_other_code(const RowUpdate& update) {
 // --- The executor's state -------------------------------------------------------
 
 Execution* open_execution(const RowUpdate& update, bool is_shared) {
-    Relation index = open_key_index(update.row.facts, RowExclusiveLock);
+    Relation index = open_key_index(update.row.info, RowExclusiveLock);
     if (index == nullptr)
         return nullptr;
     CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
@@ -87,7 +87,7 @@ Execution* open_execution(const RowUpdate& update, bool is_shared) {
         if (is_shared)
             execution->columns = bms_copy(update.changes.columns);
         execution->assigned = offset_columns(update.changes.columns);
-        execution->judged = is_judged(update.row.facts);
+        execution->only_row_checks = has_only_row_checks(update.row.info);
         execution->has_dropped_columns = has_dropped_columns(RelationGetDescr(update.row.rel));
         execution->old_row = table_slot_create(update.row.rel, &estate->es_tupleTable);
         return execution;
@@ -104,7 +104,7 @@ void close_execution(Execution* execution) {
 // Those before the update are asked directly where it is judged.
 bool fires_triggers(const Execution& execution) {
     const TriggerDesc* triggers = execution.update->row.rel->trigdesc;
-    return !execution.judged || (triggers != nullptr && triggers->trig_update_after_row);
+    return !execution.only_row_checks || (triggers != nullptr && triggers->trig_update_after_row);
 }
 
 void prepare_to_write(Execution* execution) {
@@ -113,7 +113,7 @@ void prepare_to_write(Execution* execution) {
     MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
     execution->target =
         open_target(estate, rel, nullptr, execution->assigned, fires_triggers(*execution));
-    if (!execution->judged)
+    if (!execution->only_row_checks)
         begin_recheck(&execution->recheck, estate);
     execution->new_row = table_slot_create(rel, &estate->es_tupleTable);
     MemoryContextSwitchTo(caller);
@@ -202,16 +202,16 @@ void make_new_row(Execution* execution) {
 }
 
 // Returns false when the row is to be left alone.
-bool ask_judges(Execution* execution) {
+bool ask_row_checks(Execution* execution) {
     const RowUpdate& update = *execution->update;
-    RowChange change = {update.row.rel,     update.row.facts,    execution->old_row,
+    RowChange change = {update.row.rel,     update.row.info,     execution->old_row,
                         execution->new_row, execution->assigned, update.verb};
-    return judge(&change);
+    return decide(&change);
 }
 
 bool ask_triggers(Execution* execution) {
-    if (execution->judged)
-        return ask_judges(execution);
+    if (execution->only_row_checks)
+        return ask_row_checks(execution);
     ResultRelInfo* target = execution->target;
     return target->ri_TrigDesc == nullptr || !target->ri_TrigDesc->trig_update_before_row ||
            fire_before_update(execution->estate, &execution->recheck, target, &execution->place,
@@ -226,7 +226,7 @@ void check_new_row(Execution* execution) {
         ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
     // ExecUpdateAct checks the row after it has made a tuple of it, which has to be taken apart for
     // that; the values are the same.
-    check_row(execution->target, execution->estate, new_row, execution->update->row.facts);
+    check_row(execution->target, execution->estate, new_row, execution->update->row.info);
     ExecMaterializeSlot(new_row);
 }
 
@@ -284,7 +284,7 @@ Written write_row(Execution* execution) {
 }
 
 Written write_untouched(Execution* execution) {
-    if (!execution->judged || execution->update->lock_first ||
+    if (!execution->only_row_checks || execution->update->lock_first ||
         !is_untouched(row_in(execution->old_row)))
         return Written::kOvertaken;
     execution->place = execution->old_row->tts_tid;
@@ -320,7 +320,7 @@ bool find_and_write(Execution* execution, RowCallback condition, RowCallback ret
 // execution is open: to open it may tell of changes.
 bool must_show_verb(const Execution& execution) {
     const RowUpdate& update = *execution.update;
-    return update.verb != nullptr && !(execution.judged && runs_no_other_code(update));
+    return update.verb != nullptr && !(execution.only_row_checks && runs_no_other_code(update));
 }
 
 DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback condition,
@@ -345,7 +345,7 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open) {
     if (open != nullptr && open->execution != nullptr) {
-        if (update.row.facts->valid && bms_equal(open->execution->columns, update.changes.columns))
+        if (update.row.info->valid && bms_equal(open->execution->columns, update.changes.columns))
             return execute(open->execution, update, condition, returning);
         close_updates(open);
     }

@@ -11,11 +11,11 @@
 // update does not change are not locked.
 //
 // Where an update runs no code before it is done but our own triggers and what merely computes
-// (RelationFacts::judged), these are asked directly (execution/row_change.h), and a row that nobody
-// has locked is written without locking it first. The version that the snapshot shows is the newest
-// then, and what it says is judged at that moment: if it has changed before it is written, all of
-// it is done again with the lock. One who locks the row in between and does not change it is waited
-// for, and nothing is judged again; what depends on the clock is the caller's to look at
+// (TableInfo::only_row_checks), these are asked directly (execution/row_change.h), and a row that
+// nobody has locked is written without locking it first. The version that the snapshot shows is the
+// newest then, and what it says is judged at that moment: if it has changed before it is written,
+// all of it is done again with the lock. One who locks the row in between and does not change it is
+// waited for, and nothing is judged again; what depends on the clock is the caller's to look at
 // afterwards.
 #pragma once
 
@@ -29,7 +29,7 @@ struct RowUpdate {
     KeyedRow row;
     // Its columns are those that SET names; those without a value keep theirs.
     Changes changes = {};
-    const WritingVerb* verb = nullptr; // for judge(), and for what code of others asks
+    const WritingVerb* verb = nullptr; // for decide(), and for what code of others asks
     bool lock_first = false;           // judge nothing before the row is locked
     Changes computed = {};             // more values, which condition(row) may fill in
 };
@@ -65,6 +65,8 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
 // Whether our own triggers are asked directly, and the row, unless lock_first, may be written
 // without locking it first. A table that has changed since it was looked at is judged by its
 // triggers.
-inline bool is_judged(const RelationFacts* facts) { return facts->valid && facts->judged; }
+inline bool has_only_row_checks(const TableInfo* info) {
+    return info->valid && info->only_row_checks;
+}
 
 } // namespace interlock

@@ -12,18 +12,18 @@ namespace {
 // --- As a statement ---------------------------------------------------------------------------
 
 void add_set(Statement* statement, const RowWrite& write) {
-    const RelationFacts* facts = write.row.facts;
+    const TableInfo* info = write.row.info;
     const char* separator = "";
     if (write.changes != nullptr && write.changes->count > 0) {
-        add_assignments(statement, facts, write.changes->columns);
+        add_assignments(statement, info, write.changes->columns);
         separator = ", ";
     }
     for (int i = 0; i < write.assignment_count; i++) {
         const Assignment& assignment = write.assignments[i];
-        const char* column = quote_identifier(column_name(facts, assignment.column));
+        const char* column = quote_identifier(column_name(info, assignment.column));
         statement->add("%s%s = ", separator, column);
         if (assignment.value != nullptr)
-            add_expression(statement, facts, *assignment.value);
+            add_expression(statement, info, *assignment.value);
         else
             statement->add("t.%s", column);
         separator = ", ";
@@ -31,8 +31,8 @@ void add_set(Statement* statement, const RowWrite& write) {
 }
 
 void say(Statement* statement, const RowWrite& write) {
-    const RelationFacts* facts = write.row.facts;
-    const char* table = target_of(write.row.rel, facts);
+    const TableInfo* info = write.row.info;
+    const char* table = target_of(write.row.rel, info);
     if (write.action == RowAction::kDelete) {
         statement->add("DELETE FROM %s AS t", table);
     } else {
@@ -40,25 +40,25 @@ void say(Statement* statement, const RowWrite& write) {
         add_set(statement, write);
     }
     statement->add(" WHERE ");
-    add_key_condition(statement, facts);
+    add_key_condition(statement, info);
     for (int i = 0; i < write.condition_count; i++) {
         statement->add(" AND ");
-        add_expression(statement, facts, *write.conditions[i]);
+        add_expression(statement, info, *write.conditions[i]);
     }
-    add_returned(statement, " RETURNING ", facts, write.returned, write.returned_count);
+    add_returned(statement, " RETURNING ", info, write.returned, write.returned_count);
 }
 
 // In the order in which say() makes parameters of them.
 Parameters values_of(const RowWrite& write) {
-    const RelationFacts* facts = write.row.facts;
+    const TableInfo* info = write.row.info;
     int given = write.changes != nullptr ? write.changes->count : 0;
-    Parameters parameters(given + facts->key_count + write.terms.count());
+    Parameters parameters(given + info->key_count + write.terms.count());
     if (write.changes != nullptr)
         add_changes(&parameters, *write.changes);
     for (int i = 0; i < write.assignment_count; i++)
         if (write.assignments[i].value != nullptr)
             add_values(&parameters, *write.assignments[i].value);
-    add_key(&parameters, facts, *write.row.key);
+    add_key(&parameters, info, *write.row.key);
     for (int i = 0; i < write.condition_count; i++)
         add_values(&parameters, *write.conditions[i]);
     return parameters;
@@ -195,7 +195,7 @@ bool write_row(const RowWrite& write, NullableDatum* returned, OpenUpdates* open
 }
 
 bool may_write_unlocked(const RowWrite& write) {
-    return !write.lock_first && is_judged(write.row.facts);
+    return !write.lock_first && has_only_row_checks(write.row.info);
 }
 
 } // namespace interlock

@@ -2,7 +2,7 @@
 // is to come back, as data. write_row() runs it as a statement, or without one where that does the
 // same (execution/update.h), and the verb does not know which.
 //
-//     RowWrite write({rel, facts, &key}, PlanKind("version_update"));
+//     RowWrite write({rel, info, &key}, PlanKind("version_update"));
 //     write.set(changes);
 //     write.require(write.terms.equal(write.terms.column(n), write.terms.value(INT8OID, version)));
 //     write.returns(n);

@@ -45,10 +45,10 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
-    const RelationFacts* facts = facts_of(rel);
-    const History* present = history_of(facts);
+    const TableInfo* info = table_info(rel);
+    const History* present = history_of(info);
     refuse_partition(rel, present != nullptr && present->is_clone);
-    require_key(rel, facts);
+    require_key(rel, info);
     Oid relid = RelationGetRelid(rel);
     bool is_linked = present != nullptr && has_own_entries(rel, present);
     Oid history = is_linked ? present->table : InvalidOid;
@@ -79,7 +79,7 @@ Datum disable_history(PG_FUNCTION_ARGS) {
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
     if (!has_leftover(rel))
-        refuse_partition(rel, require_history(rel, facts_of(rel))->is_clone);
+        refuse_partition(rel, require_history(rel, table_info(rel))->is_clone);
     char* table = qualified_name(rel);
     close_table(rel);
     with_spi([&] { drop_triggers(relid, table); });
@@ -342,14 +342,14 @@ void load_history_key(History* history, TupleDesc columns, const Trigger* trigge
 
 namespace interlock {
 
-void load_history(RelationFacts* facts, const Trigger* trigger) {
-    TupleDesc columns = facts->columns;
-    Oid root = root_of_trigger(facts->relid, trigger);
-    facts->parts[history_part] = nullptr;
+void load_history(TableInfo* info, const Trigger* trigger) {
+    TupleDesc columns = info->columns;
+    Oid root = root_of_trigger(info->relid, trigger);
+    info->parts[history_part] = nullptr;
     if (trigger->tgisclone && is_clone(root, trigger->tgname))
         return;
     auto* history = static_cast<History*>(palloc0(sizeof(History)));
-    facts->parts[history_part] = history;
+    info->parts[history_part] = history;
     history->trigger = pstrdup(trigger->tgname);
     if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
         history->table = trigger->tgconstrrelid;
@@ -373,12 +373,12 @@ void load_history(RelationFacts* facts, const Trigger* trigger) {
     load_settings(history, trigger);
 }
 
-const History* require_history(Relation rel, const RelationFacts* facts) {
-    if (history_of(facts) == nullptr)
+const History* require_history(Relation rel, const TableInfo* info) {
+    if (history_of(info) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no history", RelationGetRelationName(rel)),
                         errhint("Its owner can enable it: %s", call_for("enable_history", rel))));
-    return history_of(facts);
+    return history_of(info);
 }
 
 namespace {
@@ -450,10 +450,10 @@ void print_plainly(bool utc) {
                                     GUC_ACTION_SAVE, true, 0, false);
 }
 
-Datum history_key(const RelationFacts* facts, const RowValues& row) {
-    const History* history = history_of(facts);
+Datum history_key(const TableInfo* info, const RowValues& row) {
+    const History* history = history_of(info);
     Datum key = 0;
-    auto make_key = [&] { key = members_to_jsonb(facts->columns, history->key_members, row); };
+    auto make_key = [&] { key = members_to_jsonb(info->columns, history->key_members, row); };
     if (history->plain_key)
         make_key();
     else
@@ -461,23 +461,23 @@ Datum history_key(const RelationFacts* facts, const RowValues& row) {
     return key;
 }
 
-Datum history_key(const RelationFacts* facts, const Key& key) {
-    int count = facts->columns->natts;
+Datum history_key(const TableInfo* info, const Key& key) {
+    int count = info->columns->natts;
     RowValues row = {static_cast<Datum*>(palloc0(sizeof(Datum) * count)),
                      static_cast<bool*>(palloc(sizeof(bool) * count))};
     memset(row.nulls, true, count);
-    for (int i = 0; i < facts->key_count; i++) {
-        AttrNumber column = facts->keys[i].attnum;
+    for (int i = 0; i < info->key_count; i++) {
+        AttrNumber column = info->keys[i].attnum;
         row.values[column - 1] = key.values[i];
         row.nulls[column - 1] = false;
         // Stored values are padded.
-        if (facts->keys[i].type == BPCHAROID)
+        if (info->keys[i].type == BPCHAROID)
             row.values[column - 1] = DirectFunctionCall3(
                 bpchar, key.values[i],
-                Int32GetDatum(TupleDescAttr(facts->columns, column - 1)->atttypmod),
+                Int32GetDatum(TupleDescAttr(info->columns, column - 1)->atttypmod),
                 BoolGetDatum(false));
     }
-    return history_key(facts, row);
+    return history_key(info, row);
 }
 
 void add_entry_key(Statement* statement, int key) {

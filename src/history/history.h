@@ -47,20 +47,20 @@ struct History {
 
 // Null when history is not enabled.
 extern int history_part;
-inline const History* history_of(const RelationFacts* facts) {
-    return part_of<const History>(facts, history_part);
+inline const History* history_of(const TableInfo* info) {
+    return part_of<const History>(info, history_part);
 }
 
 // There is none by the trigger of a former partition: DETACH leaves triggers with a FROM where they
 // are.
-void load_history(RelationFacts* facts, const Trigger* trigger);
+void load_history(TableInfo* info, const Trigger* trigger);
 
 inline bool has_retention(const History* history) {
     return history->keep_versions > 0 || history->keep_for > 0;
 }
 
 // The table's history; raises 55000 when it is not enabled.
-const History* require_history(Relation rel, const RelationFacts* facts);
+const History* require_history(Relation rel, const TableInfo* info);
 
 // Whether the table that keeps the entries belongs to the owner of the one they are of.
 bool has_own_entries(Relation rel, const History* history);
@@ -73,10 +73,10 @@ Relation open_entries(Relation rel, const History* history, LOCKMODE mode);
 Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode);
 
 // The key of a row in its entries.
-Datum history_key(const RelationFacts* facts, const RowValues& row);
+Datum history_key(const TableInfo* info, const RowValues& row);
 
 // The key of a row as a caller gave it, likewise.
-Datum history_key(const RelationFacts* facts, const Key& key);
+Datum history_key(const TableInfo* info, const Key& key);
 
 // Runs body() so that what values print as does not depend on the session's settings; in `utc`
 // times neither.

@@ -13,7 +13,7 @@ namespace {
 // The table and the key in question.
 struct Question {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const History* history;
     Key key;
     Datum entry_key;
@@ -57,17 +57,17 @@ namespace {
 Question read_question(const Arguments& arguments) {
     Question question = {};
     question.rel = open_table(arguments.relation(0), AccessShareLock);
-    const History* history = require_history(question.rel, facts_of(question.rel));
+    const History* history = require_history(question.rel, table_info(question.rel));
     if (history->is_clone) {
         Oid root = history->root;
         close_table(question.rel);
         question.rel = open_table(root, AccessShareLock);
     }
-    question.facts = facts_of(question.rel);
-    question.history = require_history(question.rel, question.facts);
+    question.info = table_info(question.rel);
+    question.history = require_history(question.rel, question.info);
     close_table(open_readable_entries(question.rel, question.history, AccessShareLock));
-    question.key = key_argument(arguments, 1, question.rel, question.facts);
-    question.entry_key = history_key(question.facts, question.key);
+    question.key = key_argument(arguments, 1, question.rel, question.info);
+    question.entry_key = history_key(question.info, question.key);
     return question;
 }
 
@@ -195,7 +195,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
         });
         Parameters parameters(3);
         parameters.add(question.entry_key);
-        parameters.add(column_names(question.facts->columns, question.history->key));
+        parameters.add(column_names(question.info->columns, question.history->key));
         parameters.add(TimestampTzGetDatum(at));
         answer = answer_of(plan, parameters);
     });
@@ -240,11 +240,11 @@ bool reaches_back(const Question& question, TimestampTz at) {
 NullableDatum present_row(const Question& question) {
     const Bitmapset* left_out = question.history->left_out;
     Bitmapset* columns = nullptr;
-    for (int column = 1; column <= question.facts->columns->natts; column++)
-        if (!TupleDescAttr(question.facts->columns, column - 1)->attisdropped &&
+    for (int column = 1; column <= question.info->columns->natts; column++)
+        if (!TupleDescAttr(question.info->columns, column - 1)->attisdropped &&
             !bms_is_member(column, left_out))
             columns = bms_add_member(columns, column);
-    StoredRow row = read_row(question.rel, question.facts, question.key, columns);
+    StoredRow row = read_row(question.rel, question.info, question.key, columns);
     if (!row.found)
         return {0, true};
     Datum json = 0;

@@ -130,13 +130,13 @@ Resync for_history(Oid table, Oid owner) {
 }
 
 // A row that was deleted had at most the version that its history has.
-Resync for_floor(Relation rel, const RelationFacts* facts, bool has_history) {
-    const Versioning* versioning = versioning_of(facts);
+Resync for_floor(Relation rel, const TableInfo* info, bool has_history) {
+    const Versioning* versioning = versioning_of(info);
     const char* query = query_of(NameStr(versioning->name), rows_of(rel));
     if (has_history)
-        query = psprintf("SELECT GREATEST((%s), (%s))", query,
-                         query_of(history_columns[kEntryVersion].name,
-                                  qualified_name(history_of(facts)->table)));
+        query = psprintf(
+            "SELECT GREATEST((%s), (%s))", query,
+            query_of(history_columns[kEntryVersion].name, qualified_name(history_of(info)->table)));
     return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
 }
 
@@ -151,14 +151,13 @@ Resyncs find_resyncs(Oid relid) {
     Relation rel = try_relation_open(relid, AccessShareLock);
     if (rel == nullptr)
         return found;
-    const RelationFacts* facts = facts_of(rel);
-    if (!RELATION_IS_OTHER_TEMP(rel) && history_of(facts) != nullptr &&
-        !history_of(facts)->is_clone)
-        found.entries = for_history(history_of(facts)->table, rel->rd_rel->relowner);
-    const Versioning* versioning = versioning_of(facts);
+    const TableInfo* info = table_info(rel);
+    if (!RELATION_IS_OTHER_TEMP(rel) && history_of(info) != nullptr && !history_of(info)->is_clone)
+        found.entries = for_history(history_of(info)->table, rel->rd_rel->relowner);
+    const Versioning* versioning = versioning_of(info);
     if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
         versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
-        found.floor = for_floor(rel, facts, OidIsValid(found.entries.sequence));
+        found.floor = for_floor(rel, info, OidIsValid(found.entries.sequence));
     close_table(rel);
     return found;
 }

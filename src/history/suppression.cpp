@@ -69,7 +69,7 @@ Oid scope_argument(const Arguments& arguments) {
     if (arguments.is_null(0))
         return kAllTables;
     Relation rel = open_table(arguments.relation(0), AccessShareLock);
-    Oid root = require_history(rel, facts_of(rel))->root;
+    Oid root = require_history(rel, table_info(rel))->root;
     close_table(rel);
     return root;
 }

@@ -28,7 +28,7 @@ bool has_history_columns(Relation rel) {
     if (columns->natts != kEntryColumns)
         return false;
     for (int i = 0; i < kEntryColumns; i++)
-        if (!is_as_made(history_columns[i], TupleDescAttr(columns, i)))
+        if (!is_unmodified(history_columns[i], TupleDescAttr(columns, i)))
             return false;
     return true;
 }
@@ -209,7 +209,7 @@ void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
 
 } // namespace
 
-void load_history_table(RelationFacts* facts, Relation rel) {
+void load_history_table(TableInfo* info, Relation rel) {
     if (!has_history_columns(rel) || !is_plain_heap(rel) || !takes_nulls(rel))
         return;
     auto* table = static_cast<HistoryTable*>(palloc0(sizeof(HistoryTable)));
@@ -217,11 +217,11 @@ void load_history_table(RelationFacts* facts, Relation rel) {
     if (!OidIsValid(table->sequence) || !load_indexes(table, rel))
         return;
     watch_rights();
-    facts->parts[history_table_part] = table;
+    info->parts[history_table_part] = table;
 }
 
-void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls) {
-    HistoryTable* table = history_table_of(facts);
+void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls) {
+    HistoryTable* table = history_table_of(info);
     if (table != nullptr && session_is_eligible() && owner_may_write(rel, table))
         write_entry(rel, table, values, nulls);
     else

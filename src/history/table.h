@@ -60,33 +60,33 @@ struct HistoryTable {
 
 // Null for a table that is no history or not plain.
 extern int history_table_part;
-inline HistoryTable* history_table_of(const RelationFacts* facts) {
-    return part_of<HistoryTable>(facts, history_table_part);
+inline HistoryTable* history_table_of(const TableInfo* info) {
+    return part_of<HistoryTable>(info, history_table_part);
 }
 
-void load_history_table(RelationFacts* facts, Relation rel);
+void load_history_table(TableInfo* info, Relation rel);
 
 // Writes an entry with these values and finds its id. Call as the table's owner; for an INSERT that
 // runs no code.
-void insert_entry(Relation rel, const RelationFacts* facts, Datum* values, bool* nulls);
+void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls);
 
-// Runs body(rel, facts), which inserts into an open history table, as its owner and past its
+// Runs body(rel, info), which inserts into an open history table, as its owner and past its
 // policies; restricted likewise when there is anything on the table that is not ours and that the
 // INSERT runs. Closes the table. No constraint but ours is on a table whose shape is known.
 template <typename Body>
 void inserting_as_owner(Relation rel, Body&& body) {
-    const RelationFacts* facts = facts_of(rel);
+    const TableInfo* info = table_info(rel);
     Oid user = GetUserId();
     auto insert = [&] {
-        if (history_table_of(facts) != nullptr || may_read_all(rel, user))
-            body(rel, facts);
+        if (history_table_of(info) != nullptr || may_read_all(rel, user))
+            body(rel, info);
         else
-            hiding_row(rel, [&] { body(rel, facts); });
+            hiding_row(rel, [&] { body(rel, info); });
     };
-    if (facts->index_count <= kHistoryIndexes && !facts->runs_code && facts->judged) {
+    if (info->index_count <= kHistoryIndexes && !info->runs_code && info->only_row_checks) {
         as_user(rel->rd_rel->relowner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, insert);
     } else {
-        refuse_strangers(rel, TRIGGER_TYPE_INSERT);
+        refuse_untrusted_triggers(rel, TRIGGER_TYPE_INSERT);
         as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, insert);
     }
     table_close(rel, NoLock);

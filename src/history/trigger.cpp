@@ -24,7 +24,7 @@ constexpr const char* kMoved = "moved"; // the row lives on under another key
 // A version of a row that has become, or one that has gone.
 struct Entry {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const char* operation;
     RowValues row;
     CommandId command;        // orders the entries of a key within the transaction
@@ -33,13 +33,13 @@ struct Entry {
     const Bitmapset* changed; // the columns in which they differ
 };
 
-Entry entry_of(const TriggerData* trigger, const RelationFacts* facts);
-void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
+Entry entry_of(const TriggerData* trigger, const TableInfo* info);
+void count_suppressed(const TriggerData* trigger, const TableInfo* info,
                       const Suppression& suppression);
 void capture(const Entry& entry);
 bool changes_key(const Entry& entry);
 void capture_truncation(Relation root);
-const History* usable_history(Relation rel, const RelationFacts* facts);
+const History* usable_history(Relation rel, const TableInfo* info);
 
 } // namespace
 
@@ -51,19 +51,19 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "history_trigger", TRIGGER_EVENT_AFTER);
     if (fires_in_restore(trigger))
         return 0; // its entries are restored as well
-    const RelationFacts* facts = facts_of(trigger->tg_relation);
-    if (history_of(facts) == nullptr) {
+    const TableInfo* info = table_info(trigger->tg_relation);
+    if (history_of(info) == nullptr) {
         if (trigger->tg_trigger->tgisclone)
             return 0; // it was a partition
         raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_history");
     }
-    const History* history = usable_history(trigger->tg_relation, facts);
+    const History* history = usable_history(trigger->tg_relation, info);
     Suppression suppression = suppression_of(history->root);
     if (suppression.active) {
-        count_suppressed(trigger, facts, suppression);
+        count_suppressed(trigger, info, suppression);
         return 0;
     }
-    Entry entry = entry_of(trigger, facts);
+    Entry entry = entry_of(trigger, info);
     if (changes_key(entry)) {
         Entry departure = entry;
         departure.operation = kMoved;
@@ -85,7 +85,7 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
                                "history_truncate_trigger"),
                         errhint("The enabling functions of pg_interlock create it.")));
     // The history table may have been dropped, and the other trigger with it.
-    if (history_of(facts_of(trigger->tg_relation)) != nullptr)
+    if (history_of(table_info(trigger->tg_relation)) != nullptr)
         capture_truncation(trigger->tg_relation);
     return 0;
 }
@@ -93,8 +93,8 @@ Datum history_truncate_trigger(PG_FUNCTION_ARGS) {
 
 namespace {
 
-const History* usable_history(Relation rel, const RelationFacts* facts) {
-    const History* history = history_of(facts);
+const History* usable_history(Relation rel, const TableInfo* info) {
+    const History* history = history_of(info);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
     if (history->key == nullptr)
@@ -139,11 +139,11 @@ CommandId entry_command(const TriggerData* trigger) {
     return is_superseded(row->t_data) ? writing_command(trigger) : GetCurrentCommandId(false);
 }
 
-Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
+Entry entry_of(const TriggerData* trigger, const TableInfo* info) {
     Entry entry = {};
     entry.rel = trigger->tg_relation;
-    entry.facts = facts;
-    entry.row = values_of_row(facts->columns, trigger->tg_trigtuple);
+    entry.info = info;
+    entry.row = values_of_row(info->columns, trigger->tg_trigtuple);
     entry.command = entry_command(trigger);
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         entry.operation = kInsert;
@@ -155,50 +155,50 @@ Entry entry_of(const TriggerData* trigger, const RelationFacts* facts) {
         entry.operation = kUpdate;
         entry.is_update = true;
         entry.before = entry.row;
-        entry.row = values_of_row(facts->columns, trigger->tg_newtuple);
+        entry.row = values_of_row(info->columns, trigger->tg_newtuple);
         entry.changed =
-            differing_columns(facts->columns, entry.before, entry.row, history_of(facts)->left_out);
+            differing_columns(info->columns, entry.before, entry.row, history_of(info)->left_out);
     }
     return entry;
 }
 
 bool changes_key(const Entry& entry) {
-    return entry.is_update && bms_overlap(entry.changed, history_of(entry.facts)->key);
+    return entry.is_update && bms_overlap(entry.changed, history_of(entry.info)->key);
 }
 
 // --- Suppressed writes ---------------------------------------------------------------------------
 
-WriteLine* count_row(const RelationFacts* facts, const char* operation, CommandId command,
-                     HeapTuple row, const Suppression& suppression) {
-    WriteGroup group = {WriteDecision::kSuppressed, operation, history_of(facts)->root, command,
+WriteLine* count_row(const TableInfo* info, const char* operation, CommandId command, HeapTuple row,
+                     const Suppression& suppression) {
+    WriteGroup group = {WriteDecision::kSuppressed, operation, history_of(info)->root, command,
                         nullptr};
     return count_writes(group, 1, [&] {
-        Datum key = history_key(facts, values_of_row(facts->columns, row));
+        Datum key = history_key(info, values_of_row(info->columns, row));
         return WriteSample{key, 0, 0, suppression.reason};
     });
 }
 
-void count_suppressed(const TriggerData* trigger, const RelationFacts* facts,
+void count_suppressed(const TriggerData* trigger, const TableInfo* info,
                       const Suppression& suppression) {
     const char* operation = TRIGGER_FIRED_BY_INSERT(trigger->tg_event)   ? kInsert
                             : TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDelete
                                                                          : kUpdate;
     WriteLine* line =
-        count_row(facts, operation, writing_command(trigger), trigger->tg_trigtuple, suppression);
+        count_row(info, operation, writing_command(trigger), trigger->tg_trigtuple, suppression);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return;
     // Columns that are in the line are not compared any more.
-    Bitmapset* but = bms_union(columns_seen(line, facts->relid), history_of(facts)->left_out);
-    RowValues before = values_of_row(facts->columns, trigger->tg_trigtuple);
-    RowValues after = values_of_row(facts->columns, trigger->tg_newtuple);
-    add_columns(line, trigger->tg_relation, differing_columns(facts->columns, before, after, but));
+    Bitmapset* but = bms_union(columns_seen(line, info->relid), history_of(info)->left_out);
+    RowValues before = values_of_row(info->columns, trigger->tg_trigtuple);
+    RowValues after = values_of_row(info->columns, trigger->tg_newtuple);
+    add_columns(line, trigger->tg_relation, differing_columns(info->columns, before, after, but));
 }
 
 // --- Entries -------------------------------------------------------------------------------------
 
 // The counter of a versioned table.
 NullableDatum version_of(const Entry& entry) {
-    const Versioning* versioning = versioning_of(entry.facts);
+    const Versioning* versioning = versioning_of(entry.info);
     if (versioning == nullptr || versioning->column == InvalidAttrNumber ||
         !is_counter(versioning->kind))
         return {0, true};
@@ -222,8 +222,8 @@ struct EntryValues {
 };
 
 void set_rows(EntryValues* values, const Entry& entry) {
-    TupleDesc columns = entry.facts->columns;
-    const History* history = history_of(entry.facts);
+    TupleDesc columns = entry.info->columns;
+    const History* history = history_of(entry.info);
     printing_alike(false, [&] {
         values->set(kEntryRow, members_to_jsonb(columns, history->row_members, entry.row));
         if (!entry.is_update)
@@ -239,7 +239,7 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
     EntryValues values = {};
     memset(values.nulls, true, sizeof(values.nulls));
     NullableDatum version = version_of(entry);
-    values.set(kEntryKey, history_key(entry.facts, entry.row));
+    values.set(kEntryKey, history_key(entry.info, entry.row));
     values.set(kEntryVersion, version.value, version.isnull);
     values.set(kEntryChangedAt, TimestampTzGetDatum(now));
     values.set(kEntryWriter, current_writer().name);
@@ -254,12 +254,12 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
 
 // Policies are for readers: as a foreign key the trigger writes past them.
 void capture(const Entry& entry) {
-    const History* history = history_of(entry.facts);
+    const History* history = history_of(entry.info);
     TimestampTz now = GetCurrentTimestamp();
     EntryValues values = values_of(entry, now);
     Relation entries = open_entries(entry.rel, history, RowExclusiveLock);
-    inserting_as_owner(entries, [&](Relation table, const RelationFacts* facts) {
-        insert_entry(table, facts, values.values, values.nulls);
+    inserting_as_owner(entries, [&](Relation table, const TableInfo* info) {
+        insert_entry(table, info, values.values, values.nulls);
     });
     if (has_retention(history))
         note_deadline(trim_time(history, now));
@@ -283,23 +283,23 @@ void each_row(Relation rel, Visit&& visit) {
     UnregisterSnapshot(snapshot);
 }
 
-void count_truncation(Relation rel, const RelationFacts* facts, const Suppression& suppression) {
+void count_truncation(Relation rel, const TableInfo* info, const Suppression& suppression) {
     CommandId command = GetCurrentCommandId(false);
     each_row(rel, [&](TupleTableSlot* slot) {
         bool should_free;
-        count_row(facts, kTruncate, command, ExecFetchSlotHeapTuple(slot, false, &should_free),
+        count_row(info, kTruncate, command, ExecFetchSlotHeapTuple(slot, false, &should_free),
                   suppression);
     });
 }
 
 void truncate_leaf(Relation rel) {
-    const RelationFacts* facts = facts_of(rel);
-    if (history_of(facts) == nullptr)
+    const TableInfo* info = table_info(rel);
+    if (history_of(info) == nullptr)
         return;
-    const History* history = usable_history(rel, facts);
+    const History* history = usable_history(rel, info);
     Suppression suppression = suppression_of(history->root);
     if (suppression.active) {
-        count_truncation(rel, facts, suppression);
+        count_truncation(rel, info, suppression);
         return;
     }
     CommandId command = GetCurrentCommandId(true);
@@ -309,14 +309,8 @@ void truncate_leaf(Relation rel) {
         in_context(memory, [&] {
             bool should_free;
             HeapTuple row = ExecFetchSlotHeapTuple(slot, false, &should_free);
-            capture({rel,
-                     facts,
-                     kTruncate,
-                     values_of_row(facts->columns, row),
-                     command,
-                     false,
-                     {},
-                     {}});
+            capture(
+                {rel, info, kTruncate, values_of_row(info->columns, row), command, false, {}, {}});
             return 0;
         });
         MemoryContextReset(memory);

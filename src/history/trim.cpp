@@ -316,7 +316,7 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     Relation rel = try_relation_open(relid, NoLock);
     if (rel == nullptr)
         return result;
-    const History* history = history_of(facts_of(rel));
+    const History* history = history_of(table_info(rel));
     // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
     if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history)) {
         relation_close(rel, NoLock);

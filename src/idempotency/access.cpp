@@ -25,20 +25,20 @@ bool has_more_columns(TupleDesc columns) {
     return false;
 }
 
-bool has_only_ours(Relation rel, const RelationFacts* facts) {
-    return table_is_eligible(rel) && facts->judged && !has_triggers(rel->trigdesc) &&
-           is_as_made(kIdempotencyKeys, facts) && !has_more_columns(facts->columns) &&
-           has_plain_defaults(rel, facts, nullptr);
+bool has_only_ours(Relation rel, const TableInfo* info) {
+    return table_is_eligible(rel) && info->only_row_checks && !has_triggers(rel->trigdesc) &&
+           is_unmodified(kIdempotencyKeys, info) && !has_more_columns(info->columns) &&
+           has_plain_defaults(rel, info, nullptr);
 }
 
 } // namespace
 
-bool runs_only_ours(Relation rel, const RelationFacts* facts) {
-    auto* answer = part_of<bool>(facts, access_part);
+bool runs_only_ours(Relation rel, const TableInfo* info) {
+    auto* answer = part_of<bool>(info, access_part);
     if (answer == nullptr) {
-        answer = static_cast<bool*>(MemoryContextAlloc(facts->memory, sizeof(bool)));
-        *answer = has_only_ours(rel, facts);
-        facts->parts[access_part] = answer;
+        answer = static_cast<bool*>(MemoryContextAlloc(info->memory, sizeof(bool)));
+        *answer = has_only_ours(rel, info);
+        info->parts[access_part] = answer;
     }
     return *answer;
 }

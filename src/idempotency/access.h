@@ -18,19 +18,19 @@ extern int access_part;
 
 // Whether reading the table and writing its rows runs nothing but the server's own code, as far as
 // the table has to do with it.
-bool runs_only_ours(Relation rel, const RelationFacts* facts);
+bool runs_only_ours(Relation rel, const TableInfo* info);
 
 // Runs body(), which reads or writes the open table, with the rights of its owner. Where code is on
 // the table that is not ours, that code runs restricted, or for superusers with their own rights;
-// 42501 when it is another role's (refuse_strangers).
+// 42501 when it is another role's (refuse_untrusted_triggers).
 template <typename Body>
-void as_owner_of_keys(Relation rel, const RelationFacts* facts, Body&& body) {
+void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
     Oid owner = rel->rd_rel->relowner;
-    if (runs_only_ours(rel, facts)) {
+    if (runs_only_ours(rel, info)) {
         as_user(owner, SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, body);
         return;
     }
-    refuse_strangers(rel, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    refuse_untrusted_triggers(rel, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
     if (superuser_arg(GetUserId()))
         body();
     else
@@ -40,13 +40,13 @@ void as_owner_of_keys(Relation rel, const RelationFacts* facts, Body&& body) {
 // Raises 42P01 when it is not there.
 Relation open_keys(LOCKMODE mode);
 
-// Opens the table for body(rel, facts), which reads or writes its rows, and does the same. Its lock
-// stays. The facts have the columns as they were made (facts_as_made).
+// Opens the table for body(rel, info), which reads or writes its rows, and does the same. Its lock
+// stays. The metadata has the columns as they were made (unmodified_info).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);
-    const RelationFacts* facts = facts_of(rel);
-    as_owner_of_keys(rel, facts, [&] { body(rel, facts_as_made(kIdempotencyKeys, facts)); });
+    const TableInfo* info = table_info(rel);
+    as_owner_of_keys(rel, info, [&] { body(rel, unmodified_info(kIdempotencyKeys, info)); });
     close_table(rel);
 }
 

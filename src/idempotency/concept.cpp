@@ -2,19 +2,19 @@
 
 #include "server/concept.h"
 #include "idempotency/access.h"
-#include "idempotency/kept.h"
+#include "idempotency/cached_rows.h"
 #include "idempotency/sweep.h"
 #include "idempotency/wait.h"
 #include "table/part.h"
 
 namespace interlock {
 
-int kept_rows_part;
+int cached_rows_part;
 int access_part;
 
 namespace {
 
-constexpr TablePart kParts[] = {{.number = &kept_rows_part}, {.number = &access_part}};
+constexpr TablePart kParts[] = {{.number = &cached_rows_part}, {.number = &access_part}};
 
 } // namespace
 

@@ -1,7 +1,7 @@
 #include "idempotency/grant.h"
 
+#include "idempotency/cached_rows.h"
 #include "idempotency/idempotency.h"
-#include "idempotency/kept.h"
 #include "server/arguments.h"
 #include "server/grantee.h"
 #include "server/scope.h"
@@ -57,23 +57,24 @@ enum GrantColumn : AttrNumber { kGrantScope = 1, kGrantRole };
 
 constexpr MadeColumn kGrantColumns[] = {{"scope", TEXTOID, true}, {"role_name", TEXTOID, true}};
 
-struct KeptGrant {
-    KeptRow row;
+struct CachedGrant {
+    CachedRow row;
     const char* role;
     // Its OID, as of the change of roles that was the last one then.
     mutable Oid oid;
     mutable uint64 as_of;
 };
 
-void read_kept(const RowValues& values, KeptRow* row) {
-    auto* grant = reinterpret_cast<KeptGrant*>(row);
+void read_cached(const RowValues& values, CachedRow* row) {
+    auto* grant = reinterpret_cast<CachedGrant*>(row);
     grant->role = TextDatumGetCString(values[kGrantRole].value);
     grant->oid = InvalidOid;
     grant->as_of = 0;
 }
 
-const KeptTable kGrants = {
-    {"idempotency_grant", kGrantColumns, lengthof(kGrantColumns), 2}, sizeof(KeptGrant), read_kept};
+const CachedTable kGrants = {{"idempotency_grant", kGrantColumns, lengthof(kGrantColumns), 2},
+                             sizeof(CachedGrant),
+                             read_cached};
 
 // --- Whether a role is the user's ---------------------------------------------------------------
 
@@ -90,7 +91,7 @@ void watch_roles() {
 
 bool is_member(Oid user, Oid role) { return OidIsValid(role) && has_privs_of_role(user, role); }
 
-bool has_role(Oid user, const KeptGrant& grant) {
+bool has_role(Oid user, const CachedGrant& grant) {
     if (grant.as_of != role_changes) {
         uint64 before = role_changes; // it may change while the catalog is read
         grant.oid = get_role_oid(grant.role, true);
@@ -108,11 +109,11 @@ const text* all_scopes() {
     return star;
 }
 
-bool is_granted(const KeptRows& grants, const text* scope, Oid user) {
+bool is_granted(const CachedRows& grants, const text* scope, Oid user) {
     watch_roles();
-    auto has = [user](const KeptGrant& grant) { return has_role(user, grant); };
-    return any_kept<KeptGrant>(grants, scope, has) ||
-           any_kept<KeptGrant>(grants, all_scopes(), has);
+    auto has = [user](const CachedGrant& grant) { return has_role(user, grant); };
+    return any_cached<CachedGrant>(grants, scope, has) ||
+           any_cached<CachedGrant>(grants, all_scopes(), has);
 }
 
 // With the rights of the table's owner.
@@ -155,7 +156,7 @@ bool may_use_scope(Datum scope) {
     Oid user = GetUserId();
     if (superuser_arg(user))
         return true;
-    const KeptRows* grants = kept_rows(kGrants);
+    const CachedRows* grants = cached_rows(kGrants);
     return grants != nullptr ? is_granted(*grants, DatumGetTextPP(scope), user)
                              : is_granted_by_plan(scope, user);
 }

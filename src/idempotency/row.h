@@ -35,9 +35,7 @@ bool is_text(NullableDatum value, const char* expected);
 template <typename Body>
 void with_key(const IdempotencyKey& name, LOCKMODE mode, Body&& body) {
     Key key = {{name.scope, name.key}};
-    with_keys(mode, [&](Relation rel, const RelationFacts* facts) {
-        body(KeyedRow{rel, facts, &key});
-    });
+    with_keys(mode, [&](Relation rel, const TableInfo* info) { body(KeyedRow{rel, info, &key}); });
 }
 
 void set_value(RowWrite* write, AttrNumber column, NullableDatum value);

@@ -2,7 +2,7 @@
 // scope.
 
 #include "execution/eligible.h"
-#include "idempotency/kept.h"
+#include "idempotency/cached_rows.h"
 #include "idempotency/row.h"
 #include "idempotency/table.h"
 #include "server/scope.h"
@@ -28,8 +28,8 @@ constexpr MadeColumn kScopeColumns[] = {
 
 constexpr IdempotencyScope kDefaults = {false, false, USECS_PER_DAY, USECS_PER_MINUTE, 65536};
 
-struct KeptScope {
-    KeptRow row;
+struct CachedScope {
+    CachedRow row;
     IdempotencyScope scope;
 };
 
@@ -58,12 +58,13 @@ IdempotencyScope scope_of(const RowValues& row) {
     return scope;
 }
 
-void read_kept(const RowValues& values, KeptRow* row) {
-    reinterpret_cast<KeptScope*>(row)->scope = scope_of(values);
+void read_cached(const RowValues& values, CachedRow* row) {
+    reinterpret_cast<CachedScope*>(row)->scope = scope_of(values);
 }
 
-const KeptTable kScopes = {
-    {"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1}, sizeof(KeptScope), read_kept};
+const CachedTable kScopes = {{"idempotency_scope", kScopeColumns, lengthof(kScopeColumns), 1},
+                             sizeof(CachedScope),
+                             read_cached};
 
 IdempotencyScope read_by_plan(Datum name) {
     IdempotencyScope scope = kDefaults;
@@ -90,11 +91,11 @@ IdempotencyScope read_by_plan(Datum name) {
 } // namespace
 
 IdempotencyScope read_scope(Datum name) {
-    const KeptRows* kept = transaction_is_eligible() ? kept_rows(kScopes) : nullptr;
-    if (kept == nullptr)
+    const CachedRows* cached = transaction_is_eligible() ? cached_rows(kScopes) : nullptr;
+    if (cached == nullptr)
         return read_by_plan(name);
     IdempotencyScope scope = kDefaults;
-    (void)any_kept<KeptScope>(*kept, DatumGetTextPP(name), [&](const KeptScope& found) {
+    (void)any_cached<CachedScope>(*cached, DatumGetTextPP(name), [&](const CachedScope& found) {
         scope = found.scope;
         return true;
     });

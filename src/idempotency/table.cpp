@@ -145,7 +145,7 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, Null
     NullableDatum stored[lengthof(kReturned)];
     bool inserted = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        inserted = insert_row({row.rel, row.facts, PlanKind("idempotency_insert"), values,
+        inserted = insert_row({row.rel, row.info, PlanKind("idempotency_insert"), values,
                                lengthof(values), kReturned, lengthof(kReturned), true},
                               stored);
     });

@@ -38,7 +38,7 @@ bool is_held_alone(LOCKMASK held) {
     return false;
 }
 
-void complain(const char* what, const char* key, const char* other) {
+void report_order(const char* what, const char* key, const char* other) {
     ereport(
         lock_order == kOrderError ? ERROR : WARNING,
         (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg(what, key, other),
@@ -74,11 +74,11 @@ void check_lock_order(const LockRequest* requests, int count) {
         if (covers(held, requests[i].mode) || is_below_exclusive(requests[i].name))
             continue;
         if (compare_names(requests[i].name, last->name) < 0)
-            complain("key \"%s\" is taken after key \"%s\"", shown(requests[i].name),
-                     shown(last->name));
+            report_order("key \"%s\" is taken after key \"%s\"", shown(requests[i].name),
+                         shown(last->name));
         else if (held != 0 && !is_held_alone(held))
-            complain("key \"%s\" is taken in mode %s while others can hold it too",
-                     shown(requests[i].name), key_mode_name(requests[i].mode));
+            report_order("key \"%s\" is taken in mode %s while others can hold it too",
+                         shown(requests[i].name), key_mode_name(requests[i].mode));
         else
             continue;
         return;

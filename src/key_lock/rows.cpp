@@ -14,7 +14,7 @@ namespace {
 
 struct RowsCall {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     Key* keys; // distinct, in order
     int count;
     JsonMembers shown; // of a row that is locked: its key
@@ -80,8 +80,8 @@ RowWait wait_argument(const Arguments& arguments, int n, Deadline* deadline) {
     return RowWait::kWait;
 }
 
-int order_of_keys(const void* left, const void* right, void* facts) {
-    return compare_keys(static_cast<const RelationFacts*>(facts), *static_cast<const Key*>(left),
+int order_of_keys(const void* left, const void* right, void* info) {
+    return compare_keys(static_cast<const TableInfo*>(info), *static_cast<const Key*>(left),
                         *static_cast<const Key*>(right));
 }
 
@@ -89,7 +89,7 @@ void add_key(RowsCall* call, Datum value, bool is_null, Oid type) {
     if (is_null)
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
                         errhint("array_remove(keys, NULL) leaves nulls out.")));
-    call->keys[call->count++] = parse_key(call->rel, call->facts, value, type);
+    call->keys[call->count++] = parse_key(call->rel, call->info, value, type);
 }
 
 void read_sql_array(RowsCall* call, ArrayType* array) {
@@ -148,13 +148,13 @@ void read_keys(RowsCall* call, Datum keys, Oid type) {
 
 void keys_argument(RowsCall* call, const Arguments& arguments, int n) {
     Datum keys = arguments.required(n, "keys");
-    require_key(call->rel, call->facts);
+    require_key(call->rel, call->info);
     read_keys(call, keys, getBaseType(arguments.type(n)));
     qsort_arg(call->keys, call->count, sizeof(Key), order_of_keys,
-              const_cast<RelationFacts*>(call->facts));
+              const_cast<TableInfo*>(call->info));
     int distinct = 0;
     for (int i = 0; i < call->count; i++)
-        if (i == 0 || compare_keys(call->facts, call->keys[distinct - 1], call->keys[i]) != 0)
+        if (i == 0 || compare_keys(call->info, call->keys[distinct - 1], call->keys[i]) != 0)
             call->keys[distinct++] = call->keys[i];
     call->count = distinct;
 }
@@ -164,9 +164,9 @@ RowsCall read_call(const Arguments& arguments) {
     call.lock.strength = strength_argument(arguments, 2);
     call.lock.wait = wait_argument(arguments, 3, &call.deadline);
     call.rel = open_table(arguments.relation(0), RowShareLock);
-    call.facts = facts_of(call.rel);
+    call.info = table_info(call.rel);
     keys_argument(&call, arguments, 1);
-    call.shown = json_members(call.facts->columns, call.facts->key_columns);
+    call.shown = json_members(call.info->columns, call.info->key_columns);
     return call;
 }
 
@@ -179,7 +179,7 @@ struct LockedRow {
 
 void name_row_in_context(void* argument) {
     const auto* row = static_cast<const LockedRow*>(argument);
-    errcontext("locking row %s of table \"%s\"", key_to_text(row->call->facts, *row->key),
+    errcontext("locking row %s of table \"%s\"", key_to_text(row->call->info, *row->key),
                RelationGetRelationName(row->call->rel));
 }
 
@@ -190,7 +190,7 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
             *locked_key =
                 members_to_jsonb(RelationGetDescr(call.rel), call.shown, values_in(version));
         });
-    StoredRow row = read_row(call.rel, call.facts, key, call.facts->key_columns, call.lock);
+    StoredRow row = read_row(call.rel, call.info, key, call.info->key_columns, call.lock);
     if (row.found)
         *locked_key = stored_row_to_jsonb(row);
     return row.found;
@@ -211,7 +211,7 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
     MemoryContext row_memory =
         AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
     DirectReads reads;
-    bool direct = begin_direct_reads(&reads, call.rel, call.facts, call.lock);
+    bool direct = begin_direct_reads(&reads, call.rel, call.info, call.lock);
     for (int i = 0; i < call.count; i++) {
         CHECK_FOR_INTERRUPTS();
         Datum key;

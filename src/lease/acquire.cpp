@@ -66,16 +66,16 @@ void abandon(int, Datum argument) {
 }
 
 LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* made) {
-    LeaseFacts facts = {};
-    facts.ttl = request.ttl;
-    facts.role = request.role;
-    facts.mode = request.mode;
-    facts.capacity = static_cast<uint32>(request.capacity);
+    LeaseInfo info = {};
+    info.ttl = request.ttl;
+    info.role = request.role;
+    info.mode = request.mode;
+    info.capacity = static_cast<uint32>(request.capacity);
     LeaseCharge charge;
     uint32 units = units_of_lease(request.key, request.holder_length);
-    if (!charge_lease(facts.role, units, access, &charge))
+    if (!charge_lease(info.role, units, access, &charge))
         return LeaseRoom::kRoleIsFull;
-    Ref lease = make_lease(facts, request.holder, request.holder_length, charge, access);
+    Ref lease = make_lease(info, request.holder, request.holder_length, charge, access);
     if (lease == 0) {
         discharge_lease(charge);
         return LeaseRoom::kFull;
@@ -103,10 +103,10 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
 
 // Whether what is in the way is bound to this session, or is over and kept by this transaction's
 // own assertion.
-bool waits_for_itself(const Judgement& judgement) {
-    if (judgement.in_the_way == 0)
+bool waits_for_itself(const Decision& decision) {
+    if (decision.in_the_way == 0)
         return false;
-    const Lease& lease = *lease_at(judgement.in_the_way);
+    const Lease& lease = *lease_at(decision.in_the_way);
     if (lease.pid == MyProcPid && !lease.ended && lease.mode != LeaseMode::kPermit)
         return true;
     return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
@@ -124,9 +124,9 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
             LWLockRelease(lock);
             raise_no_room(room, request.role);
         }
-        Judgement judgement = {Verdict::kGranted, 0, 0};
+        Decision decision = {Verdict::kGranted, 0, 0};
         if (waiter->token == 0)
-            judgement = serve_queue(waiter->claim.node, waiter);
+            decision = serve_queue(waiter->claim.node, waiter);
         if (waiter->token != 0)
             return granted_answer(waiter->claim);
         int capacity = other_capacity(waiter->claim);
@@ -135,11 +135,11 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
             raise_other_capacity(request.key, capacity);
         }
         int64 wake_at = waiter->wake_at;
-        if (!needs_work(judgement) && (deadline.has_passed() || waits_for_itself(judgement)))
-            return refused_answer(judgement, waiter->claim);
+        if (!needs_work(decision) && (deadline.has_passed() || waits_for_itself(decision)))
+            return refused_answer(decision, waiter->claim);
         LWLockRelease(lock);
-        if (needs_work(judgement))
-            do_work(waiter->claim, judgement);
+        if (needs_work(decision))
+            do_work(waiter->claim, decision);
         else
             sleep_until(wake_at, deadline);
         LWLockAcquire(lock, LW_EXCLUSIVE);
@@ -238,21 +238,21 @@ void raise_no_room(LeaseRoom room, Oid role) {
                      "which roles have them.")));
 }
 
-void do_work(const LeaseClaim& claim, const Judgement& judgement) {
-    if (judgement.verdict == Verdict::kNotDurable)
-        make_durable(claim.database, judgement.ttl);
+void do_work(const LeaseClaim& claim, const Decision& decision) {
+    if (decision.verdict == Verdict::kNotDurable)
+        make_durable(claim.database, decision.ttl);
     else
         clear_records(claim.database, claim.partition);
 }
 
-Judgement judge_in_turn(LeaseWaiter* waiter) {
+Decision decide_in_turn(LeaseWaiter* waiter) {
     if (!has_queue(waiter->claim.node))
-        return judge(waiter->claim, monotonic_now());
+        return decide(waiter->claim, monotonic_now());
     join_queue(waiter, has_pins());
-    Judgement judgement = serve_queue(waiter->claim.node, waiter);
-    if (judgement.verdict != Verdict::kGranted)
+    Decision decision = serve_queue(waiter->claim.node, waiter);
+    if (decision.verdict != Verdict::kGranted)
         leave_queue(waiter);
-    return judgement;
+    return decision;
 }
 
 LeaseAnswer granted_answer(const LeaseClaim& claim) {
@@ -266,16 +266,16 @@ LeaseAnswer granted_answer(const LeaseClaim& claim) {
 }
 
 // What is in the way, or else who is at the head of the queue.
-LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim) {
+LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
     LeaseAnswer answer;
-    bool recovering = judgement.verdict == Verdict::kRecovering;
+    bool recovering = decision.verdict == Verdict::kRecovering;
     answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
     answer.token = 0;
-    answer.expires = recovering ? judgement.until : 0;
+    answer.expires = recovering ? decision.until : 0;
     answer.holder[0] = '\0';
-    if (judgement.in_the_way != 0) {
-        answer.expires = lease_at(judgement.in_the_way)->expires;
-        copy_holder(&answer, *lease_at(judgement.in_the_way));
+    if (decision.in_the_way != 0) {
+        answer.expires = lease_at(decision.in_the_way)->expires;
+        copy_holder(&answer, *lease_at(decision.in_the_way));
     } else if (!recovering && has_queue(claim.node)) {
         copy_holder(&answer, *lease_at(first_in_queue(claim.node)->claim.lease));
     }
@@ -289,18 +289,18 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     if (request.bond == LeaseBond::kSession)
         prepare_to_bind();
     lock_and_claim(database, request, &waiter->claim);
-    Judgement judgement = {Verdict::kNotDurable, 0, 0};
+    Decision decision = {Verdict::kNotDurable, 0, 0};
     if (!is_long_term(request))
-        judgement = judge_in_turn(waiter);
+        decision = decide_in_turn(waiter);
     LeaseAnswer answer;
-    if (judgement.verdict == Verdict::kGranted) {
+    if (decision.verdict == Verdict::kGranted) {
         answer = granted_answer(waiter->claim);
     } else if (int capacity = other_capacity(waiter->claim)) {
         drop_claim(waiter->claim);
         LWLockRelease(lock);
         raise_other_capacity(request.key, capacity);
-    } else if (!needs_work(judgement) && deadline.has_passed()) {
-        answer = refused_answer(judgement, waiter->claim);
+    } else if (!needs_work(decision) && deadline.has_passed()) {
+        answer = refused_answer(decision, waiter->claim);
         drop_claim(waiter->claim);
         LWLockRelease(lock);
         return answer;

@@ -14,16 +14,16 @@ int requirements_part;
 
 namespace {
 
-void load_requirement(RelationFacts* facts, const Trigger* trigger) {
-    auto* requirements = part_of<LeaseRequirements>(facts, requirements_part);
+void load_requirement(TableInfo* info, const Trigger* trigger) {
+    auto* requirements = part_of<LeaseRequirements>(info, requirements_part);
     if (requirements == nullptr) {
         requirements = static_cast<LeaseRequirements*>(palloc0(sizeof(LeaseRequirements)));
         requirements->first = static_cast<LeaseRequirement*>(palloc(sizeof(LeaseRequirement)));
-        facts->parts[requirements_part] = requirements;
+        info->parts[requirements_part] = requirements;
     }
     requirements->first = static_cast<LeaseRequirement*>(
         repalloc(requirements->first, sizeof(LeaseRequirement) * (requirements->count + 1)));
-    requirements->first[requirements->count++] = read_requirement(facts->columns, trigger);
+    requirements->first[requirements->count++] = read_requirement(info->columns, trigger);
 }
 
 constexpr TablePart kPart = {

@@ -88,7 +88,7 @@ Ref in_the_way(const LeaseClaim& claim, int64 now) {
 
 // One that is over is in the way with its record, or until the transactions end that have pinned
 // it.
-Judgement judge_in_the_way(Ref ref, int64 now) {
+Decision decide_in_the_way(Ref ref, int64 now) {
     const Lease& lease = *lease_at(ref);
     if (is_live(lease, now))
         return {Verdict::kInTheWay, ref, lease.expires};
@@ -153,7 +153,7 @@ int other_capacity(const LeaseClaim& claim) {
     return 0;
 }
 
-Judgement judge(const LeaseClaim& claim, int64 now) {
+Decision decide(const LeaseClaim& claim, int64 now) {
     LeaseDatabase* database = claim.database;
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
         return {Verdict::kRecovering, 0, database->serves_from};
@@ -161,13 +161,13 @@ Judgement judge(const LeaseClaim& claim, int64 now) {
         return {Verdict::kOtherCapacity, 0, now};
     Ref found = in_the_way(claim, now);
     if (found != 0)
-        return judge_in_the_way(found, now);
+        return decide_in_the_way(found, now);
     if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
         return {Verdict::kNotDurable, 0, now, wanted_time(*lease_at(claim.lease))};
     return {Verdict::kGranted, 0, 0};
 }
 
-Judgement make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
+Decision make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
     for (Ref found; (found = in_the_way(claim, now)) != 0;) {
         Lease* lease = lease_at(found);
         if (lease->token > token || lease->pins > 0)

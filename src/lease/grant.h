@@ -26,7 +26,7 @@ enum class Verdict {
     kOtherCapacity, // cannot be granted: an error
 };
 
-struct Judgement {
+struct Decision {
     Verdict verdict;
     Ref in_the_way; // a lease, if it is one
     int64 until;    // when to ask again at the latest
@@ -34,14 +34,14 @@ struct Judgement {
 };
 
 // Whether something is to be done before it can be granted, rather than waited for.
-inline bool needs_work(const Judgement& judgement) {
-    return judgement.verdict == Verdict::kNotDurable || judgement.verdict == Verdict::kStaleRecord;
+inline bool needs_work(const Decision& decision) {
+    return decision.verdict == Verdict::kNotDurable || decision.verdict == Verdict::kStaleRecord;
 }
 
 // Grants the claim if nothing is in its way, and hangs its lease at its key. Expired leases that
 // are in the way are lost and dropped. With the partition's lock held exclusively; the claim uses
 // its node.
-Judgement judge(const LeaseClaim& claim, int64 now);
+Decision decide(const LeaseClaim& claim, int64 now);
 
 // The capacity that permits of the claim's key are held for, if it is another than the claim's;
 // else 0. The first of them has fixed it, until none is held any more.
@@ -49,7 +49,7 @@ int other_capacity(const LeaseClaim& claim);
 
 // R7: a reclaimed token has the key if it is higher than those in its way, whose leases are
 // dropped.
-Judgement make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now);
+Decision make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now);
 
 inline bool has_record(const Lease& lease) { return lease.place.block != InvalidBlockNumber; }
 inline bool is_live(const Lease& lease, int64 now) { return !lease.ended && lease.expires > now; }

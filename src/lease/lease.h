@@ -98,7 +98,7 @@ void make_room(LeaseDatabase* database);
 // --- Claims (lease/acquire.cpp) ------------------------------------------------------------------
 
 // Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
-void do_work(const LeaseClaim& claim, const Judgement& judgement);
+void do_work(const LeaseClaim& claim, const Decision& decision);
 
 // A claim that uses its key and has a lease of its own, with the partition's lock held.
 LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
@@ -119,9 +119,9 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
 // Grants the waiter's claim if nothing is in its way and nobody in front.
-Judgement judge_in_turn(LeaseWaiter* waiter);
+Decision decide_in_turn(LeaseWaiter* waiter);
 LeaseAnswer granted_answer(const LeaseClaim& claim);
-LeaseAnswer refused_answer(const Judgement& judgement, const LeaseClaim& claim);
+LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim);
 
 // --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
 

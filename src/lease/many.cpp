@@ -18,7 +18,7 @@ struct Many {
     int count;
     int given;
     int refused; // the request that stopped the call, and why
-    Judgement judgement;
+    Decision decision;
     LeaseRoom room;
     RoomSearch search;
 };
@@ -151,17 +151,17 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
     if (many->room != LeaseRoom::kYes)
         return Attempt::kNoRoom;
-    Judgement judgement = judge_in_turn(waiter);
-    if (judgement.verdict == Verdict::kGranted) {
+    Decision decision = decide_in_turn(waiter);
+    if (decision.verdict == Verdict::kGranted) {
         many->tokens[i] = granted_answer(waiter->claim).token;
         release_node(waiter->claim.node);
         return Attempt::kDone;
     }
-    *answer = refused_answer(judgement, waiter->claim);
+    *answer = refused_answer(decision, waiter->claim);
     many->refused = i;
-    many->judgement = judgement;
+    many->decision = decision;
     drop_claim(waiter->claim);
-    return needs_work(judgement) ? Attempt::kNeedsWork : Attempt::kRefused;
+    return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
 // Nobody sees some of them granted: all partitions are locked meanwhile.
@@ -190,7 +190,7 @@ LeaseAnswer try_all(Many* many) {
         if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
             return answer;
         if (attempt == Attempt::kNeedsWork) {
-            do_work(this_waiter()->claim, many->judgement);
+            do_work(this_waiter()->claim, many->decision);
             continue;
         }
         find_room(many->database, many->room, many->requests[0].role, &many->search);

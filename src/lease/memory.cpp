@@ -66,30 +66,30 @@ void free_shared(Ref first, Ref count) {
 // --- What a process keeps -----------------------------------------------------------------------
 
 // What the key and the lease of a short name take.
-constexpr int kMostKept = kUnitsPerLease;
-Ref kept[kMostKept];
-int kept_count = 0;
+constexpr int kMaxSpare = kUnitsPerLease;
+Ref spare[kMaxSpare];
+int spare_count = 0;
 
 enum class Keeping : uint8 { kNotYet, kOn, kOver };
 Keeping keeping = Keeping::kNotYet;
 
-void give_back_kept(int, Datum) {
+void give_back_spare(int, Datum) {
     keeping = Keeping::kOver;
-    while (kept_count > 0)
-        free_shared(kept[--kept_count], 1);
+    while (spare_count > 0)
+        free_shared(spare[--spare_count], 1);
 }
 
 // Processes that the postmaster forks would all have what it keeps.
 void begin_keeping() {
     if (keeping != Keeping::kNotYet || !IsUnderPostmaster)
         return;
-    on_shmem_exit(give_back_kept, 0);
+    on_shmem_exit(give_back_spare, 0);
     keeping = Keeping::kOn;
 }
 
 // Not what is for superusers. An old number does no harm.
 bool may_keep() {
-    return keeping == Keeping::kOn && kept_count < kMostKept &&
+    return keeping == Keeping::kOn && spare_count < kMaxSpare &&
            header->used <= header->most[static_cast<int>(LeaseAccess::kOrdinary)];
 }
 
@@ -98,7 +98,7 @@ bool keep(Ref piece) {
     begin_keeping();
     if (!may_keep())
         return false;
-    kept[kept_count++] = piece;
+    spare[spare_count++] = piece;
     return true;
 }
 
@@ -122,8 +122,8 @@ void for_each_part(const void* piece, size_t offset, size_t length, Body&& body)
 // Units for all leases and for what processes may keep, those for superusers, and the header.
 size_t lease_memory_size() {
     size_t leases = static_cast<size_t>(max_leases) * kUnitsPerLease;
-    size_t kept_units = static_cast<size_t>(MaxBackends) * kMostKept;
-    return (1 + leases + kept_units + units_for_superusers()) * kMemoryUnit;
+    size_t spare_units = static_cast<size_t>(MaxBackends) * kMaxSpare;
+    return (1 + leases + spare_units + units_for_superusers()) * kMemoryUnit;
 }
 
 void attach_lease_memory(void* memory, bool found) {
@@ -140,8 +140,8 @@ void attach_lease_memory(void* memory, bool found) {
 }
 
 Ref allocate_piece(size_t bytes, LeaseAccess access) {
-    if (bytes <= kMemoryUnit && kept_count > 0)
-        return kept[--kept_count];
+    if (bytes <= kMemoryUnit && spare_count > 0)
+        return spare[--spare_count];
     return allocate_shared(units_of_piece(bytes), access);
 }
 

@@ -57,9 +57,9 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
 }
 
 // It may be one of the waiter's own transaction.
-bool waits_for_pin(const LeaseWaiter& waiter, const Judgement& judgement, int64 now) {
-    return waiter.has_pins && judgement.in_the_way != 0 &&
-           !is_live(*lease_at(judgement.in_the_way), now);
+bool waits_for_pin(const LeaseWaiter& waiter, const Decision& decision, int64 now) {
+    return waiter.has_pins && decision.in_the_way != 0 &&
+           !is_live(*lease_at(decision.in_the_way), now);
 }
 
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
@@ -98,45 +98,45 @@ void leave_queue(LeaseWaiter* waiter) {
 
 bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
 
-Judgement serve_queue(Ref node, const LeaseWaiter* asking) {
+Decision serve_queue(Ref node, const LeaseWaiter* asking) {
     LeaseNode* root = node_at(root_of(node));
-    Judgement answer = {Verdict::kInTheWay, 0, kNeverExpires};
+    Decision answer = {Verdict::kInTheWay, 0, kNeverExpires};
     if (root->first_waiter == 0)
         return answer;
     int64 now = monotonic_now();
     int64 earliest = kNeverExpires;
-    Judgement work = {Verdict::kInTheWay, 0, 0};
+    Decision work = {Verdict::kInTheWay, 0, 0};
     uint32 look = next_look(waiter_number(root->first_waiter)->claim.partition);
     int next;
     for (int number = root->first_waiter; number != 0; number = next) {
         LeaseWaiter* waiter = waiter_number(number);
         next = waiter->next;
-        Judgement judgement = {Verdict::kInTheWay, 0, later(earliest)};
+        Decision decision = {Verdict::kInTheWay, 0, later(earliest)};
         if (!is_behind(waiter->claim, look)) {
-            judgement = judge(waiter->claim, now);
-            if (judgement.verdict != Verdict::kGranted &&
-                judgement.verdict != Verdict::kOtherCapacity)
-                earliest = Min(earliest, judgement.until);
-            if (needs_work(judgement))
-                work = judgement;
+            decision = decide(waiter->claim, now);
+            if (decision.verdict != Verdict::kGranted &&
+                decision.verdict != Verdict::kOtherCapacity)
+                earliest = Min(earliest, decision.until);
+            if (needs_work(decision))
+                work = decision;
         } else if (needs_work(work) && waiter->wake_at <= now) {
-            judgement = work; // who should have done it by now is paused
+            decision = work; // who should have done it by now is paused
         }
         if (waiter == asking)
-            answer = judgement;
-        if (judgement.verdict == Verdict::kGranted) {
+            answer = decision;
+        if (decision.verdict == Verdict::kGranted) {
             leave_queue(waiter);
             waiter->token = lease_at(waiter->claim.lease)->token;
             SetLatch(waiter->latch);
             continue;
         }
-        if (judgement.verdict == Verdict::kOtherCapacity) { // to raise its error
+        if (decision.verdict == Verdict::kOtherCapacity) { // to raise its error
             wake_by(waiter, now, now, waiter == asking);
             continue;
         }
         pass_over(waiter->claim, look);
-        wake_by(waiter, judgement.until, now, waiter == asking);
-        if (asking == nullptr && waits_for_pin(*waiter, judgement, now))
+        wake_by(waiter, decision.until, now, waiter == asking);
+        if (asking == nullptr && waits_for_pin(*waiter, decision, now))
             SetLatch(waiter->latch); // to find out whether it waits for itself
     }
     return answer;

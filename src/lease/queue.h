@@ -36,7 +36,7 @@ bool has_queue(Ref node);
 
 // Grants what can be granted, and wakes whom it is granted to. Who first needs something durable is
 // woken to see to it; if he is paused, whoever asks behind him is told to.
-Judgement serve_queue(Ref node, const LeaseWaiter* asking);
+Decision serve_queue(Ref node, const LeaseWaiter* asking);
 
 // Only if there is a queue.
 const LeaseWaiter* first_in_queue(Ref node);

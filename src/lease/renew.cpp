@@ -42,10 +42,10 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
     *expires = now + lease->ttl;
     if (lease->ttl <= longest_short_lease() && !covers(claim.database, *expires))
         return Renewal::kNotDurable;
-    Judgement judgement = make_way_for_reclaim(claim, token, now);
-    if (judgement.verdict == Verdict::kStaleRecord)
+    Decision decision = make_way_for_reclaim(claim, token, now);
+    if (decision.verdict == Verdict::kStaleRecord)
         return Renewal::kStaleRecord;
-    if (judgement.verdict != Verdict::kGranted)
+    if (decision.verdict != Verdict::kGranted)
         return Renewal::kLost;
     lease->token = token;
     lease->span = lease->ttl;

@@ -73,8 +73,8 @@ namespace {
 
 // table:{a}:{b}
 const char* default_template(Relation rel) {
-    const RelationFacts* facts = facts_of(rel);
-    require_key(rel, facts);
+    const TableInfo* info = table_info(rel);
+    require_key(rel, info);
     StringInfoData key;
     initStringInfo(&key);
     for (const char* at = RelationGetRelationName(rel); *at != '\0'; at++) {
@@ -82,8 +82,8 @@ const char* default_template(Relation rel) {
             appendStringInfoChar(&key, *at);
         appendStringInfoChar(&key, *at);
     }
-    for (int i = 0; i < facts->key_count; i++)
-        appendStringInfo(&key, ":{%s}", column_name(facts, facts->keys[i].attnum));
+    for (int i = 0; i < info->key_count; i++)
+        appendStringInfo(&key, ":{%s}", column_name(info, info->keys[i].attnum));
     return key.data;
 }
 

@@ -48,8 +48,8 @@ struct LeaseRequirements {
 
 // Those of a table.
 extern int requirements_part;
-inline LeaseRequirements requirements_of(const RelationFacts* facts) {
-    const auto* requirements = part_of<const LeaseRequirements>(facts, requirements_part);
+inline LeaseRequirements requirements_of(const TableInfo* info) {
+    const auto* requirements = part_of<const LeaseRequirements>(info, requirements_part);
     return requirements != nullptr ? *requirements : LeaseRequirements{};
 }
 

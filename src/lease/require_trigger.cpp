@@ -41,10 +41,10 @@ Datum lease_trigger(PG_FUNCTION_ARGS) {
 namespace {
 
 const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
-    const RelationFacts* facts = facts_of(rel);
+    const TableInfo* info = table_info(rel);
     if (trigger->tgnargs == 0)
         raise_forged(rel, trigger->tgname, "require_lease");
-    for (const LeaseRequirement& requirement : requirements_of(facts))
+    for (const LeaseRequirement& requirement : requirements_of(info))
         if (requirement.trigger == trigger->tgoid && requirement.fits)
             return &requirement;
     ereport(ERROR,
@@ -123,12 +123,12 @@ void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple r
     LeaseKey key = key_of_row(rel, requirement, row);
     if (has_pinned(key.bytes, key.length))
         return;
-    bool may_tell = bms_is_subset(requirement->key_columns, tellable_columns(rel, row));
+    bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
     const char* table = RelationGetRelationName(rel);
-    const char* name = may_tell ? pnstrdup(key.bytes, key.length) : nullptr;
+    const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;
     ereport(ERROR,
             (errcode(kLeaseNotHeld),
-             may_tell ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+             may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
                       : errmsg("writing to table \"%s\" needs a lease", table),
              errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
              errhint("Acquire it exclusively, it or one above it, and call interlock.assert_lease "

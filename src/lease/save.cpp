@@ -26,7 +26,7 @@ struct SavedDatabase {
 
 struct SavedLease {
     Oid database;
-    LeaseFacts lease;
+    LeaseInfo lease;
     int64 left; // at the stop
     TimestampTz shown_expires;
     StorePlace place;

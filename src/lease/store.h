@@ -42,7 +42,7 @@ struct LongLease {
     uint32 magic;
     uint16 key_length;
     uint8 holder_length;
-    LeaseFacts lease; // expires on the clock of `boot`; token 0: the record is free
+    LeaseInfo lease; // expires on the clock of `boot`; token 0: the record is free
     TimestampTz shown_expires;
     Boot boot;
     char key[kMaxLeaseKeyBytes];

@@ -226,14 +226,14 @@ uint32 units_of_lease(const LeaseKey& key, size_t holder_length) {
     return units;
 }
 
-Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length,
+Ref make_lease(const LeaseInfo& info, const char* holder, size_t holder_length,
                const LeaseCharge& charge, LeaseAccess access) {
     Ref ref = allocate_piece(sizeof(Lease) + holder_length, access);
     if (ref == 0)
         return 0;
     auto* lease = lease_at(ref);
     *lease = {};
-    static_cast<LeaseFacts&>(*lease) = facts;
+    static_cast<LeaseInfo&>(*lease) = info;
     lease->place = kNoPlace;
     lease->charge = charge;
     lease->holder_length = static_cast<uint8>(holder_length);
@@ -271,17 +271,17 @@ Ref find_lease(Ref node, int64 token) {
     return lease;
 }
 
-Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
+Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const char* holder,
                      size_t holder_length, StorePlace place) {
     Ref node = use_node(key, LeaseAccess::kPrivileged);
     if (node == 0)
         return 0;
-    Ref lease = find_lease(node, facts.token);
+    Ref lease = find_lease(node, info.token);
     if (lease == 0) {
         LeaseCharge charge;
-        (void)charge_lease(facts.role, units_of_lease(key, holder_length), LeaseAccess::kPrivileged,
+        (void)charge_lease(info.role, units_of_lease(key, holder_length), LeaseAccess::kPrivileged,
                            &charge);
-        lease = make_lease(facts, holder, holder_length, charge, LeaseAccess::kPrivileged);
+        lease = make_lease(info, holder, holder_length, charge, LeaseAccess::kPrivileged);
         if (lease != 0)
             put_lease(node, lease);
         else

@@ -35,7 +35,7 @@ struct StorePlace {
 constexpr StorePlace kNoPlace = {InvalidBlockNumber, InvalidOffsetNumber};
 
 // What is known of a lease wherever it is kept.
-struct LeaseFacts {
+struct LeaseInfo {
     int64 token;
     int64 expires;
     int64 ttl;
@@ -47,7 +47,7 @@ struct LeaseFacts {
 };
 constexpr int kMaxCapacity = (1 << 30) - 1; // more than there can be leases
 
-struct Lease : LeaseFacts {
+struct Lease : LeaseInfo {
     Ref node;
     Ref next;    // of the same key
     int32 pid;   // of the session it is bound to; 0: none
@@ -144,13 +144,13 @@ uint32 units_of_lease(const LeaseKey& key, size_t holder_length);
 
 // A new lease that belongs to no key yet; 0: there is no room. The charge is given back when it is
 // freed.
-Ref make_lease(const LeaseFacts& facts, const char* holder, size_t holder_length,
+Ref make_lease(const LeaseInfo& info, const char* holder, size_t holder_length,
                const LeaseCharge& charge, LeaseAccess access);
 void free_lease(Ref lease);
 
 // A lease of before a start, at its key: found by its token, or made anew, whatever its role uses
 // already. 0: there is no room.
-Ref put_former_lease(const LeaseKey& key, const LeaseFacts& facts, const char* holder,
+Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const char* holder,
                      size_t holder_length, StorePlace place);
 
 // Hangs it at the key, or takes it away and frees it, and the key if nobody needs it any more.

@@ -12,18 +12,18 @@ int marker_part;
 
 namespace {
 
-void load_marker(RelationFacts* facts, const Trigger* trigger) {
-    Marker* marker = read_marker(facts->relid, facts->columns, trigger);
-    facts->parts[marker_part] = marker;
-    facts->maintained = bms_add_members(facts->maintained, marker->attnums);
+void load_marker(TableInfo* info, const Trigger* trigger) {
+    Marker* marker = read_marker(info->relid, info->columns, trigger);
+    info->parts[marker_part] = marker;
+    info->maintained = bms_add_members(info->maintained, marker->attnums);
 }
 
-void refuse_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
-    const Marker* marker = marker_of(facts);
+void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
+    const Marker* marker = marker_of(info);
     if (use == ColumnUse::kState && marker != nullptr && marker->columns[kStatus].attnum == column)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" is the status of a marker",
-                               column_name(facts, column), RelationGetRelationName(rel)),
+                               column_name(info, column), RelationGetRelationName(rel)),
                         errhint("Keep states in a column of their own.")));
 }
 

@@ -62,7 +62,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
-    const Marker* present = marker_of(facts_of(rel));
+    const Marker* present = marker_of(table_info(rel));
     refuse_partition(rel, present != nullptr && present->is_clone);
     check_columns(rel, request);
     require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
@@ -88,10 +88,10 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
-    if (marker_of(facts_of(rel)) == nullptr)
+    if (marker_of(table_info(rel)) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
-    refuse_partition(rel, marker_of(facts_of(rel))->is_clone);
+    refuse_partition(rel, marker_of(table_info(rel))->is_clone);
     char* table = qualified_name(rel);
     close_table(rel);
 
@@ -151,13 +151,13 @@ const char* role_types(int role) {
 }
 
 void check_columns(Relation rel, const Request& request) {
-    const RelationFacts* facts = facts_of(rel);
+    const TableInfo* info = table_info(rel);
     for (int role = 0; role < kMarkerRoles; role++) {
         require_column_name(rel, request.columns[role]);
-        AttrNumber attnum = find_attribute(facts->columns, request.columns[role]);
+        AttrNumber attnum = find_attribute(info->columns, request.columns[role]);
         if (attnum == InvalidAttrNumber)
             continue;
-        Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
         if (!fits_role(role, attribute->atttypid))
             ereport(
                 ERROR,
@@ -168,7 +168,7 @@ void check_columns(Relation rel, const Request& request) {
                  errhint("Its type must be %s, and no domain; alter it, or name another column.",
                          role_types(role))));
         if (attribute->attgenerated != '\0' || attribute->attidentity != '\0' ||
-            bms_is_member(attnum, facts->key_columns))
+            bms_is_member(attnum, info->key_columns))
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: it is "

@@ -59,7 +59,7 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// The last one, as in the facts (table/facts.h).
+// The last one, as in the metadata (table/info.h).
 const Marker* marker_of(Relation rel) {
     const TriggerDesc* triggers = triggers_of(rel);
     const Marker* marker = nullptr;
@@ -183,31 +183,31 @@ bool list_partitions(const Listed& table) {
 
 // --- With policies -------------------------------------------------------------------------------
 
-void write_list(Statement* statement, Relation rel, const RelationFacts* facts,
+void write_list(Statement* statement, Relation rel, const TableInfo* info,
                 const Bitmapset* columns) {
     const char* separator = "SELECT ";
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        statement->add("%st.%s", separator, quote_identifier(column_name(facts, column)));
+        statement->add("%st.%s", separator, quote_identifier(column_name(info, column)));
         separator = ", ";
     }
     statement->add(" FROM %s t WHERE t.%s OPERATOR(pg_catalog.=) 1", rows_of(rel),
-                   quoted(marker_of(facts), kStatus));
+                   quoted(marker_of(info), kStatus));
 }
 
 void list_by_statement(const Listed& table) {
-    const RelationFacts* facts = facts_of(table.rel);
+    const TableInfo* info = table_info(table.rel);
     StoredRow row = {};
-    row.attnums = bms_union(marker_of(facts)->attnums, facts->key_columns);
+    row.attnums = bms_union(marker_of(info)->attnums, info->key_columns);
     PlanShape shape = {RelationGetRelid(table.rel), PlanKind("marker_list")};
     SPIPlanPtr plan = plan_of(
-        shape, [&](Statement* statement) { write_list(statement, table.rel, facts, row.attnums); });
+        shape, [&](Statement* statement) { write_list(statement, table.rel, info, row.attnums); });
     uint64 count = run_plan(plan, Parameters(1));
     row.columns = SPI_tuptable->tupdesc;
     SPITupleTable* rows = SPI_tuptable;
     for (uint64 i = 0; i < count; i++) {
         row.tuple = rows->vals[i];
-        HeapTuple whole = stored_row_as_tuple(row, facts);
-        list_row(table, marker_of(facts), facts->columns, values_of_row(facts->columns, whole));
+        HeapTuple whole = stored_row_as_tuple(row, info);
+        list_row(table, marker_of(info), info->columns, values_of_row(info->columns, whole));
     }
 }
 

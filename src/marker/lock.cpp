@@ -53,7 +53,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
         }
         Look found = look(call);
         if (!found.found)
-            raise_no_such_row(call.rel, call.facts, call.key);
+            raise_no_such_row(call.rel, call.info, call.key);
         if (found.state.live && strcmp(found.state.holder, call.holder) != 0) {
             close_table(call.rel);
             return marker_row(fcinfo, false, found.state);
@@ -85,20 +85,20 @@ Datum save_row(PG_FUNCTION_ARGS) {
     Bitmapset* managed = bms_copy(call.marker->attnums);
     int64 expected = 0;
     bool has_expected = !arguments.is_null(4);
-    if (versioning_of(call.facts) != nullptr)
-        managed = bms_add_member(managed, require_versioning(call.rel, call.facts)->column);
+    if (versioning_of(call.info) != nullptr)
+        managed = bms_add_member(managed, require_versioning(call.rel, call.info)->column);
     if (has_expected) {
-        if (!is_counter(require_versioning(call.rel, call.facts)->kind))
-            ereport(ERROR,
-                    (errcode(ERRCODE_DATATYPE_MISMATCH),
-                     errmsg("version column \"%s\" of table \"%s\" is no counter",
-                            NameStr(versioning_of(call.facts)->name),
-                            RelationGetRelationName(call.rel)),
-                     errhint("Call interlock.set_holder and interlock.versioned_update, then "
-                             "interlock.unlock_row, in one transaction.")));
+        if (!is_counter(require_versioning(call.rel, call.info)->kind))
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("version column \"%s\" of table \"%s\" is no counter",
+                        NameStr(versioning_of(call.info)->name), RelationGetRelationName(call.rel)),
+                 errhint("Call interlock.set_holder and interlock.versioned_update, then "
+                         "interlock.unlock_row, in one transaction.")));
         expected = DatumGetInt64(arguments.value(4));
     }
-    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"), managed);
+    Changes changes = parse_changes(call.rel, call.info, arguments.jsonb(3, "changes"), managed);
     NullableDatum version;
     if (!save_marked(call, changes, has_expected ? &expected : nullptr, &version))
         explain_unsaved(call, has_expected ? &expected : nullptr);
@@ -119,7 +119,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
     for (int i = 0; i < kAttempts; i++) {
         Look found = look(call);
         if (!found.found)
-            raise_no_such_row(call.rel, call.facts, call.key);
+            raise_no_such_row(call.rel, call.info, call.key);
         if (!found.state.live) {
             close_table(call.rel);
             PG_RETURN_NULL();
@@ -139,7 +139,7 @@ Datum row_lock(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(arguments, false, AccessShareLock);
     Look found = look(call);
     if (!found.found)
-        raise_no_such_row(call.rel, call.facts, call.key);
+        raise_no_such_row(call.rel, call.info, call.key);
     close_table(call.rel);
     bool free = !found.state.live;
     Datum values[5] = {BoolGetDatum(!free)};
@@ -161,9 +161,9 @@ namespace {
 MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode) {
     MarkedRow call = {};
     call.rel = open_table(arguments.relation(0), mode);
-    call.facts = facts_of(call.rel);
-    call.marker = require_marker(call.rel, call.facts);
-    call.key = key_argument(arguments, 1, call.rel, call.facts);
+    call.info = table_info(call.rel);
+    call.marker = require_marker(call.rel, call.info);
+    call.key = key_argument(arguments, 1, call.rel, call.info);
     if (names_holder)
         call.holder = check_holder(arguments.string(2, "holder"));
     return call;
@@ -171,18 +171,18 @@ MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode
 
 Look look(const MarkedRow& call) {
     Look result = {};
-    StoredRow row = read_row(call.rel, call.facts, call.key, call.marker->attnums);
+    StoredRow row = read_row(call.rel, call.info, call.key, call.marker->attnums);
     result.found = row.found;
     if (!row.found)
         return result;
     // Spread over a row of the table's shape, so that the marker's attribute numbers fit.
-    HeapTuple tuple = stored_row_as_tuple(row, call.facts);
-    result.state = marker_state(call.marker, call.facts->columns, tuple, GetCurrentTimestamp());
+    HeapTuple tuple = stored_row_as_tuple(row, call.info);
+    result.state = marker_state(call.marker, call.info->columns, tuple, GetCurrentTimestamp());
     if (result.state.live && result.state.holder == nullptr)
         result.state.holder = "";
     bool is_null;
     Datum reason =
-        heap_getattr(tuple, call.marker->columns[kReason].attnum, call.facts->columns, &is_null);
+        heap_getattr(tuple, call.marker->columns[kReason].attnum, call.info->columns, &is_null);
     if (!is_null)
         result.reason = TextDatumGetCString(reason);
     return result;
@@ -193,14 +193,14 @@ Look look(const MarkedRow& call) {
 void explain_unsaved(const MarkedRow& call, const int64* expected) {
     Look found = look(call);
     if (!found.found)
-        raise_no_such_row(call.rel, call.facts, call.key);
+        raise_no_such_row(call.rel, call.info, call.key);
     bool held = found.state.live && strcmp(found.state.holder, call.holder) == 0;
     if (held && expected != nullptr) {
-        StoredRow row = read_row(call.rel, call.facts, call.key,
-                                 bms_make_singleton(versioning_of(call.facts)->column));
-        if (row.found && stored_token(row, versioning_of(call.facts)) != *expected)
-            raise_version_conflict(call.rel, call.facts, call.key, *expected,
-                                   stored_token(row, versioning_of(call.facts)));
+        StoredRow row = read_row(call.rel, call.info, call.key,
+                                 bms_make_singleton(versioning_of(call.info)->column));
+        if (row.found && stored_token(row, versioning_of(call.info)) != *expected)
+            raise_version_conflict(call.rel, call.info, call.key, *expected,
+                                   stored_token(row, versioning_of(call.info)));
     }
     if (held)
         raise_suppressed(call.rel);
@@ -210,7 +210,7 @@ void explain_unsaved(const MarkedRow& call, const int64* expected) {
                            RelationGetRelationName(call.rel)),
                     errdetail_internal(
                         "%s", json_object({{"table", qualified_name(call.rel)},
-                                           {"key", nullptr, key_to_text(call.facts, call.key)},
+                                           {"key", nullptr, key_to_text(call.info, call.key)},
                                            {"holder", present}})),
                     errhint("The marker expired, was released or was never taken: lock the row "
                             "again, read it, and "
@@ -220,7 +220,7 @@ void explain_unsaved(const MarkedRow& call, const int64* expected) {
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
     Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
     Datum values[6] = {CStringGetTextDatum(qualified_name(call.rel)),
-                       key_to_jsonb(call.facts, call.key),
+                       key_to_jsonb(call.info, call.key),
                        CStringGetTextDatum(state.holder),
                        CStringGetTextDatum(reason),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),

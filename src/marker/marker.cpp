@@ -144,26 +144,25 @@ Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     return marker;
 }
 
-const Marker* usable_marker(Relation rel, const RelationFacts* facts) {
-    if (marker_of(facts) == nullptr || !marker_of(facts)->well_formed)
-        raise_forged(rel,
-                     marker_of(facts) != nullptr ? marker_of(facts)->trigger : "marker_trigger",
+const Marker* usable_marker(Relation rel, const TableInfo* info) {
+    if (marker_of(info) == nullptr || !marker_of(info)->well_formed)
+        raise_forged(rel, marker_of(info) != nullptr ? marker_of(info)->trigger : "marker_trigger",
                      "enable_marker");
-    if (!marker_of(facts)->usable)
+    if (!marker_of(info)->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("a marker column of table \"%s\" is gone or has another type",
                         RelationGetRelationName(rel)),
                  errhint("Call interlock.enable_marker again with the columns' present names.")));
-    return marker_of(facts);
+    return marker_of(info);
 }
 
-const Marker* require_marker(Relation rel, const RelationFacts* facts) {
-    if (marker_of(facts) == nullptr)
+const Marker* require_marker(Relation rel, const TableInfo* info) {
+    if (marker_of(info) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel)),
                         errhint("Its owner can enable them: %s", call_for("enable_marker", rel))));
-    const Marker* marker = usable_marker(rel, facts);
+    const Marker* marker = usable_marker(rel, info);
     if (!trigger_fires(marker->enabled))
         ereport(
             ERROR,

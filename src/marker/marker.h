@@ -49,8 +49,8 @@ bool fits_role(int role, Oid type);
 
 // Null when markers are not enabled.
 extern int marker_part;
-inline const Marker* marker_of(const RelationFacts* facts) {
-    return part_of<const Marker>(facts, marker_part);
+inline const Marker* marker_of(const TableInfo* info) {
+    return part_of<const Marker>(info, marker_part);
 }
 
 // A trigger's arguments as markers of the table.
@@ -59,8 +59,8 @@ Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 // The table's markers; raises 39P01 when the trigger's arguments are no marker's, 55000 when a
 // column is gone, and require_marker also when they are
 // not enabled or their trigger does not fire in this session.
-const Marker* usable_marker(Relation rel, const RelationFacts* facts);
-const Marker* require_marker(Relation rel, const RelationFacts* facts);
+const Marker* usable_marker(Relation rel, const TableInfo* info);
+const Marker* require_marker(Relation rel, const TableInfo* info);
 
 // Raises 55000 when the table's column has another meaning than a marker's status: other values
 // than 0 and 1, a 1 that no holder and no time goes with, transitions, or a CHECK that lets other

@@ -26,7 +26,7 @@ Departure departure = {};
 
 // One firing of the trigger.
 struct Change {
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Marker* marker;
     bool is_full;  // key and holder are told
     HeapTuple row; // the newest there is
@@ -47,10 +47,10 @@ PG_FUNCTION_INFO_V1(marker_notify_trigger);
 Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "marker_notify_trigger", TRIGGER_EVENT_AFTER);
     Change change = {};
-    change.facts = facts_of(trigger->tg_relation);
-    if (marker_of(change.facts) == nullptr)
+    change.info = table_info(trigger->tg_relation);
+    if (marker_of(change.info) == nullptr)
         return 0;
-    change.marker = usable_marker(trigger->tg_relation, change.facts);
+    change.marker = usable_marker(trigger->tg_relation, change.info);
     change.is_full = is_full(trigger->tg_trigger);
     change.row = trigger->tg_trigtuple;
     TupleDesc columns = RelationGetDescr(trigger->tg_relation);
@@ -109,7 +109,7 @@ void notify(const Change& change, const char* event, const char* holder) {
         Async_Notify("interlock_row_lock", json_object({{"table", table}, {"event", event}}));
         return;
     }
-    const char* key = key_to_text(change.facts, key_of_tuple(change.facts, change.row));
+    const char* key = key_to_text(change.info, key_of_tuple(change.info, change.row));
     char* payload = json_object(
         {{"table", table}, {"key", nullptr, key}, {"event", event}, {"holder", holder}});
     if (strlen(payload) > kLongestPayload)

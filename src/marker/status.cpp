@@ -56,7 +56,7 @@ void check_holders(Relation rel, const char* const* columns) {
 // --- What the table's definition says
 
 void check_machines(Relation rel, const char* column) {
-    for (const StateMachine& machine : machines_of(facts_of(rel)))
+    for (const StateMachine& machine : machines_of(table_info(rel)))
         if (strcmp(NameStr(machine.name), column) == 0)
             refuse(rel, column, "it has transitions");
 }

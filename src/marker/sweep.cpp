@@ -15,7 +15,7 @@ namespace {
 
 struct Sweep {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Marker* marker;
     SweepBudget budget;
     TimestampTz now; // what has expired by now is released
@@ -90,10 +90,10 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     sweep.rel = try_relation_open(relid, NoLock);
     if (sweep.rel == nullptr)
         return sweep.result;
-    sweep.facts = facts_of(sweep.rel);
-    const Marker* marker = marker_of(sweep.facts);
+    sweep.info = table_info(sweep.rel);
+    const Marker* marker = marker_of(sweep.info);
     if (marker != nullptr && marker->well_formed && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
-        sweep.marker = usable_marker(sweep.rel, sweep.facts);
+        sweep.marker = usable_marker(sweep.rel, sweep.info);
         as_restricted(sweep.rel->rd_rel->relowner, 0, [&] {
             (void)set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION,
                                     GUC_ACTION_SAVE, true, 0, false);

@@ -42,15 +42,15 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
     if (fires_in_restore(trigger))
         return PointerGetDatum(trigger->tg_trigtuple);
     Relation rel = trigger->tg_relation;
-    RowChange change = change_of(trigger, facts_of(rel));
-    change.verb = firing_verb(usable_marker(rel, change.facts));
+    RowChange change = change_of(trigger, table_info(rel));
+    change.verb = firing_verb(usable_marker(rel, change.info));
     HeapTuple row = trigger->tg_trigtuple;
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
-        require_last_word(rel, change.facts, TRIGGER_TYPE_INSERT);
+        require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
         change.old_row = nullptr;
         change.new_row = trigger->tg_trigslot;
     } else if (TRIGGER_FIRED_BY_UPDATE(trigger->tg_event)) {
-        require_last_word(rel, change.facts, TRIGGER_TYPE_UPDATE);
+        require_last_word(rel, change.info, TRIGGER_TYPE_UPDATE);
         row = trigger->tg_newtuple;
     }
     bool writes = settle(read_write(&change, current_holder()));
@@ -71,7 +71,7 @@ const VerbCall* verb_of(const RowChange& change) {
 Write read_write(RowChange* change, const char* writer) {
     Write write = {};
     write.change = change;
-    write.marker = usable_marker(change->rel, change->facts);
+    write.marker = usable_marker(change->rel, change->info);
     write.clock = GetCurrentTimestamp();
     write.verb = verb_of(*change);
     write.writer = writer;
@@ -103,17 +103,17 @@ const char* time_text(TimestampTz time) {
 
 [[noreturn]] void refuse_write(const Write& write) {
     Relation rel = write.change->rel;
-    const RelationFacts* facts = write.change->facts;
+    const TableInfo* info = write.change->info;
     HeapTuple row = row_in(write.change->old_row);
-    const Bitmapset* tellable = tellable_columns(rel, row);
-    auto may_tell = [&](MarkerRole role) {
-        return bms_is_member(write.marker->columns[role].attnum, tellable);
+    const Bitmapset* readable = readable_columns(rel, row);
+    auto may_show = [&](MarkerRole role) {
+        return bms_is_member(write.marker->columns[role].attnum, readable);
     };
     const char* table = RelationGetRelationName(rel);
-    const char* holder = may_tell(kHolder) ? write.before.holder : nullptr;
-    const char* since = may_tell(kTime) ? time_text(write.before.since) : nullptr;
-    const char* until = may_tell(kUntil) ? time_text(write.before.until) : nullptr;
-    const char* key = tellable_key(facts, tellable, row);
+    const char* holder = may_show(kHolder) ? write.before.holder : nullptr;
+    const char* since = may_show(kTime) ? time_text(write.before.since) : nullptr;
+    const char* until = may_show(kUntil) ? time_text(write.before.until) : nullptr;
+    const char* key = readable_key(info, readable, row);
     ereport(
         ERROR,
         (errcode(kRowBeingEdited),
@@ -273,7 +273,7 @@ bool settle(const Write& write) {
 namespace interlock {
 
 bool check_marker(RowChange* change) {
-    if (!trigger_fires(marker_of(change->facts)->enabled))
+    if (!trigger_fires(marker_of(change->info)->enabled))
         return true;
     const VerbCall* verb = verb_of(*change);
     return settle(read_write(change, verb != nullptr ? verb->holder : current_holder()));

@@ -22,7 +22,7 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 timeout) {
     return result;
 }
 
-KeyedRow keyed(const MarkedRow& row) { return {row.rel, row.facts, &row.key}; }
+KeyedRow keyed(const MarkedRow& row) { return {row.rel, row.info, &row.key}; }
 
 const Expression* column(RowWrite* write, const Marker* marker, MarkerRole role) {
     return write->terms.column(marker->columns[role].attnum);
@@ -148,7 +148,7 @@ bool touch_marker(const MarkedRow& row, TimestampTz* until) {
 
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  NullableDatum* version) {
-    const Versioning* versioning = versioning_of(row.facts);
+    const Versioning* versioning = versioning_of(row.info);
     bool returns_version = versioning != nullptr && is_counter(versioning->kind);
     VerbCall verb = verb_call(row, Verb::kRelease, row.marker->timeout);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")

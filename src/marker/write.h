@@ -9,7 +9,7 @@ namespace interlock {
 // The row that a verb is about, and who calls it.
 struct MarkedRow {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Marker* marker;
     Key key;
     const char* holder; // null for verbs that name none

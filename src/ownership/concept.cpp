@@ -16,7 +16,7 @@ constexpr TablePart kPart = {
     .number = &ownership_part,
     .trigger_function = "ownership_trigger",
     .load_trigger = load_ownership,
-    .complete = judge_owned_columns,
+    .complete = check_owned_columns,
 };
 
 void define_settings() {

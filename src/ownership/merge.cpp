@@ -363,9 +363,9 @@ bool combine_jsonb(NullableDatum base, Datum theirs, Datum mine, Datum* combined
     return true;
 }
 
-bool combine(const RelationFacts* facts, AttrNumber column, NullableDatum base, Datum theirs,
-             Datum mine, Datum* combined) {
-    Form_pg_attribute attribute = TupleDescAttr(facts->columns, column - 1);
+bool combine(const TableInfo* info, AttrNumber column, NullableDatum base, Datum theirs, Datum mine,
+             Datum* combined) {
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
     Oid type = getBaseType(attribute->atttypid);
     if (type == JSONBOID)
         return combine_jsonb(base, theirs, mine, combined);
@@ -386,21 +386,21 @@ bool combine(const RelationFacts* facts, AttrNumber column, NullableDatum base, 
 
 } // namespace
 
-bool is_counted(const RelationFacts* facts, AttrNumber column) {
-    const ColumnRule* rule = rule_of(facts, column);
+bool is_counted(const TableInfo* info, AttrNumber column) {
+    const ColumnRule* rule = rule_of(info, column);
     if (rule == nullptr || rule->access != Access::kShared || rule->strategy != Strategy::kMerge ||
         rule->group != 0)
         return false;
-    Oid type = getBaseType(TupleDescAttr(facts->columns, column - 1)->atttypid);
+    Oid type = getBaseType(TupleDescAttr(info->columns, column - 1)->atttypid);
     return is_integer(type) || is_float(type) || type == NUMERICOID;
 }
 
-bool combine_values(const RelationFacts* facts, AttrNumber column, NullableDatum base,
+bool combine_values(const TableInfo* info, AttrNumber column, NullableDatum base,
                     NullableDatum theirs, NullableDatum mine, Datum* combined) {
     if (theirs.isnull || mine.isnull ||
-        !combine(facts, column, base, theirs.value, mine.value, combined))
+        !combine(info, column, base, theirs.value, mine.value, combined))
         return false;
-    Oid type = TupleDescAttr(facts->columns, column - 1)->atttypid;
+    Oid type = TupleDescAttr(info->columns, column - 1)->atttypid;
     if (get_typtype(type) == TYPTYPE_DOMAIN)
         domain_check(*combined, false, type, nullptr, nullptr);
     return true;

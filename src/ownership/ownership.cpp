@@ -20,7 +20,7 @@ constexpr const char* kTriggerName = "zzz_interlock_writer";
 // The rules of a table while a verb changes them.
 struct Draft {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     NameList columns; // what the verb is called for
     ColumnRules rules;
 };
@@ -190,8 +190,8 @@ Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     Draft draft = {};
     draft.columns = columns_argument(arguments, n);
     draft.rel = open_own_table(arguments.relation(0), mode);
-    draft.facts = facts_of(draft.rel);
-    const Ownership* present = ownership_of(draft.facts);
+    draft.info = table_info(draft.rel);
+    const Ownership* present = ownership_of(draft.info);
     int count = present != nullptr ? present->rules.count : 0;
     if (present != nullptr) {
         refuse_partition(draft.rel, present->is_clone);
@@ -211,12 +211,12 @@ void check_columns(const Draft& draft) {
     for (int i = 0; i < draft.columns.count; i++) {
         const char* name = draft.columns[i];
         AttrNumber column = column_number(draft.rel, name);
-        if (TupleDescAttr(draft.facts->columns, column - 1)->attgenerated != '\0')
+        if (TupleDescAttr(draft.info->columns, column - 1)->attgenerated != '\0')
             ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                             errmsg("generated column \"%s\" of table \"%s\" can have no writer",
                                    name, table),
                             errhint("Name the columns that it is computed from.")));
-        if (bms_is_member(column, draft.facts->maintained))
+        if (bms_is_member(column, draft.info->maintained))
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("column \"%s\" of table \"%s\" is a version or part of a marker, which "
@@ -244,14 +244,14 @@ ColumnRule* named_rule(Draft* draft, int i) {
 }
 
 void refuse_later_trigger(const Draft& draft) {
-    const Ownership* present = ownership_of(draft.facts);
+    const Ownership* present = ownership_of(draft.info);
     require_last_word_of(draft.rel, present != nullptr ? present->trigger_name : kTriggerName,
                          TRIGGER_TYPE_UPDATE);
 }
 
 void require_merging(const Draft& draft) {
     for (int i = 0; i < draft.columns.count; i++)
-        require_use(draft.rel, draft.facts, column_number(draft.rel, draft.columns[i]),
+        require_use(draft.rel, draft.info, column_number(draft.rel, draft.columns[i]),
                     ColumnUse::kMerged);
 }
 
@@ -374,7 +374,7 @@ char* trigger_arguments(const ColumnRules& rules) {
 
 // Writes the rules down, or drops the trigger if there are none, and closes the table.
 void save_draft(const Draft& draft) {
-    const Ownership* present = ownership_of(draft.facts);
+    const Ownership* present = ownership_of(draft.info);
     const char* name = present != nullptr ? present->trigger_name : kTriggerName;
     if (present == nullptr)
         refuse_taken_trigger(draft.rel, name, "field ownership");

@@ -47,10 +47,10 @@ struct Ownership {
     bool is_clone;
     bool well_formed;
     ColumnRules rules;
-    const char* gone;          // an owned column that the table does not have
-    const ColumnRule** judged; // owned columns that no trigger of ours maintains
-    int judged_count;
-    AttrNumber last_judged; // the highest number among them
+    const char* gone;           // an owned column that the table does not have
+    const ColumnRule** checked; // owned columns that no trigger of ours maintains
+    int checked_count;
+    AttrNumber last_checked; // the highest number among them
 };
 
 // Reads the arguments of a trigger; false when they are no rules.
@@ -60,17 +60,17 @@ const char* strategy_name(Strategy strategy);
 
 // Null when no column has a rule.
 extern int ownership_part;
-inline const Ownership* ownership_of(const RelationFacts* facts) {
-    return part_of<const Ownership>(facts, ownership_part);
+inline const Ownership* ownership_of(const TableInfo* info) {
+    return part_of<const Ownership>(info, ownership_part);
 }
 
-void load_ownership(RelationFacts* facts, const Trigger* trigger);
+void load_ownership(TableInfo* info, const Trigger* trigger);
 
 // Whoever writes the row moves what our triggers maintain.
-void judge_owned_columns(RelationFacts* facts);
+void check_owned_columns(TableInfo* info);
 
 // The rules as a trigger needs them; raises 55000 when they cannot be kept.
-const Ownership* usable_ownership(Relation rel, const RelationFacts* facts, const Trigger* trigger);
+const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger);
 
 [[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
 
@@ -78,19 +78,19 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts, cons
 [[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);
 
 // The rule of a column, or null.
-const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column);
+const ColumnRule* rule_of(const TableInfo* info, AttrNumber column);
 
 // Whether the column is shared with strategy merge and counts: both sides' changes are added up.
-bool is_counted(const RelationFacts* facts, AttrNumber column);
+bool is_counted(const TableInfo* info, AttrNumber column);
 
 // What both sides made of a column since `base`, in one value of the column's type. False when
 // it cannot be combined; raises 22003 when a number leaves its range, and what a domain's
 // constraints raise.
-bool combine_values(const RelationFacts* facts, AttrNumber column, NullableDatum base,
+bool combine_values(const TableInfo* info, AttrNumber column, NullableDatum base,
                     NullableDatum theirs, NullableDatum mine, Datum* combined);
 
 // Adds the columns of every group that one of `columns` is in; raises 55000 when one is gone.
-Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns);
+Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns);
 
 // The columns with their values in the row, as jsonb for the write log; values that are too large
 // are told by their size, and json that may be no jsonb as text.

@@ -94,30 +94,30 @@ void find_columns(Ownership* ownership, TupleDesc columns) {
 
 } // namespace
 
-void load_ownership(RelationFacts* facts, const Trigger* trigger) {
+void load_ownership(TableInfo* info, const Trigger* trigger) {
     auto* ownership = static_cast<Ownership*>(palloc0(sizeof(Ownership)));
     ownership->trigger = trigger->tgoid;
     ownership->trigger_name = pstrdup(trigger->tgname);
-    ownership->root = root_of_trigger(facts->relid, trigger);
+    ownership->root = root_of_trigger(info->relid, trigger);
     ownership->is_clone = trigger->tgisclone;
     ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
-    find_columns(ownership, facts->columns);
-    facts->parts[ownership_part] = ownership;
+    find_columns(ownership, info->columns);
+    info->parts[ownership_part] = ownership;
 }
 
-void judge_owned_columns(RelationFacts* facts) {
-    auto* ownership = part_of<Ownership>(facts, ownership_part);
+void check_owned_columns(TableInfo* info) {
+    auto* ownership = part_of<Ownership>(info, ownership_part);
     if (ownership == nullptr)
         return;
-    ownership->judged = static_cast<const ColumnRule**>(
+    ownership->checked = static_cast<const ColumnRule**>(
         palloc0(sizeof(ColumnRule*) * (ownership->rules.count + 1)));
     for (int i = 0; i < ownership->rules.count; i++) {
         const ColumnRule* rule = &ownership->rules.rules[i];
         if (rule->access != Access::kOwned || rule->column == InvalidAttrNumber ||
-            bms_is_member(rule->column, facts->maintained))
+            bms_is_member(rule->column, info->maintained))
             continue;
-        ownership->judged[ownership->judged_count++] = rule;
-        ownership->last_judged = Max(ownership->last_judged, rule->column);
+        ownership->checked[ownership->checked_count++] = rule;
+        ownership->last_checked = Max(ownership->last_checked, rule->column);
     }
 }
 
@@ -142,9 +142,8 @@ void raise_malformed(Relation rel, const Ownership* ownership) {
                     errhint("Drop it, and declare the rules with interlock.own_columns.")));
 }
 
-const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
-                                  const Trigger* trigger) {
-    const Ownership* ownership = ownership_of(facts);
+const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger) {
+    const Ownership* ownership = ownership_of(info);
     if (ownership == nullptr)
         raise_forged(rel, trigger->tgname, "own_columns");
     if (!ownership->well_formed)
@@ -157,8 +156,8 @@ const Ownership* usable_ownership(Relation rel, const RelationFacts* facts,
                  errhint("Drop one of them.")));
     if (ownership->gone != nullptr)
         raise_gone(ownership->gone, RelationGetRelid(rel));
-    if (ownership->judged_count > 0)
-        require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
+    if (ownership->checked_count > 0)
+        require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     return ownership;
 }
 
@@ -171,16 +170,16 @@ void raise_merge_of_ignored(Relation rel, const char* column) {
              errhint("Leave it out of ignore_columns, or share it with another strategy.")));
 }
 
-const ColumnRule* rule_of(const RelationFacts* facts, AttrNumber column) {
-    const Ownership* ownership = ownership_of(facts);
+const ColumnRule* rule_of(const TableInfo* info, AttrNumber column) {
+    const Ownership* ownership = ownership_of(info);
     for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
         if (ownership->rules.rules[i].column == column)
             return &ownership->rules.rules[i];
     return nullptr;
 }
 
-Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
-    const Ownership* ownership = ownership_of(facts);
+Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns) {
+    const Ownership* ownership = ownership_of(info);
     Bitmapset* groups = nullptr;
     auto each_grouped = [&](auto&& visit) {
         for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++)
@@ -196,7 +195,7 @@ Bitmapset* add_groups(const RelationFacts* facts, const Bitmapset* columns) {
         if (!bms_is_member(rule.group, groups))
             return;
         if (rule.column == InvalidAttrNumber)
-            raise_gone(rule.name, facts->relid);
+            raise_gone(rule.name, info->relid);
         all = bms_add_member(all, rule.column);
     });
     return all;

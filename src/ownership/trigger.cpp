@@ -15,7 +15,7 @@ namespace {
 // One firing of the trigger, and the columns that the update changes without owning them.
 struct Update {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Ownership* ownership;
     const TriggerData* trigger;
     HeapTuple old_row;
@@ -45,10 +45,10 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
         return PointerGetDatum(update.old_row);
     update.new_row = update.trigger->tg_newtuple;
     update.rel = update.trigger->tg_relation;
-    update.facts = facts_of(update.rel);
-    update.ownership = usable_ownership(update.rel, update.facts, update.trigger->tg_trigger);
-    if (update.ownership->judged_count > 0)
-        refuse_unchecked_move(change_of(update.trigger, update.facts));
+    update.info = table_info(update.rel);
+    update.ownership = usable_ownership(update.rel, update.info, update.trigger->tg_trigger);
+    if (update.ownership->checked_count > 0)
+        refuse_unchecked_move(change_of(update.trigger, update.info));
     if (!find_violations(&update))
         return PointerGetDatum(update.new_row);
     if (update.rejected != nullptr)
@@ -107,14 +107,14 @@ bool column_changes(const Update& update, AttrNumber column) {
 
 bool find_violations(Update* update) {
     const Ownership* ownership = update->ownership;
-    if (ownership->judged_count == 0)
+    if (ownership->checked_count == 0)
         return false;
-    slot_getsomeattrs(update->trigger->tg_trigslot, ownership->last_judged);
-    slot_getsomeattrs(update->trigger->tg_newslot, ownership->last_judged);
+    slot_getsomeattrs(update->trigger->tg_trigslot, ownership->last_checked);
+    slot_getsomeattrs(update->trigger->tg_newslot, ownership->last_checked);
     bool asked = false;
     bool found = false;
-    for (int i = 0; i < ownership->judged_count; i++) {
-        const ColumnRule* rule = ownership->judged[i];
+    for (int i = 0; i < ownership->checked_count; i++) {
+        const ColumnRule* rule = ownership->checked[i];
         if (!column_changes(*update, rule->column))
             continue;
         if (!asked)
@@ -133,7 +133,7 @@ bool find_violations(Update* update) {
 }
 
 const char* owner_of(const Update& update, int column) {
-    return rule_of(update.facts, column)->writer;
+    return rule_of(update.info, column)->writer;
 }
 
 const char* first_owner(const Update& update, const Bitmapset* columns) {
@@ -153,7 +153,7 @@ const char* names_json(const Update& update, const Bitmapset* columns) {
     initStringInfo(&out);
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
         appendStringInfoString(&out, out.len == 0 ? "[" : ", ");
-        escape_json(&out, column_name(update.facts, static_cast<AttrNumber>(column)));
+        escape_json(&out, column_name(update.info, static_cast<AttrNumber>(column)));
     }
     appendStringInfoChar(&out, ']');
     return out.data;
@@ -164,12 +164,12 @@ void refuse_update(const Update& update) {
     const char* owner = first_owner(update, update.rejected);
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =
-        tellable_key(update.facts, tellable_columns(update.rel, update.old_row), update.old_row);
+        readable_key(update.info, readable_columns(update.rel, update.old_row), update.old_row);
     ereport(
         ERROR,
         (errcode(kColumnNotOwned),
          errmsg("column \"%s\" of table \"%s\" belongs to writer \"%s\"",
-                column_name(update.facts, bms_next_member(columns, -1)),
+                column_name(update.info, bms_next_member(columns, -1)),
                 RelationGetRelationName(update.rel), owner),
          errdetail_internal("%s", json_object({{"table", qualified_name(update.rel)},
                                                {"key", nullptr, key},
@@ -182,12 +182,12 @@ void refuse_update(const Update& update) {
 }
 
 WriteSample sample_of(const Update& update, const Bitmapset* columns) {
-    const RelationFacts* facts = update.facts;
+    const TableInfo* info = update.info;
     WriteSample sample = {};
-    if (facts->key_count > 0)
-        sample.key = key_to_jsonb(facts, key_of_tuple(facts, update.old_row));
-    sample.stored = sample_of_row(facts->columns, columns, update.old_row);
-    sample.given = sample_of_row(facts->columns, columns, update.new_row);
+    if (info->key_count > 0)
+        sample.key = key_to_jsonb(info, key_of_tuple(info, update.old_row));
+    sample.stored = sample_of_row(info->columns, columns, update.old_row);
+    sample.given = sample_of_row(info->columns, columns, update.new_row);
     return sample;
 }
 

@@ -1,6 +1,6 @@
 // The SQLSTATEs of the extension and the JSON that goes into an error's DETAIL.
 //
-// Class IL is ours; everything else uses the server's own codes. A caller finds the facts of a
+// Class IL is ours; everything else uses the server's own codes. A caller finds the details of a
 // conflict in DETAIL as one JSON object, and what to do about it in HINT.
 #pragma once
 

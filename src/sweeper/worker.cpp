@@ -85,7 +85,7 @@ void end_life() {
 }
 
 // The server's own message blames an administrator.
-void explain_end(int, Datum life) {
+void log_early_end(int, Datum life) {
     if (life_has_ended)
         ereport(LOG, (errmsg("pg_interlock: a sweeper worker ended itself after %d ms",
                              DatumGetInt32(life)),
@@ -95,7 +95,7 @@ void explain_end(int, Datum life) {
 }
 
 void limit_life(int life) {
-    before_shmem_exit(explain_end, Int32GetDatum(life));
+    before_shmem_exit(log_early_end, Int32GetDatum(life));
     enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), life);
 }
 

@@ -55,44 +55,44 @@ HeapTuple choose_key_index(Relation rel) {
     return best;
 }
 
-void load_key_column(RelationFacts* facts, Relation index, int i) {
-    KeyColumn* key = &facts->keys[i];
+void load_key_column(TableInfo* info, Relation index, int i) {
+    KeyColumn* key = &info->keys[i];
     Oid family = index->rd_opfamily[i];
     Oid input_type = index->rd_opcintype[i];
 
     key->attnum = index->rd_index->indkey.values[i];
-    Form_pg_attribute attribute = TupleDescAttr(facts->columns, key->attnum - 1);
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, key->attnum - 1);
     key->type = getBaseType(attribute->atttypid);
     key->collation = attribute->attcollation;
 
     Oid input_function;
     getTypeInputInfo(key->type, &input_function, &key->io_parameter);
-    fmgr_info_cxt(input_function, &key->input, facts->memory);
+    fmgr_info_cxt(input_function, &key->input, info->memory);
     fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
-                  facts->memory);
+                  info->memory);
     Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
-    fmgr_info_cxt(get_opcode(equals), &key->equal, facts->memory);
+    fmgr_info_cxt(get_opcode(equals), &key->equal, info->memory);
     key->equals = operator_text(equals);
-    facts->key_columns = bms_add_member(facts->key_columns, key->attnum);
+    info->key_columns = bms_add_member(info->key_columns, key->attnum);
 }
 
 } // namespace
 
-void load_key(RelationFacts* facts, Relation rel) {
+void load_key(TableInfo* info, Relation rel) {
     HeapTuple chosen = choose_key_index(rel);
     if (chosen == nullptr)
         return;
-    facts->key_index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen))->indexrelid;
-    Relation index = index_open(facts->key_index, AccessShareLock);
-    facts->key_count = index->rd_index->indnkeyatts;
-    facts->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * facts->key_count));
-    for (int i = 0; i < facts->key_count; i++)
-        load_key_column(facts, index, i);
+    info->key_index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen))->indexrelid;
+    Relation index = index_open(info->key_index, AccessShareLock);
+    info->key_count = index->rd_index->indnkeyatts;
+    info->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * info->key_count));
+    for (int i = 0; i < info->key_count; i++)
+        load_key_column(info, index, i);
     index_close(index, AccessShareLock);
 }
 
-void require_key(Relation rel, const RelationFacts* facts) {
-    if (facts->key_count == 0)
+void require_key(Relation rel, const TableInfo* info) {
+    if (info->key_count == 0)
         ereport(
             ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

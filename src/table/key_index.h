@@ -1,15 +1,15 @@
 // The unique index whose columns name one row of a table.
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
-// Fills in what the facts say of the key.
-void load_key(RelationFacts* facts, Relation rel);
+// Fills in what the metadata says of the key.
+void load_key(TableInfo* info, Relation rel);
 
 // Raises 55000 when the table has no key that names one row.
-void require_key(Relation rel, const RelationFacts* facts);
+void require_key(Relation rel, const TableInfo* info);
 
 // The names of the key's columns in their order, without a look at what is kept of the table; NIL
 // if it has no key.

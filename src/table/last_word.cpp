@@ -46,29 +46,29 @@ bool changes_new_rows(const Trigger* trigger) {
            part_of_trigger(trigger) == nullptr;
 }
 
-void load_later_triggers(RelationFacts* facts, const TriggerDesc* triggers) {
+void load_later_triggers(TableInfo* info, const TriggerDesc* triggers) {
     int count = triggers != nullptr ? triggers->numtriggers : 0;
     for (int i = 0; i < count; i++) { // sorted by name
         const Trigger* trigger = &triggers->triggers[i];
         if (events_of(trigger) == 0)
             continue;
         if (part_of_trigger(trigger) != nullptr) {
-            if (facts->first_check == nullptr)
-                facts->first_check = pstrdup(trigger->tgname);
+            if (info->first_check == nullptr)
+                info->first_check = pstrdup(trigger->tgname);
             continue;
         }
-        if (facts->first_check == nullptr)
+        if (info->first_check == nullptr)
             continue;
-        if (facts->later == nullptr)
-            facts->later = static_cast<LaterTrigger*>(palloc0(sizeof(LaterTrigger) * count));
-        facts->later[facts->later_count++] = later_trigger(facts->relid, trigger);
+        if (info->later == nullptr)
+            info->later = static_cast<LaterTrigger*>(palloc0(sizeof(LaterTrigger) * count));
+        info->later[info->later_count++] = later_trigger(info->relid, trigger);
     }
 }
 
-void refuse_later_triggers(Relation rel, const RelationFacts* facts, int16 events) {
-    for (int i = 0; i < facts->later_count; i++)
-        if (fires_for(facts->later[i], events))
-            raise_not_last(rel, facts->later[i], facts->first_check);
+void refuse_later_triggers(Relation rel, const TableInfo* info, int16 events) {
+    for (int i = 0; i < info->later_count; i++)
+        if (fires_for(info->later[i], events))
+            raise_not_last(rel, info->later[i], info->first_check);
 }
 
 void require_last_word_of(Relation rel, const char* name, int16 events) {

@@ -9,7 +9,7 @@
 // is refused (execution/partition_move.h).
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
@@ -21,14 +21,14 @@ struct LaterTrigger {
     int16 events; // TRIGGER_TYPE_INSERT, TRIGGER_TYPE_UPDATE
 };
 
-// Fills in RelationFacts::later and first_check. The triggers are a copy of the relation's.
-void load_later_triggers(RelationFacts* facts, const TriggerDesc* triggers);
+// Fills in TableInfo::later and first_check. The triggers are a copy of the relation's.
+void load_later_triggers(TableInfo* info, const TriggerDesc* triggers);
 
 // Raises 55000 when one of them fires in this session for these events.
-void refuse_later_triggers(Relation rel, const RelationFacts* facts, int16 events);
-inline void require_last_word(Relation rel, const RelationFacts* facts, int16 events) {
-    if (facts->later_count > 0)
-        refuse_later_triggers(rel, facts, events);
+void refuse_later_triggers(Relation rel, const TableInfo* info, int16 events);
+inline void require_last_word(Relation rel, const TableInfo* info, int16 events) {
+    if (info->later_count > 0)
+        refuse_later_triggers(rel, info, events);
 }
 
 // The same for a trigger of ours with that name, which is about to be created.

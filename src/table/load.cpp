@@ -29,14 +29,14 @@ bool holds_nested_rows(TupleDesc columns) {
     return false;
 }
 
-void load_populate(RelationFacts* facts) {
-    prepare_populate(&facts->populate, facts->columns->tdtypeid, facts->memory);
-    facts->populate_reusable = !holds_nested_rows(facts->columns);
+void load_populate(TableInfo* info) {
+    prepare_populate(&info->populate, info->columns->tdtypeid, info->memory);
+    info->populate_reusable = !holds_nested_rows(info->columns);
 }
 
 // Read from the catalog. The relation cache has the key as well, and the partition's condition: it
 // plans their expressions, which calls what the owner wrote with the rights of whoever asks.
-void add_partition_key(RelationFacts* facts, Oid parent) {
+void add_partition_key(TableInfo* info, Oid parent) {
     HeapTuple tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(parent));
     if (!HeapTupleIsValid(tuple))
         return;
@@ -54,45 +54,45 @@ void add_partition_key(RelationFacts* facts, Oid parent) {
     ReleaseSysCache(tuple);
     for (int bit = -1; (bit = bms_next_member(offsets, bit)) >= 0;) {
         if (bit + FirstLowInvalidHeapAttributeNumber == InvalidAttrNumber) { // the whole row
-            facts->partition_columns =
-                bms_add_range(facts->partition_columns, 1, facts->columns->natts);
+            info->partition_columns =
+                bms_add_range(info->partition_columns, 1, info->columns->natts);
             return;
         }
         char* name = get_attname(parent, bit + FirstLowInvalidHeapAttributeNumber, true);
-        AttrNumber column = name != nullptr ? find_attribute(facts->columns, name) : 0;
+        AttrNumber column = name != nullptr ? find_attribute(info->columns, name) : 0;
         if (column != InvalidAttrNumber)
-            facts->partition_columns = bms_add_member(facts->partition_columns, column);
+            info->partition_columns = bms_add_member(info->partition_columns, column);
     }
 }
 
-void load_partition_columns(RelationFacts* facts, Relation rel) {
-    if (!rel->rd_rel->relispartition || facts->first_check == nullptr)
+void load_partition_columns(TableInfo* info, Relation rel) {
+    if (!rel->rd_rel->relispartition || info->first_check == nullptr)
         return;
-    facts->partition_root = root_of(rel);
+    info->partition_root = root_of(rel);
     ListCell* cell;
     foreach (cell, get_partition_ancestors(RelationGetRelid(rel)))
-        add_partition_key(facts, lfirst_oid(cell));
+        add_partition_key(info, lfirst_oid(cell));
 }
 
 } // namespace
 
-RelationFacts* load_facts(Relation rel) {
+TableInfo* load_table_info(Relation rel) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "interlock relation", ALLOCSET_SMALL_SIZES);
     return in_context(memory, [&] {
-        auto* facts = static_cast<RelationFacts*>(palloc0(sizeof(RelationFacts)));
-        facts->relid = RelationGetRelid(rel);
-        facts->memory = memory;
-        facts->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
+        auto* info = static_cast<TableInfo*>(palloc0(sizeof(TableInfo)));
+        info->relid = RelationGetRelid(rel);
+        info->memory = memory;
+        info->columns = CreateTupleDescCopyConstr(RelationGetDescr(rel));
         // Copied before any catalog is read: an invalidation on the way would free the original.
         TriggerDesc* triggers = CopyTriggerDesc(rel->trigdesc);
-        load_code(facts, rel, triggers);
-        load_key(facts, rel);
-        load_populate(facts);
-        load_parts(facts, rel, triggers);
-        load_later_triggers(facts, triggers);
-        load_partition_columns(facts, rel);
-        return facts;
+        load_code(info, rel, triggers);
+        load_key(info, rel);
+        load_populate(info);
+        load_parts(info, rel, triggers);
+        load_later_triggers(info, triggers);
+        load_partition_columns(info, rel);
+        return info;
     });
 }
 

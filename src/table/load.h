@@ -1,12 +1,12 @@
-// Reading what is kept of a table (table/facts.h).
+// Reading what is kept of a table (table/info.h).
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
 // In a memory context of its own under the current one; not marked valid yet: the caller knows
 // whether the table has changed meanwhile.
-RelationFacts* load_facts(Relation rel);
+TableInfo* load_table_info(Relation rel);
 
 } // namespace interlock

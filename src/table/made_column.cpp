@@ -12,7 +12,7 @@ bool is_plain_collation(Oid collation) {
 
 } // namespace
 
-bool is_as_made(const MadeColumn& column, Form_pg_attribute attribute) {
+bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute) {
     return !attribute->attisdropped && attribute->atttypid == column.type &&
            attribute->atttypmod < 0 && is_plain_collation(attribute->attcollation) &&
            (attribute->attnotnull || !column.required) &&

@@ -14,6 +14,6 @@ struct MadeColumn {
 
 // Whether its owner has left it so. Any default will do, and any collation under which only equal
 // bytes are equal.
-bool is_as_made(const MadeColumn& column, Form_pg_attribute attribute);
+bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute);
 
 } // namespace interlock

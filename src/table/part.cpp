@@ -48,26 +48,26 @@ const TablePart* part_of_trigger(const Trigger* trigger) {
     return part;
 }
 
-void require_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
+void require_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
     each_part([&](const TablePart& part) {
         if (part.refuse_use != nullptr)
-            part.refuse_use(rel, facts, column, use);
+            part.refuse_use(rel, info, column, use);
     });
 }
 
-void load_parts(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
+void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers) {
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const TablePart* part = part_of_trigger(&triggers->triggers[i]);
         if (part != nullptr)
-            part->load_trigger(facts, &triggers->triggers[i]);
+            part->load_trigger(info, &triggers->triggers[i]);
     }
     each_part([&](const TablePart& part) {
         if (part.load_table != nullptr)
-            part.load_table(facts, rel);
+            part.load_table(info, rel);
     });
     each_part([&](const TablePart& part) {
         if (part.complete != nullptr)
-            part.complete(facts);
+            part.complete(info);
     });
 }
 

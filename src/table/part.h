@@ -5,7 +5,7 @@
 // Concept::parts (server/concept.h).
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
@@ -16,9 +16,9 @@ enum class ColumnUse : uint8 {
 };
 
 struct TablePart {
-    // Set when the library is loaded: the part's place in RelationFacts::parts. The concept reads
+    // Set when the library is loaded: the part's place in TableInfo::parts. The concept reads
     // it there by part_of(), and fills it in by one of the functions that follow, or at its first
-    // use with memory of RelationFacts::memory.
+    // use with memory of TableInfo::memory.
     int* number;
 
     // The name of the extension's function whose triggers on a table configure the part.
@@ -26,13 +26,13 @@ struct TablePart {
 
     // Called for each such trigger, in the order of their names. Raises nothing: anybody can create
     // a trigger with any arguments on a table of his.
-    void (*load_trigger)(RelationFacts* facts, const Trigger* trigger) = nullptr;
+    void (*load_trigger)(TableInfo* info, const Trigger* trigger) = nullptr;
 
     // Called for every table.
-    void (*load_table)(RelationFacts* facts, Relation rel) = nullptr;
+    void (*load_table)(TableInfo* info, Relation rel) = nullptr;
 
     // Called for every table once that is done for all parts.
-    void (*complete)(RelationFacts* facts) = nullptr;
+    void (*complete)(TableInfo* info) = nullptr;
 
     // What its BEFORE UPDATE triggers decide on a row, for an update that asks without firing them.
     // Called for a table that has such a trigger; asks itself whether that fires in this session.
@@ -40,7 +40,7 @@ struct TablePart {
 
     // Raises an error when the part leaves no room for that use of the column: for the verbs of
     // concepts below, which do not know this one.
-    void (*refuse_use)(Relation rel, const RelationFacts* facts, AttrNumber column,
+    void (*refuse_use)(Relation rel, const TableInfo* info, AttrNumber column,
                        ColumnUse use) = nullptr;
 };
 
@@ -51,9 +51,9 @@ void number_parts();
 const TablePart* part_of_trigger(const Trigger* trigger);
 
 // Asks refuse_use of all parts.
-void require_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use);
+void require_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use);
 
 // Fills in the parts. The triggers are a copy of the relation's.
-void load_parts(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
+void load_parts(TableInfo* info, Relation rel, const TriggerDesc* triggers);
 
 } // namespace interlock

@@ -1,6 +1,6 @@
 #include "table/plan.h"
 
-#include "server/recency.h"
+#include "server/lru.h"
 #include "server/scope.h"
 #include "table/row.h"
 
@@ -9,7 +9,7 @@ namespace interlock {
 namespace {
 
 constexpr int kColumnBytes = MaxHeapAttributeNumber / 8 + 1;
-constexpr int kKeptPlans = 8192; // about 17 kB each
+constexpr int kMaxCachedPlans = 8192; // about 17 kB each
 
 struct PlanKey {
     const char* kind;
@@ -65,7 +65,7 @@ SPIPlanPtr remove_entry(PlanEntry* entry) {
 
 // Whether one more plan can be kept, if need be in the place of one that nobody runs.
 bool make_room() {
-    while (hash_get_num_entries(plans) >= kKeptPlans) {
+    while (hash_get_num_entries(plans) >= kMaxCachedPlans) {
         auto* entry = longest_unused<PlanEntry>(&plans_by_use);
         if (entry == nullptr)
             return false;
@@ -94,14 +94,14 @@ PlanEntry* find_entry(const PlanKey& key) {
 
 // Makes the generic plan, unless it is there and fits: where it is run it is found. The server
 // wants an owner for the plans alone that are kept.
-void plan_by_index(SPIPlanPtr plan, bool is_kept) {
+void plan_by_index(SPIPlanPtr plan, bool is_cached) {
     with_settings([&] {
         for (const char* setting : {"enable_seqscan", "jit"})
             (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
                                     true, 0, false);
         CachedPlan* cached = SPI_plan_get_cached_plan(plan);
         if (cached != nullptr)
-            ReleaseCachedPlan(cached, is_kept ? CurrentResourceOwner : nullptr);
+            ReleaseCachedPlan(cached, is_cached ? CurrentResourceOwner : nullptr);
     });
 }
 
@@ -144,10 +144,10 @@ void Parameters::add(Datum value, bool is_null) {
     nulls_[count_++] = is_null ? 'n' : ' ';
 }
 
-void add_assignments(Statement* statement, const RelationFacts* facts, const Bitmapset* columns) {
+void add_assignments(Statement* statement, const TableInfo* info, const Bitmapset* columns) {
     const char* separator = "";
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        Form_pg_attribute attribute = TupleDescAttr(facts->columns, column - 1);
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
         statement->add("%s%s = $%d", separator, quote_identifier(NameStr(attribute->attname)),
                        statement->parameter(attribute->atttypid));
         separator = ", ";
@@ -159,18 +159,18 @@ void add_changes(Parameters* parameters, const Changes& changes) {
         parameters->add(changes.values[i], changes.nulls[i]);
 }
 
-void add_key_condition(Statement* statement, const RelationFacts* facts) {
-    for (int i = 0; i < facts->key_count; i++) {
-        const KeyColumn& key = facts->keys[i];
-        Oid type = TupleDescAttr(facts->columns, key.attnum - 1)->atttypid;
+void add_key_condition(Statement* statement, const TableInfo* info) {
+    for (int i = 0; i < info->key_count; i++) {
+        const KeyColumn& key = info->keys[i];
+        Oid type = TupleDescAttr(info->columns, key.attnum - 1)->atttypid;
         statement->add("%st.%s%s %s $%d", i > 0 ? " AND " : "",
-                       quote_identifier(column_name(facts, key.attnum)), enum_cast(type),
-                       key.equals, statement->parameter(key.type));
+                       quote_identifier(column_name(info, key.attnum)), enum_cast(type), key.equals,
+                       statement->parameter(key.type));
     }
 }
 
-void add_key(Parameters* parameters, const RelationFacts* facts, const Key& key) {
-    for (int i = 0; i < facts->key_count; i++)
+void add_key(Parameters* parameters, const TableInfo* info, const Key& key) {
+    for (int i = 0; i < info->key_count; i++)
         parameters->add(key.values[i]);
 }
 
@@ -215,18 +215,18 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
 
 } // namespace
 
-SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement) {
-    bool is_kept = make_room();
+SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
+    bool is_cached = make_room();
     SPIPlanPtr plan = SPI_prepare_cursor(statement.text(), statement.parameter_count(),
                                          statement.types(), CURSOR_OPT_GENERIC_PLAN);
     if (plan == nullptr)
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));
-    if (is_kept)
+    if (is_cached)
         SPI_keepplan(plan);
     if (shape.by_index)
-        plan_by_index(plan, is_kept);
-    if (is_kept)
+        plan_by_index(plan, is_cached);
+    if (is_cached)
         keep(shape, plan);
     return plan;
 }

@@ -66,19 +66,19 @@ private:
 };
 
 // "column" = $n, ... for the columns.
-void add_assignments(Statement* statement, const RelationFacts* facts, const Bitmapset* columns);
+void add_assignments(Statement* statement, const TableInfo* info, const Bitmapset* columns);
 void add_changes(Parameters* parameters, const Changes& changes);
 
 // key = $n AND ...
-void add_key_condition(Statement* statement, const RelationFacts* facts);
-void add_key(Parameters* parameters, const RelationFacts* facts, const Key& key);
+void add_key_condition(Statement* statement, const TableInfo* info);
+void add_key(Parameters* parameters, const TableInfo* info, const Key& key);
 
 void initialize_plan_cache();
 
-// The kept plan of this shape, or null when it must be built; keep_plan builds it and keeps it if
+// The kept plan of this shape, or null when it must be built; cache_plan builds it and keeps it if
 // there is room.
 SPIPlanPtr find_plan(const PlanShape& shape);
-SPIPlanPtr keep_plan(const PlanShape& shape, const Statement& statement);
+SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement);
 
 // The plan of the statement that build(Statement*) writes. Call inside with_spi.
 template <typename Build>
@@ -89,7 +89,7 @@ SPIPlanPtr plan_of(const PlanShape& shape, Build&& build) {
         return plan;
     Statement statement;
     build(&statement);
-    return keep_plan(shape, statement);
+    return cache_plan(shape, statement);
 }
 
 // Runs a plan with a fresh snapshot and returns the number of rows, at most `limit` (0: all).

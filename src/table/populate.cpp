@@ -20,15 +20,15 @@ HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
 
 } // namespace
 
-HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json) {
+HeapTuple row_from_jsonb(const TableInfo* info, Jsonb* json) {
     FmgrInfo fresh;
-    auto* populate = const_cast<FmgrInfo*>(&facts->populate);
-    if (!facts->populate_reusable) {
+    auto* populate = const_cast<FmgrInfo*>(&info->populate);
+    if (!info->populate_reusable) {
         fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
         populate = &fresh;
     }
-    HeapTuple row = populate_row(populate, facts->columns, json);
-    row->t_tableOid = facts->relid;
+    HeapTuple row = populate_row(populate, info->columns, json);
+    row->t_tableOid = info->relid;
     return row;
 }
 

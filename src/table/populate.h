@@ -1,15 +1,15 @@
 // Rows made of jsonb objects by the function jsonb_populate_record.
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
 // A row with the members of the object and nulls elsewhere, exactly as jsonb_populate_record does
 // it.
-HeapTuple row_from_jsonb(const RelationFacts* facts, Jsonb* json);
+HeapTuple row_from_jsonb(const TableInfo* info, Jsonb* json);
 
-// Makes `populate` ready to read rows of the type; the facts keep one for each table.
+// Makes `populate` ready to read rows of the type; the metadata keeps one for each table.
 void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
 
 // As row_from_jsonb, for columns that are no table's.

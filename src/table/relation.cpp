@@ -1,6 +1,6 @@
 #include "table/relation.h"
 
-#include "server/recency.h"
+#include "server/lru.h"
 #include "table/load.h"
 #include "table/part.h"
 
@@ -10,28 +10,28 @@ namespace {
 
 struct CacheEntry {
     Oid relid; // hash key
-    RelationFacts* facts;
-    uint64 changes; // invalidations seen; one that arrives while the facts load makes them stale at
+    TableInfo* info;
+    uint64 changes; // invalidations seen; one that arrives while the info load makes them stale at
                     // once
     LastUse use;
 };
 
 // More only while one transaction uses more tables: it has a lock on each.
-constexpr int kKeptRelations = 8192; // about 8 kB each
+constexpr int kMaxCachedTables = 8192; // about 8 kB each
 
 HTAB* cache = nullptr;
 dlist_head entries_by_use = DLIST_STATIC_INIT(entries_by_use);
 
-void retire(RelationFacts* facts) {
-    // A verb further up the stack may still read these facts, so they live on until the transaction
-    // ends.
-    MemoryContextSetParent(facts->memory, TopTransactionContext);
+void retire(TableInfo* info) {
+    // A verb further up the stack may still read this metadata, so it lives on until the
+    // transaction ends.
+    MemoryContextSetParent(info->memory, TopTransactionContext);
 }
 
 void mark_stale(CacheEntry* entry) {
     entry->changes++;
-    if (entry->facts != nullptr)
-        entry->facts->valid = false;
+    if (entry->info != nullptr)
+        entry->info->valid = false;
 }
 
 void invalidate(Datum, Oid relid) {
@@ -50,12 +50,12 @@ void invalidate(Datum, Oid relid) {
 }
 
 void make_room() {
-    while (hash_get_num_entries(cache) >= kKeptRelations) {
+    while (hash_get_num_entries(cache) >= kMaxCachedTables) {
         auto* entry = longest_unused<CacheEntry>(&entries_by_use);
         if (entry == nullptr)
             return;
-        if (entry->facts != nullptr)
-            MemoryContextDelete(entry->facts->memory);
+        if (entry->info != nullptr)
+            MemoryContextDelete(entry->info->memory);
         forget_use(&entry->use);
         hash_search(cache, &entry->relid, HASH_REMOVE, nullptr);
     }
@@ -71,22 +71,22 @@ CacheEntry* find_entry(Oid relid) {
     }
     make_room();
     entry = static_cast<CacheEntry*>(hash_search(cache, &relid, HASH_ENTER, nullptr));
-    entry->facts = nullptr;
+    entry->info = nullptr;
     entry->changes = 0;
     note_first_use(&entries_by_use, &entry->use);
     return entry;
 }
 
-RelationFacts* load(CacheEntry* entry, Relation rel) {
+TableInfo* load(CacheEntry* entry, Relation rel) {
     uint64 changes = entry->changes;
-    RelationFacts* facts = load_facts(rel);
-    MemoryContextSetParent(facts->memory, CacheMemoryContext);
-    facts->valid = entry->changes == changes;
-    entry->facts = facts;
-    return facts;
+    TableInfo* info = load_table_info(rel);
+    MemoryContextSetParent(info->memory, CacheMemoryContext);
+    info->valid = entry->changes == changes;
+    entry->info = info;
+    return info;
 }
 
-bool is_right(const CacheEntry* entry) { return entry->facts != nullptr && entry->facts->valid; }
+bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry->info->valid; }
 
 [[noreturn]] void raise_missing(Oid relid) {
     ereport(ERROR,
@@ -174,20 +174,20 @@ void initialize_relation_cache() {
     CacheRegisterRelcacheCallback(invalidate, 0);
 }
 
-const RelationFacts* facts_of(Relation rel) {
+const TableInfo* table_info(Relation rel) {
     CacheEntry* entry = find_entry(RelationGetRelid(rel));
     if (is_right(entry))
-        return entry->facts;
-    if (entry->facts != nullptr) {
-        retire(entry->facts);
-        entry->facts = nullptr;
+        return entry->info;
+    if (entry->info != nullptr) {
+        retire(entry->info);
+        entry->info = nullptr;
     }
     return load(entry, rel);
 }
 
-const RelationFacts* kept_facts(Oid relid) {
+const TableInfo* cached_table_info(Oid relid) {
     CacheEntry* entry = find_entry(relid);
-    return is_right(entry) ? entry->facts : nullptr;
+    return is_right(entry) ? entry->info : nullptr;
 }
 
 Relation open_table(Oid relid, LOCKMODE mode) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "table/column.h"
-#include "table/facts.h"
+#include "table/info.h"
 #include "table/key_index.h"
 #include "table/name.h"
 #include "table/trigger.h"
@@ -11,12 +11,12 @@ namespace interlock {
 
 void initialize_relation_cache();
 
-// The facts of an open relation. The pointer stays good until the end of the transaction, though a
-// change of the relation may make a later call return new facts.
-const RelationFacts* facts_of(Relation rel);
+// The metadata of an open relation. The pointer stays good until the end of the transaction, though
+// a change of the relation may make a later call return new info.
+const TableInfo* table_info(Relation rel);
 
 // Those that are kept and still right, else null: for who has not opened the relation.
-const RelationFacts* kept_facts(Oid relid);
+const TableInfo* cached_table_info(Oid relid);
 
 // Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004 or
 // 42809, 42P01 before it locks anything when there is no such table, and 42501 when the caller may

@@ -10,9 +10,9 @@ namespace {
 // --- Our own BEFORE triggers
 // -----------------------------------------------------------------------
 
-bool has_check(const RelationFacts* facts, RowCheck check) {
-    for (int i = 0; i < facts->row_check_count; i++)
-        if (facts->row_checks[i] == check)
+bool has_check(const TableInfo* info, RowCheck check) {
+    for (int i = 0; i < info->row_check_count; i++)
+        if (info->row_checks[i] == check)
             return true;
     return false;
 }
@@ -20,9 +20,9 @@ bool has_check(const RelationFacts* facts, RowCheck check) {
 // The checks of our BEFORE UPDATE triggers, each once: one check stands for all triggers of its
 // function, which must then fire one after the other. Returns false when some trigger does more, or
 // is not ours.
-bool load_row_checks(RelationFacts* facts, const TriggerDesc* triggers) {
+bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
     int count = triggers != nullptr ? triggers->numtriggers : 0;
-    facts->row_checks = static_cast<RowCheck*>(palloc(sizeof(RowCheck) * Max(count, 1)));
+    info->row_checks = static_cast<RowCheck*>(palloc(sizeof(RowCheck) * Max(count, 1)));
     for (int i = 0; i < count; i++) {
         const Trigger* trigger = &triggers->triggers[i];
         if (!TRIGGER_TYPE_MATCHES(trigger->tgtype, TRIGGER_TYPE_ROW, TRIGGER_TYPE_BEFORE,
@@ -32,12 +32,12 @@ bool load_row_checks(RelationFacts* facts, const TriggerDesc* triggers) {
         if (part == nullptr || part->check == nullptr || trigger->tgqual != nullptr ||
             trigger->tgnattr > 0)
             return false;
-        int last = facts->row_check_count - 1;
-        if (last >= 0 && facts->row_checks[last] == part->check)
+        int last = info->row_check_count - 1;
+        if (last >= 0 && info->row_checks[last] == part->check)
             continue;
-        if (has_check(facts, part->check))
+        if (has_check(info, part->check))
             return false;
-        facts->row_checks[facts->row_check_count++] = part->check;
+        info->row_checks[info->row_check_count++] = part->check;
     }
     return true;
 }
@@ -105,20 +105,20 @@ bool has_code(HeapTuple index, AttrNumber attribute) {
 }
 
 // Returns only_computes.
-bool load_index(RelationFacts* facts, Oid index_oid) {
+bool load_index(TableInfo* info, Oid index_oid) {
     Relation index = index_open(index_oid, AccessShareLock);
-    facts->index_count++;
-    facts->unique_count += index->rd_index->indisunique;
+    info->index_count++;
+    info->unique_count += index->rd_index->indisunique;
     bool computes = only_computes(index);
     index_close(index, AccessShareLock);
     return computes;
 }
 
-bool load_indexes(RelationFacts* facts, Relation rel) {
+bool load_indexes(TableInfo* info, Relation rel) {
     bool compute = true;
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel))
-        compute = load_index(facts, lfirst_oid(cell)) && compute;
+        compute = load_index(info, lfirst_oid(cell)) && compute;
     return compute;
 }
 
@@ -134,17 +134,17 @@ bool load_check(TableCheck* check, const char* text) {
 
 // Their text is read here once: the executor would read it for each statement, which costs more
 // than to write a row. What reading and planning leave behind is not kept.
-bool load_checks(RelationFacts* facts) {
-    const TupleConstr* constraints = facts->columns->constr;
+bool load_checks(TableInfo* info) {
+    const TupleConstr* constraints = info->columns->constr;
     if (constraints == nullptr || constraints->num_check == 0)
         return true;
     bool compute = true;
-    facts->checks = static_cast<TableCheck*>(palloc0(sizeof(TableCheck) * constraints->num_check));
+    info->checks = static_cast<TableCheck*>(palloc0(sizeof(TableCheck) * constraints->num_check));
     MemoryContext scratch =
         AllocSetContextCreate(CurrentMemoryContext, "pg_interlock checks", ALLOCSET_DEFAULT_SIZES);
     for (int i = 0; i < constraints->num_check; i++) {
         const ConstrCheck& constraint = constraints->check[i];
-        TableCheck* check = &facts->checks[i];
+        TableCheck* check = &info->checks[i];
         if (!is_enforced(constraint))
             continue;
         compute =
@@ -157,14 +157,14 @@ bool load_checks(RelationFacts* facts) {
 
 } // namespace
 
-void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers) {
-    facts->runs_code = inserting_runs_code(rel);
-    bool indexes_compute = load_indexes(facts, rel);
-    bool checks_compute = load_checks(facts);
-    const TupleConstr* constraints = facts->columns->constr;
+void load_code(TableInfo* info, Relation rel, const TriggerDesc* triggers) {
+    info->runs_code = inserting_runs_code(rel);
+    bool indexes_compute = load_indexes(info, rel);
+    bool checks_compute = load_checks(info);
+    const TupleConstr* constraints = info->columns->constr;
     bool generates = constraints != nullptr && constraints->has_generated_stored;
-    facts->judged =
-        indexes_compute && checks_compute && !generates && load_row_checks(facts, triggers);
+    info->only_row_checks =
+        indexes_compute && checks_compute && !generates && load_row_checks(info, triggers);
 }
 
 bool only_computes(Relation index) {

@@ -1,15 +1,15 @@
 // What code runs when a row of a table is written.
 #pragma once
 
-#include "table/facts.h"
+#include "table/info.h"
 
 namespace interlock {
 
 // Whether it is the server's own, which nobody drops or replaces.
 inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
 
-// Fills in what the facts say of it. The triggers are the relation's own, or a copy.
-void load_code(RelationFacts* facts, Relation rel, const TriggerDesc* triggers);
+// Fills in what the metadata says of it. The triggers are the relation's own, or a copy.
+void load_code(TableInfo* info, Relation rel, const TriggerDesc* triggers);
 
 // Whether an INSERT runs triggers, rules, checks or defaults.
 bool inserting_runs_code(Relation rel);

@@ -16,7 +16,7 @@ bool writes_elsewhere(const Trigger& trigger) {
 
 } // namespace
 
-void refuse_strangers(Relation rel, int16 event) {
+void refuse_untrusted_triggers(Relation rel, int16 event) {
     Oid owner = rel->rd_rel->relowner;
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {

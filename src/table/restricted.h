@@ -27,13 +27,13 @@ void as_restricted(Oid user, int flags, Body&& body) {
 
 // Raises 42501 when a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run the code of others with
 // the rights of the table's owner, who may be a superuser.
-void refuse_strangers(Relation rel, int16 event);
+void refuse_untrusted_triggers(Relation rel, int16 event);
 
 // Runs body(), which does `event` to the open table, as its owner, past its policies and
 // restricted; raises 42501 when that would run the code of others. Closes the table.
 template <typename Body>
 void writing_as_owner(Relation rel, int16 event, Body&& body) {
-    refuse_strangers(rel, event);
+    refuse_untrusted_triggers(rel, event);
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
     table_close(rel, NoLock);
 }

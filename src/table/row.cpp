@@ -8,10 +8,10 @@ namespace interlock {
 
 namespace {
 
-AttrNumber changeable_column(Relation rel, const RelationFacts* facts, const JsonbValue& member,
+AttrNumber changeable_column(Relation rel, const TableInfo* info, const JsonbValue& member,
                              const Bitmapset* managed) {
     std::string_view given(member.val.string.val, member.val.string.len);
-    AttrNumber attnum = find_attribute(facts->columns, given);
+    AttrNumber attnum = find_attribute(info->columns, given);
     if (attnum == InvalidAttrNumber)
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_COLUMN),
@@ -19,13 +19,13 @@ AttrNumber changeable_column(Relation rel, const RelationFacts* facts, const Jso
                         member.val.string.val, RelationGetRelationName(rel)),
                  errhint("Column names are matched exactly, with upper and lower case.")));
 
-    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     const char* name = NameStr(attribute->attname);
     if (attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("column \"%s\" can only be updated to DEFAULT", name),
                         errdetail("The server generates its value.")));
-    if (bms_is_member(attnum, facts->key_columns))
+    if (bms_is_member(attnum, info->key_columns))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("column \"%s\" is part of the key and cannot be changed", name),
                         errhint("Change a key with a plain UPDATE.")));
@@ -42,17 +42,16 @@ struct Members {
     JsonbValue* values; // attribute number - 1
 };
 
-Members read_members(Relation rel, const RelationFacts* facts, Jsonb* json,
-                     const Bitmapset* managed) {
+Members read_members(Relation rel, const TableInfo* info, Jsonb* json, const Bitmapset* managed) {
     Members members = {};
-    members.values = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * facts->columns->natts));
+    members.values = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * info->columns->natts));
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);
     JsonbValue value;
     AttrNumber attnum = InvalidAttrNumber;
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
         if (token == WJB_KEY) {
-            attnum = changeable_column(rel, facts, value, managed);
+            attnum = changeable_column(rel, info, value, managed);
             members.columns = bms_add_member(members.columns, attnum);
         } else if (token == WJB_VALUE) {
             members.values[attnum - 1] = value;
@@ -110,32 +109,31 @@ bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* res
     return true;
 }
 
-bool read_plainly(const RelationFacts* facts, const Members& members, Changes* changes) {
+bool read_plainly(const TableInfo* info, const Members& members, Changes* changes) {
     for (int i = 0; i < changes->count; i++) {
         int position = changes->attnums[i] - 1;
-        if (!read_plain(TupleDescAttr(facts->columns, position), members.values[position],
+        if (!read_plain(TupleDescAttr(info->columns, position), members.values[position],
                         &changes->values[i], &changes->nulls[i]))
             return false;
     }
     return true;
 }
 
-void read_as_record(const RelationFacts* facts, Jsonb* json, Changes* changes) {
-    HeapTuple row = row_from_jsonb(facts, json);
+void read_as_record(const TableInfo* info, Jsonb* json, Changes* changes) {
+    HeapTuple row = row_from_jsonb(info, json);
     for (int i = 0; i < changes->count; i++)
         changes->values[i] =
-            heap_getattr(row, changes->attnums[i], facts->columns, &changes->nulls[i]);
+            heap_getattr(row, changes->attnums[i], info->columns, &changes->nulls[i]);
 }
 
 } // namespace
 
-Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
-                      const Bitmapset* managed) {
+Changes parse_changes(Relation rel, const TableInfo* info, Jsonb* json, const Bitmapset* managed) {
     if (!JB_ROOT_IS_OBJECT(json))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("changes must be a jsonb object"),
                  errhint("Give {\"column\": value, ...}.")));
-    Members members = read_members(rel, facts, json, managed);
+    Members members = read_members(rel, info, json, managed);
     Changes changes = {};
     changes.columns = members.columns;
     changes.count = bms_num_members(changes.columns);
@@ -145,17 +143,17 @@ Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
     int i = 0;
     for (int column = -1; (column = bms_next_member(changes.columns, column)) >= 0; i++)
         changes.attnums[i] = column;
-    if (!read_plainly(facts, members, &changes))
-        read_as_record(facts, json, &changes);
+    if (!read_plainly(info, members, &changes))
+        read_as_record(info, json, &changes);
     return changes;
 }
 
-void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key) {
+void raise_no_such_row(Relation rel, const TableInfo* info, const Key& key) {
     ereport(ERROR,
             (errcode(ERRCODE_NO_DATA_FOUND),
              errmsg("table \"%s\" has no such row", RelationGetRelationName(rel)),
              errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
-                                                   {"key", nullptr, key_to_text(facts, key)}})),
+                                                   {"key", nullptr, key_to_text(info, key)}})),
              errhint("It was deleted, never existed, or is hidden by row security.")));
 }
 
@@ -215,7 +213,7 @@ bool passes_row_security(Relation table, HeapTuple row) {
 }
 
 // Adds the columns of a row of `rel` that can be read from `table`.
-Bitmapset* add_tellable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
+Bitmapset* add_readable(Bitmapset* columns, Relation table, Relation rel, HeapTuple row) {
     if (!passes_row_security(table, row))
         return columns;
     Bitmapset* readable = readable_columns(table);
@@ -228,23 +226,22 @@ Bitmapset* add_tellable(Bitmapset* columns, Relation table, Relation rel, HeapTu
 
 } // namespace
 
-Bitmapset* tellable_columns(Relation rel, HeapTuple row) {
-    Bitmapset* columns = add_tellable(nullptr, rel, rel, row);
+Bitmapset* readable_columns(Relation rel, HeapTuple row) {
+    Bitmapset* columns = add_readable(nullptr, rel, rel, row);
     if (!rel->rd_rel->relispartition)
         return columns;
     ListCell* cell;
     foreach (cell, get_partition_ancestors(RelationGetRelid(rel))) {
         Relation table = table_open(lfirst_oid(cell), AccessShareLock);
-        columns = add_tellable(columns, table, rel, row);
+        columns = add_readable(columns, table, rel, row);
         table_close(table, NoLock);
     }
     return columns;
 }
 
-const char* tellable_key(const RelationFacts* facts, const Bitmapset* tellable, HeapTuple row) {
-    return bms_is_subset(facts->key_columns, tellable)
-               ? key_to_text(facts, key_of_tuple(facts, row))
-               : nullptr;
+const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapTuple row) {
+    return bms_is_subset(info->key_columns, readable) ? key_to_text(info, key_of_tuple(info, row))
+                                                      : nullptr;
 }
 
 } // namespace interlock

@@ -20,11 +20,10 @@ struct Changes {
 // Reads {column: value}. Raises 22023 when it is no object, 42703 for an unknown column, 428C9 for
 // a generated one, 22023 for a key column or one in `managed` (which the verb sets itself), and
 // what the conversion of a value raises.
-Changes parse_changes(Relation rel, const RelationFacts* facts, Jsonb* json,
-                      const Bitmapset* managed);
+Changes parse_changes(Relation rel, const TableInfo* info, Jsonb* json, const Bitmapset* managed);
 
 // Raises P0002 with the key.
-[[noreturn]] void raise_no_such_row(Relation rel, const RelationFacts* facts, const Key& key);
+[[noreturn]] void raise_no_such_row(Relation rel, const TableInfo* info, const Key& key);
 
 // The write found no row although the row meets its condition: a row security policy (42501), or a
 // trigger or rule (09000), keeps the caller from writing it.
@@ -38,9 +37,9 @@ Bitmapset* readable_columns(Relation rel);
 
 // What an error may tell of a stored row: the columns that the current user could SELECT of it now,
 // from the table or from one that it is a partition of.
-Bitmapset* tellable_columns(Relation rel, HeapTuple row);
+Bitmapset* readable_columns(Relation rel, HeapTuple row);
 
 // The row's key as JSON for an error; null when it is not among the columns that it may tell.
-const char* tellable_key(const RelationFacts* facts, const Bitmapset* tellable, HeapTuple row);
+const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapTuple row);
 
 } // namespace interlock

@@ -29,7 +29,7 @@ void refuse_partition(Relation rel, bool is_clone);
 
 // Raises 39P01 for a trigger that calls one of our functions and is not as interlock.<maker>
 // creates it. Anybody can create a trigger with any arguments on a table of his: reading them for
-// the facts raises nothing, so that the table is in nobody else's way, and who uses the trigger
+// the metadata raises nothing, so that the table is in nobody else's way, and who uses the trigger
 // gets this.
 [[noreturn]] void raise_forged(Relation rel, const char* trigger, const char* maker);
 

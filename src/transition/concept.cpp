@@ -11,16 +11,16 @@ int machines_part;
 
 namespace {
 
-void load_machine(RelationFacts* facts, const Trigger* trigger) {
-    auto* machines = part_of<StateMachines>(facts, machines_part);
+void load_machine(TableInfo* info, const Trigger* trigger) {
+    auto* machines = part_of<StateMachines>(info, machines_part);
     if (machines == nullptr) {
         machines = static_cast<StateMachines*>(palloc0(sizeof(StateMachines)));
         machines->first = static_cast<StateMachine*>(palloc(sizeof(StateMachine)));
-        facts->parts[machines_part] = machines;
+        info->parts[machines_part] = machines;
     }
     machines->first = static_cast<StateMachine*>(
         repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
-    machines->first[machines->count++] = read_state_machine(facts->columns, trigger);
+    machines->first[machines->count++] = read_state_machine(info->columns, trigger);
 }
 
 constexpr TablePart kPart = {

@@ -101,7 +101,7 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
 namespace {
 
 void refuse_clone(Relation rel, const char* name) {
-    for (const StateMachine& machine : machines_of(facts_of(rel)))
+    for (const StateMachine& machine : machines_of(table_info(rel)))
         if (strcmp(NameStr(machine.name), name) == 0)
             refuse_partition(rel, machine.is_clone);
 }
@@ -114,7 +114,7 @@ void check_state_column(Relation rel, AttrNumber column) {
                                NameStr(attribute->attname), RelationGetRelationName(rel),
                                format_type_be(attribute->atttypid)),
                         errhint("Use a text, integer or enum column.")));
-    require_use(rel, facts_of(rel), column, ColumnUse::kState);
+    require_use(rel, table_info(rel), column, ColumnUse::kState);
     if (attribute->attgenerated != '\0')
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("generated column \"%s\" of table \"%s\" cannot be a state",

@@ -64,12 +64,12 @@ bool same_text(const char* left, const char* right) {
 }
 
 // Whether the inserted row is one that was moved; each move is good for one insert.
-bool take_move(Relation rel, const RelationFacts* facts, const StateMachine* machine, HeapTuple row,
+bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                const char* state) {
     if (first_move == nullptr)
         return false;
     Oid root = root_of(rel);
-    const char* key = key_to_text(facts, key_of_tuple(facts, row));
+    const char* key = key_to_text(info, key_of_tuple(info, row));
     CommandId command = HeapTupleHeaderGetCmin(row->t_data);
     for (MovedRow** place = &first_move; *place != nullptr; place = &(*place)->next) {
         const MovedRow* moved = *place;
@@ -85,14 +85,14 @@ bool take_move(Relation rel, const RelationFacts* facts, const StateMachine* mac
 
 } // namespace
 
-void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-               HeapTuple new_row, const char* state) {
+void note_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple new_row,
+               const char* state) {
     static bool registered = false;
     register_once(&registered, forget_moves, end_moves_of_subtransaction);
     MovedRow* moved = in_context(TopTransactionContext, [&] {
         auto* result = static_cast<MovedRow*>(palloc0(sizeof(MovedRow)));
         result->state = state != nullptr ? pstrdup(state) : nullptr;
-        result->key = key_to_text(facts, key_of_tuple(facts, new_row));
+        result->key = key_to_text(info, key_of_tuple(info, new_row));
         return result;
     });
     moved->root = root_of(rel);
@@ -115,11 +115,11 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) || fires_in_restore(trigger))
         return PointerGetDatum(nullptr);
     Relation rel = trigger->tg_relation;
-    const RelationFacts* facts = facts_of(rel);
-    const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
+    const TableInfo* info = table_info(rel);
+    const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     const char* state = state_of_row(machine, RelationGetDescr(rel), trigger->tg_trigtuple);
-    if (!may_start(machine, state) && !take_move(rel, facts, machine, trigger->tg_trigtuple, state))
-        refuse_state(rel, facts, machine, trigger->tg_trigtuple, true, nullptr, state);
+    if (!may_start(machine, state) && !take_move(rel, info, machine, trigger->tg_trigtuple, state))
+        refuse_state(rel, info, machine, trigger->tg_trigtuple, true, nullptr, state);
     return PointerGetDatum(nullptr);
 }
 }

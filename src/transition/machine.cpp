@@ -143,13 +143,13 @@ void raise_no_transitions(Relation rel, const char* column) {
                     errhint("Its owner can call interlock.define_transitions.")));
 }
 
-const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
+const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info,
                                        const Trigger* trigger) {
-    return find_machine(rel, facts, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    return find_machine(rel, info, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
 }
 
-const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column) {
-    StateMachines machines = machines_of(facts);
+const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column) {
+    StateMachines machines = machines_of(info);
     if (column == nullptr && machines.count > 1)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("table \"%s\" has transitions on several columns",
@@ -201,12 +201,12 @@ void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedM
          errhint("The table's owner declares what may follow with interlock.define_transitions.")));
 }
 
-void refuse_state(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-                  HeapTuple row, bool is_new, const char* from, const char* to) {
-    const Bitmapset* tellable = tellable_columns(rel, row);
-    const char* key = is_new ? nullptr : tellable_key(facts, tellable, row);
+void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
+                  bool is_new, const char* from, const char* to) {
+    const Bitmapset* readable = readable_columns(rel, row);
+    const char* key = is_new ? nullptr : readable_key(info, readable, row);
     raise_not_allowed(rel, machine,
-                      {is_new, bms_is_member(machine->column, tellable), key, from, to});
+                      {is_new, bms_is_member(machine->column, readable), key, from, to});
 }
 
 } // namespace interlock

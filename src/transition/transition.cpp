@@ -19,7 +19,7 @@ struct State {
 // What transition() and try_transition() are given.
 struct Move {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const StateMachine* machine;
     Key key;
     State from;
@@ -57,9 +57,9 @@ Datum transition(PG_FUNCTION_ARGS) {
     case MoveOutcome::kNotAllowed:
         raise_not_allowed(
             move.rel, move.machine,
-            {false, true, key_to_text(move.facts, move.key), move.from.text, move.to.text});
+            {false, true, key_to_text(move.info, move.key), move.from.text, move.to.text});
     case MoveOutcome::kNotFound:
-        raise_no_such_row(move.rel, move.facts, move.key);
+        raise_no_such_row(move.rel, move.info, move.key);
     }
     close_table(move.rel);
     PG_RETURN_VOID();
@@ -89,14 +89,14 @@ State state_argument(const Arguments& arguments, int n, const char* name, const 
 Move open_move(const Arguments& arguments) {
     Move move = {};
     move.rel = open_table(arguments.relation(0), RowExclusiveLock);
-    move.facts = facts_of(move.rel);
+    move.info = table_info(move.rel);
     const char* column =
         arguments.is_null(5) ? nullptr : NameStr(*DatumGetName(arguments.value(5)));
-    move.machine = find_machine(move.rel, move.facts, column);
-    move.key = key_argument(arguments, 1, move.rel, move.facts);
+    move.machine = find_machine(move.rel, move.info, column);
+    move.key = key_argument(arguments, 1, move.rel, move.info);
     move.from = state_argument(arguments, 2, "from_state", move);
     move.to = state_argument(arguments, 3, "to_state", move);
-    move.changes = parse_changes(move.rel, move.facts, arguments.jsonb(4, "changes"),
+    move.changes = parse_changes(move.rel, move.info, arguments.jsonb(4, "changes"),
                                  bms_make_singleton(move.machine->column));
     return move;
 }
@@ -112,7 +112,7 @@ void require_state(const Move& move, const char* stored) {
 // have another one, would leave it open.
 bool run_transition(const Move& move) {
     const StateMachine* machine = move.machine;
-    RowWrite write({move.rel, move.facts, &move.key}, PlanKind("transition"));
+    RowWrite write({move.rel, move.info, &move.key}, PlanKind("transition"));
     write.variant = machine->column;
     write.set(move.changes);
     write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));
@@ -129,7 +129,7 @@ bool run_transition(const Move& move) {
 // Reads where the row is now: {kStateChanged, state}, or {kNotFound}.
 MoveResult look(const Move& move) {
     StoredRow row =
-        read_row(move.rel, move.facts, move.key, bms_make_singleton(move.machine->column));
+        read_row(move.rel, move.info, move.key, bms_make_singleton(move.machine->column));
     if (!row.found)
         return {MoveOutcome::kNotFound, nullptr};
     bool is_null;
@@ -176,7 +176,7 @@ void raise_state_changed(const Move& move, const char* state) {
                            state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
                     errdetail_internal(
                         "%s", json_object({{"table", qualified_name(move.rel)},
-                                           {"key", nullptr, key_to_text(move.facts, move.key)},
+                                           {"key", nullptr, key_to_text(move.info, move.key)},
                                            {"column", NameStr(move.machine->name)},
                                            {"expected", move.from.text},
                                            {"state", state}})),

@@ -40,8 +40,8 @@ struct StateMachines {
 
 // Those of a table, by the names of their triggers.
 extern int machines_part;
-inline StateMachines machines_of(const RelationFacts* facts) {
-    const auto* machines = part_of<const StateMachines>(facts, machines_part);
+inline StateMachines machines_of(const TableInfo* info) {
+    const auto* machines = part_of<const StateMachines>(info, machines_part);
     return machines != nullptr ? *machines : StateMachines{};
 }
 
@@ -57,7 +57,7 @@ constexpr size_t kMostTransitionBytes = 1024 * 1024;
 // The machine of a state column, or the only one of the table when no column is named. Raises 55000
 // when there is none or its column is gone, 39P01 when the trigger's arguments are no transitions,
 // 22023 when there are several to choose from.
-const StateMachine* find_machine(Relation rel, const RelationFacts* facts, const char* column);
+const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column);
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 
 [[noreturn]] void raise_no_transitions(Relation rel, const char* column);
@@ -81,21 +81,19 @@ struct RefusedMove {
                                     const RefusedMove& move);
 // The same for a row that a trigger refuses: tells what the current user could SELECT of it. The
 // row is the new one itself, or the one as it was before the update.
-[[noreturn]] void refuse_state(Relation rel, const RelationFacts* facts,
-                               const StateMachine* machine, HeapTuple row, bool is_new,
-                               const char* from, const char* to);
+[[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
+                               HeapTuple row, bool is_new, const char* from, const char* to);
 
 // The machine that a trigger is about, by its first argument.
-const StateMachine* machine_of_trigger(Relation rel, const RelationFacts* facts,
-                                       const Trigger* trigger);
+const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info, const Trigger* trigger);
 
 // The state of a row; null for null.
 const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row);
 
 // The server moves a row to another partition by inserting it there. Notes what an update makes of
 // a row that leaves its partition, so that this one insert is not judged as that of a new row.
-void note_move(Relation rel, const RelationFacts* facts, const StateMachine* machine,
-               HeapTuple new_row, const char* state);
+void note_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple new_row,
+               const char* state);
 
 // The value of a state that is given as text, by the input function of the column's type.
 Datum state_datum(Oid type, int32 typmod, char* state);

@@ -24,10 +24,10 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return PointerGetDatum(trigger->tg_trigtuple);
     Relation rel = trigger->tg_relation;
-    const RelationFacts* facts = facts_of(rel);
-    const StateMachine* machine = machine_of_trigger(rel, facts, trigger->tg_trigger);
-    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
-    RowChange change = change_of(trigger, facts);
+    const TableInfo* info = table_info(rel);
+    const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
+    require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
+    RowChange change = change_of(trigger, info);
     check_update(change, machine);
     refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
@@ -43,20 +43,20 @@ const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
 }
 
 void check_update(const RowChange& change, const StateMachine* machine) {
-    const RelationFacts* facts = change.facts;
+    const TableInfo* info = change.info;
     bool stays =
         same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
-    if (stays && facts->partition_columns == nullptr)
+    if (stays && info->partition_columns == nullptr)
         return;
     const char* to = state_in(machine, change.new_row);
     if (!stays) {
         const char* from = state_in(machine, change.old_row);
         if (!may_move(machine, from, to))
-            refuse_state(change.rel, facts, machine, row_in(change.old_row), false, from, to);
+            refuse_state(change.rel, info, machine, row_in(change.old_row), false, from, to);
     }
-    if (facts->partition_columns != nullptr && !may_start(machine, to) &&
+    if (info->partition_columns != nullptr && !may_start(machine, to) &&
         OidIsValid(new_partition(change)))
-        note_move(change.rel, facts, machine, row_in(change.new_row), to);
+        note_move(change.rel, info, machine, row_in(change.new_row), to);
 }
 
 } // namespace
@@ -64,7 +64,7 @@ void check_update(const RowChange& change, const StateMachine* machine) {
 namespace interlock {
 
 bool check_transitions(RowChange* change) {
-    for (const StateMachine& machine : machines_of(change->facts))
+    for (const StateMachine& machine : machines_of(change->info))
         if (trigger_fires(machine.enabled))
             check_update(*change, usable_machine(change->rel, &machine));
     return true;

@@ -12,8 +12,8 @@ int versioning_part;
 
 namespace {
 
-void load_versioning(RelationFacts* facts, const Trigger* trigger) {
-    TupleDesc columns = facts->columns;
+void load_versioning(TableInfo* info, const Trigger* trigger) {
+    TupleDesc columns = info->columns;
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
     versioning->trigger = pstrdup(trigger->tgname);
     name_argument(trigger, 0, &versioning->name);
@@ -24,7 +24,7 @@ void load_versioning(RelationFacts* facts, const Trigger* trigger) {
         Form_pg_attribute attribute = TupleDescAttr(columns, column - 1);
         if (token_kind_of(attribute->atttypid, &versioning->kind)) {
             versioning->column = column;
-            facts->maintained = bms_add_member(facts->maintained, column);
+            info->maintained = bms_add_member(info->maintained, column);
         }
         versioning->typmod = attribute->atttypmod;
         versioning->nullable = !attribute->attnotnull;
@@ -34,26 +34,26 @@ void load_versioning(RelationFacts* facts, const Trigger* trigger) {
         if (ignored != InvalidAttrNumber)
             versioning->ignored = bms_add_member(versioning->ignored, ignored);
     }
-    facts->parts[versioning_part] = versioning;
+    info->parts[versioning_part] = versioning;
 }
 
 // What our other triggers set is no change of the row's content.
-void ignore_maintained_columns(RelationFacts* facts) {
-    auto* versioning = part_of<Versioning>(facts, versioning_part);
+void ignore_maintained_columns(TableInfo* info) {
+    auto* versioning = part_of<Versioning>(info, versioning_part);
     if (versioning == nullptr)
         return;
-    Bitmapset* others = bms_copy(facts->maintained);
+    Bitmapset* others = bms_copy(info->maintained);
     others = bms_del_member(others, versioning->column);
     versioning->ignored = bms_add_members(versioning->ignored, others);
     versioning->has_ignored = !bms_is_empty(versioning->ignored);
 }
 
 // A change that does not move the version would be overwritten.
-void refuse_use(Relation rel, const RelationFacts* facts, AttrNumber column, ColumnUse use) {
-    const Versioning* versioning = versioning_of(facts);
+void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
+    const Versioning* versioning = versioning_of(info);
     if (use == ColumnUse::kMerged && versioning != nullptr &&
         bms_is_member(column, versioning->ignored))
-        raise_merge_of_ignored(rel, column_name(facts, column));
+        raise_merge_of_ignored(rel, column_name(info, column));
 }
 
 constexpr TablePart kPart = {

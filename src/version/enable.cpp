@@ -25,11 +25,11 @@ struct Request {
 };
 
 Request read_request(const Arguments& arguments);
-void check_same_column(Relation rel, const RelationFacts* facts, const Request& request);
-void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request);
-void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum);
+void check_same_column(Relation rel, const TableInfo* info, const Request& request);
+void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request);
+void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 bool is_time(Relation rel, AttrNumber column);
-bool wants_floor(Relation rel, const RelationFacts* facts, const char* column);
+bool wants_floor(Relation rel, const TableInfo* info, const char* column);
 void create_version_trigger(Oid relid, const char* table, const Request& request);
 
 } // namespace
@@ -42,17 +42,17 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
-    const RelationFacts* facts = facts_of(rel);
+    const TableInfo* info = table_info(rel);
     require_column_name(rel, request.column);
-    check_same_column(rel, facts, request);
-    AttrNumber column = find_attribute(facts->columns, request.column);
+    check_same_column(rel, info, request);
+    AttrNumber column = find_attribute(info->columns, request.column);
     if (column != InvalidAttrNumber)
-        check_token_column(rel, facts, column);
-    check_ignored_columns(rel, facts, request);
+        check_token_column(rel, info, column);
+    check_ignored_columns(rel, info, request);
     if (column != InvalidAttrNumber && is_time(rel, column))
         request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
     require_last_word_of(rel, kTriggerName, request.events);
-    bool floor = wants_floor(rel, facts, request.column);
+    bool floor = wants_floor(rel, info, request.column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that somebody has open
 
@@ -61,8 +61,8 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
                                  quote_identifier(request.column)));
         if (floor)
-            create_floor(facts->relid, request.column);
-        create_version_trigger(facts->relid, table, request);
+            create_floor(info->relid, request.column);
+        create_version_trigger(info->relid, table, request);
     });
     PG_RETURN_VOID();
 }
@@ -70,8 +70,8 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
 Datum disable_versioning(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
-    const RelationFacts* facts = facts_of(rel);
-    const Versioning* versioning = versioning_of(facts);
+    const TableInfo* info = table_info(rel);
+    const Versioning* versioning = versioning_of(info);
     if (versioning == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
@@ -83,7 +83,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
         if (OidIsValid(floor))
-            drop_floor(facts->relid, NameStr(versioning->name), floor);
+            drop_floor(info->relid, NameStr(versioning->name), floor);
     });
     PG_RETURN_VOID();
 }
@@ -99,22 +99,22 @@ Request read_request(const Arguments& arguments) {
     return request;
 }
 
-void check_same_column(Relation rel, const RelationFacts* facts, const Request& request) {
-    if (versioning_of(facts) != nullptr)
-        refuse_partition(rel, versioning_of(facts)->is_clone);
-    if (versioning_of(facts) == nullptr ||
-        strcmp(NameStr(versioning_of(facts)->name), request.column) == 0)
+void check_same_column(Relation rel, const TableInfo* info, const Request& request) {
+    if (versioning_of(info) != nullptr)
+        refuse_partition(rel, versioning_of(info)->is_clone);
+    if (versioning_of(info) == nullptr ||
+        strcmp(NameStr(versioning_of(info)->name), request.column) == 0)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("table \"%s\" is already versioned by column \"%s\"",
-                           RelationGetRelationName(rel), NameStr(versioning_of(facts)->name)),
+                           RelationGetRelationName(rel), NameStr(versioning_of(info)->name)),
                     errhint("Disable that first: %s", call_for("disable_versioning", rel))));
 }
 
-void check_ignored_columns(Relation rel, const RelationFacts* facts, const Request& request) {
+void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request) {
     for (int i = 0; i < request.ignored.count; i++) {
         const char* name = request.ignored[i];
-        const ColumnRule* rule = rule_of(facts, column_number(rel, name));
+        const ColumnRule* rule = rule_of(info, column_number(rel, name));
         if (rule != nullptr && rule->access == Access::kShared &&
             rule->strategy == Strategy::kMerge)
             raise_merge_of_ignored(rel, name);
@@ -124,8 +124,8 @@ void check_ignored_columns(Relation rel, const RelationFacts* facts, const Reque
     }
 }
 
-void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber attnum) {
-    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     TokenKind kind;
     if (!token_kind_of(attribute->atttypid, &kind))
         ereport(ERROR,
@@ -139,7 +139,7 @@ void check_token_column(Relation rel, const RelationFacts* facts, AttrNumber att
                         errmsg("column \"%s\" of table \"%s\" cannot be a version: the server "
                                "generates its value",
                                NameStr(attribute->attname), RelationGetRelationName(rel))));
-    if (bms_is_member(attnum, facts->key_columns))
+    if (bms_is_member(attnum, info->key_columns))
         ereport(
             ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -175,18 +175,18 @@ bool reads_no_own_floor(Oid relid, AttrNumber column) {
 
 // A new row starts above the floor unless the owner computes the default otherwise: no default, or
 // a constant one, would start a row that is inserted again at an old version.
-bool wants_floor(Relation rel, const RelationFacts* facts, const char* column_name) {
-    AttrNumber column = find_attribute(facts->columns, column_name);
+bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
+    AttrNumber column = find_attribute(info->columns, column_name);
     if (column == InvalidAttrNumber)
         return true;
     TokenKind kind;
-    if (!token_kind_of(TupleDescAttr(facts->columns, column - 1)->atttypid, &kind) ||
+    if (!token_kind_of(TupleDescAttr(info->columns, column - 1)->atttypid, &kind) ||
         !is_counter(kind))
         return false;
     TupleConstr* constraints = RelationGetDescr(rel)->constr;
     for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
         if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
-            return reads_no_own_floor(facts->relid, column);
+            return reads_no_own_floor(info->relid, column);
     return true;
 }
 

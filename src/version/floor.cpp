@@ -25,8 +25,8 @@ void raise_floor(Oid sequence, int64 version) {
 
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
 // sequence, is known anew; without the default the sequence can be dropped unnoticed.
-Oid known_floor(Relation rel, const RelationFacts* facts) {
-    const Versioning* versioning = versioning_of(facts);
+Oid known_floor(Relation rel, const TableInfo* info) {
+    const Versioning* versioning = versioning_of(info);
     if (!OidIsValid(versioning->floor) ||
         !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->floor)))
         versioning->floor = find_floor(rel, versioning);
@@ -96,8 +96,8 @@ Oid find_floor(Relation rel, const Versioning* versioning) {
                                 : owned_sequence(relid, versioning->column);
 }
 
-void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row) {
-    const Versioning* versioning = versioning_of(facts);
+void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
+    const Versioning* versioning = versioning_of(info);
     if (!is_counter(versioning->kind))
         return;
     bool is_null;
@@ -105,7 +105,7 @@ void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row) {
     int64 version = token_of_datum(versioning->kind, value, is_null);
     if (version < 1)
         return;
-    Oid floor = known_floor(rel, facts);
+    Oid floor = known_floor(rel, info);
     if (OidIsValid(floor))
         raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }

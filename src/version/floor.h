@@ -22,7 +22,7 @@ enum class TokenKind : uint8;
 Oid find_floor(Relation rel, const Versioning* versioning);
 
 // Raises the floor to the version of a row that leaves its key.
-void note_departure(Relation rel, const RelationFacts* facts, HeapTuple row);
+void note_departure(Relation rel, const TableInfo* info, HeapTuple row);
 
 // What the default of the column names as its floor; null when it is no call of first_version.
 const char* floor_name(Oid relid, AttrNumber column);

@@ -23,7 +23,7 @@ struct Item {
 
 struct Batch {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Versioning* versioning;
     Bitmapset* managed;
     Item* items;
@@ -86,19 +86,19 @@ void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
     JsonbContainer* object = element.val.binary.data;
     JsonbValue key = member_of(object, "key", item->position);
     item->key_json = JsonbPGetDatum(JsonbValueToJsonb(&key));
-    item->key = parse_key(batch.rel, batch.facts, key);
+    item->key = parse_key(batch.rel, batch.info, key);
     item->expected = token_of_json(batch.versioning, member_of(object, "version", item->position),
                                    item->position);
     JsonbValue changes = member_of(object, "changes", item->position);
     item->changes =
-        parse_changes(batch.rel, batch.facts, JsonbValueToJsonb(&changes), batch.managed);
+        parse_changes(batch.rel, batch.info, JsonbValueToJsonb(&changes), batch.managed);
 }
 
 Batch read_batch(const Arguments& arguments) {
     Batch batch = {};
     batch.rel = open_table(arguments.relation(0), RowExclusiveLock);
-    batch.facts = facts_of(batch.rel);
-    batch.versioning = require_versioning(batch.rel, batch.facts);
+    batch.info = table_info(batch.rel);
+    batch.versioning = require_versioning(batch.rel, batch.info);
     batch.managed = bms_make_singleton(batch.versioning->column);
     Jsonb* updates = arguments.jsonb(1, "updates");
     if (!JB_ROOT_IS_ARRAY(updates) || JB_ROOT_IS_SCALAR(updates))
@@ -124,10 +124,10 @@ Batch read_batch(const Arguments& arguments) {
 }
 
 // Rows given twice keep their order, so that the second finds the version of the first.
-int compare_items(const void* left, const void* right, void* facts) {
+int compare_items(const void* left, const void* right, void* info) {
     const Item* a = *static_cast<Item* const*>(left);
     const Item* b = *static_cast<Item* const*>(right);
-    int order = compare_keys(static_cast<const RelationFacts*>(facts), a->key, b->key);
+    int order = compare_keys(static_cast<const TableInfo*>(info), a->key, b->key);
     return order != 0 ? order : a->position - b->position;
 }
 
@@ -137,7 +137,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
     for (int i = 0; i < batch->count; i++)
         batch->by_key[i] = &batch->items[i];
     qsort_arg(batch->by_key, batch->count, sizeof(Item*), compare_items,
-              const_cast<RelationFacts*>(batch->facts));
+              const_cast<TableInfo*>(batch->info));
 
     MemoryContext scratch =
         AllocSetContextCreate(CurrentMemoryContext, "interlock batch row", ALLOCSET_DEFAULT_SIZES);
@@ -146,13 +146,13 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
         CHECK_FOR_INTERRUPTS();
         Item* item = batch->by_key[i];
         item->attempt = in_context(scratch, [&] {
-            return update_if_current(batch->rel, batch->facts, item->key, item->expected,
+            return update_if_current(batch->rel, batch->info, item->key, item->expected,
                                      item->changes, &open);
         });
         if (all_or_nothing && item->attempt.outcome == Outcome::kNotFound)
-            raise_no_such_row(batch->rel, batch->facts, item->key);
+            raise_no_such_row(batch->rel, batch->info, item->key);
         if (all_or_nothing && item->attempt.outcome == Outcome::kConflict)
-            raise_version_conflict(batch->rel, batch->facts, item->key, item->expected,
+            raise_version_conflict(batch->rel, batch->info, item->key, item->expected,
                                    item->attempt.stored);
         MemoryContextReset(scratch);
     }

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-bool equal_as_jsonb(const RelationFacts* facts, AttrNumber attnum, Datum left, Datum right) {
+bool equal_as_jsonb(const TableInfo* info, AttrNumber attnum, Datum left, Datum right) {
     TupleDesc column = CreateTemplateTupleDesc(1);
-    TupleDescCopyEntry(column, 1, facts->columns, attnum);
+    TupleDescCopyEntry(column, 1, info->columns, attnum);
     bool is_null = false;
     Jsonb* rows[2] = {
         DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
@@ -36,28 +36,28 @@ bool equal_numbers(Oid type, Datum left, Datum right) {
 
 // The same value, so that 1.0 is 1 and key order in jsonb does not count. What the type's operator
 // calls equal may be a change all the same: a letter's case, or 30 days for a month.
-bool equal_values(const RelationFacts* facts, AttrNumber attnum, Datum left, bool left_null,
-                  Datum right, bool right_null) {
+bool equal_values(const TableInfo* info, AttrNumber attnum, Datum left, bool left_null, Datum right,
+                  bool right_null) {
     if (left_null || right_null)
         return left_null == right_null;
-    Form_pg_attribute attribute = TupleDescAttr(facts->columns, attnum - 1);
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     if (same_image(attribute, left, right))
         return true;
     Oid type = getBaseType(attribute->atttypid);
     if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
         return equal_numbers(type, left, right);
-    return equal_as_jsonb(facts, attnum, left, right);
+    return equal_as_jsonb(info, attnum, left, right);
 }
 
 // The base must have the columns that are changed, and those that belong to them.
-void require_base_columns(Relation rel, const RelationFacts* facts, const Changes& changes,
+void require_base_columns(Relation rel, const TableInfo* info, const Changes& changes,
                           const Bitmapset* columns, Jsonb* base) {
     if (!JB_ROOT_IS_OBJECT(base))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("base must be a jsonb object"),
                  errhint("Give the row as the client read it.")));
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
-        const char* name = column_name(facts, static_cast<AttrNumber>(column));
+        const char* name = column_name(info, static_cast<AttrNumber>(column));
         JsonbValue member;
         if (getKeyJsonValueFromContainer(&base->root, name, strlen(name), &member) == nullptr)
             ereport(
@@ -75,7 +75,7 @@ void require_base_columns(Relation rel, const RelationFacts* facts, const Change
 
 // What a merge is decided on, and with.
 struct Sides {
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Changes* changes;
     HeapTuple base;
     const StoredRow* row;
@@ -83,7 +83,7 @@ struct Sides {
 
 NullableDatum base_value(const Sides& sides, AttrNumber column) {
     NullableDatum value;
-    value.value = heap_getattr(sides.base, column, sides.facts->columns, &value.isnull);
+    value.value = heap_getattr(sides.base, column, sides.info->columns, &value.isnull);
     return value;
 }
 
@@ -98,7 +98,7 @@ NullableDatum my_value(const Sides& sides, int i) {
 }
 
 bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
-    return equal_values(sides.facts, column, left.value, left.isnull, right.value, right.isnull);
+    return equal_values(sides.info, column, left.value, left.isnull, right.value, right.isnull);
 }
 
 bool they_changed(const Sides& sides, AttrNumber column) {
@@ -107,7 +107,7 @@ bool they_changed(const Sides& sides, AttrNumber column) {
 
 // Whether somebody changed a column that belongs to this one.
 bool group_changed(const Sides& sides, AttrNumber column) {
-    const Bitmapset* group = add_groups(sides.facts, bms_make_singleton(column));
+    const Bitmapset* group = add_groups(sides.info, bms_make_singleton(column));
     for (int other = -1; (other = bms_next_member(group, other)) >= 0;)
         if (other != column && they_changed(sides, static_cast<AttrNumber>(other)))
             return true;
@@ -125,21 +125,21 @@ Decision decide(const Sides& sides, int i, NullableDatum* value) {
     if (equal(sides, column, mine, base))
         return Decision::kNothing;
     bool changed = !equal(sides, column, base, theirs);
-    bool counted = changed && is_counted(sides.facts, column);
+    bool counted = changed && is_counted(sides.info, column);
     if (equal(sides, column, mine, theirs) && !counted)
         return Decision::kNothing;
     if (group_changed(sides, column))
         return Decision::kConflict;
     if (!changed)
         return Decision::kWrite;
-    const ColumnRule* rule = rule_of(sides.facts, column);
+    const ColumnRule* rule = rule_of(sides.info, column);
     if (rule == nullptr || rule->access != Access::kShared || rule->group != 0 ||
         rule->strategy == Strategy::kRetry)
         return Decision::kConflict;
     if (rule->strategy == Strategy::kSkip)
         return Decision::kSkip;
     value->isnull = false;
-    return combine_values(sides.facts, column, base, theirs, mine, &value->value)
+    return combine_values(sides.info, column, base, theirs, mine, &value->value)
                ? Decision::kCombine
                : Decision::kConflict;
 }
@@ -181,7 +181,7 @@ Plan plan_merge(const Sides& sides) {
 
 // The changes as a row of the table, with nulls for the other columns.
 HeapTuple changes_as_row(const Sides& sides) {
-    int count = sides.facts->columns->natts;
+    int count = sides.info->columns->natts;
     auto* values = static_cast<Datum*>(palloc0(sizeof(Datum) * count));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * count));
     memset(nulls, true, count);
@@ -189,52 +189,52 @@ HeapTuple changes_as_row(const Sides& sides) {
         values[sides.changes->attnums[i] - 1] = sides.changes->values[i];
         nulls[sides.changes->attnums[i] - 1] = sides.changes->nulls[i];
     }
-    return heap_form_tuple(sides.facts->columns, values, nulls);
+    return heap_form_tuple(sides.info->columns, values, nulls);
 }
 
 void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecision decision,
                   const Bitmapset* columns) {
     if (bms_is_empty(columns))
         return;
-    TupleDesc names = sides.facts->columns;
+    TupleDesc names = sides.info->columns;
     WriteSample sample = {};
-    sample.key = key_to_jsonb(sides.facts, key);
-    sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.facts));
+    sample.key = key_to_jsonb(sides.info, key);
+    sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.info));
     sample.given = sample_of_row(names, columns, changes_as_row(sides));
-    log_row({decision, "update", ownership_of(sides.facts)->root, InvalidCommandId, nullptr},
-            sample, rel, columns);
+    log_row({decision, "update", ownership_of(sides.info)->root, InvalidCommandId, nullptr}, sample,
+            rel, columns);
 }
 
 } // namespace
 
-Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
-                    const Changes& changes, Jsonb* base) {
-    Bitmapset* compared = add_groups(facts, changes.columns);
-    require_base_columns(rel, facts, changes, compared, base);
-    HeapTuple base_row = row_from_jsonb(facts, base);
+Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
+                    Jsonb* base) {
+    Bitmapset* compared = add_groups(info, changes.columns);
+    require_base_columns(rel, info, changes, compared, base);
+    HeapTuple base_row = row_from_jsonb(info, base);
     // The columns to compare must be read, whatever the caller may otherwise see.
-    Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(facts)), compared);
+    Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(info)), compared);
     Merge merge = {};
     for (int i = 0; i < kAttempts; i++) {
-        merge.row = read_row(rel, facts, key, columns);
+        merge.row = read_row(rel, info, key, columns);
         if (!merge.row.found) {
             merge.outcome = Outcome::kNotFound;
             return merge;
         }
-        merge.stored = stored_token(merge.row, versioning_of(facts));
+        merge.stored = stored_token(merge.row, versioning_of(info));
         StoredRow row = merge.row;
-        Sides sides = {facts, &changes, base_row, &row};
+        Sides sides = {info, &changes, base_row, &row};
         Plan plan = plan_merge(sides);
         merge.outcome = Outcome::kConflict;
         merge.conflicts = plan.conflicts;
         if (merge.conflicts != nullptr)
             return merge;
         if (plan.write.count > 0) {
-            Attempt attempt = update_if_current(rel, facts, key, merge.stored, plan.write);
+            Attempt attempt = update_if_current(rel, info, key, merge.stored, plan.write);
             if (attempt.outcome != Outcome::kUpdated)
                 continue;
             merge.stored = attempt.stored;
-            merge.row = read_row(rel, facts, key, columns);
+            merge.row = read_row(rel, info, key, columns);
         } // else the row already says what the client wants, or keeps what it has
         merge.outcome = Outcome::kMerged;
         log_decision(rel, sides, key, WriteDecision::kSkipped, plan.skipped);

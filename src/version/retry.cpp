@@ -29,9 +29,9 @@ PG_FUNCTION_INFO_V1(update_with_retry);
 Datum update_with_retry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock);
-    const RelationFacts* facts = facts_of(rel);
-    const Versioning* versioning = require_versioning(rel, facts);
-    Key key = key_argument(arguments, 1, rel, facts);
+    const TableInfo* info = table_info(rel);
+    const Versioning* versioning = require_versioning(rel, info);
+    Key key = key_argument(arguments, 1, rel, info);
     Transform transform = check_transform(arguments);
     int retries = DatumGetInt32(arguments.required(4, "max_retries"));
     if (retries < 0)
@@ -45,7 +45,7 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
     while (outcome == nullptr) {
         CHECK_FOR_INTERRUPTS();
         RowLock lock = {attempts++ == 0 ? RowStrength::kNone : RowStrength::kNoKeyUpdate};
-        StoredRow row = read_row(rel, facts, key, columns, lock);
+        StoredRow row = read_row(rel, info, key, columns, lock);
         if (!row.found) {
             outcome = outcome_name(Outcome::kNotFound);
             break;
@@ -56,8 +56,8 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
             outcome = "unchanged";
             break;
         }
-        Changes changes = parse_changes(rel, facts, json, bms_make_singleton(versioning->column));
-        Attempt attempt = update_if_current(rel, facts, key, token, changes);
+        Changes changes = parse_changes(rel, info, json, bms_make_singleton(versioning->column));
+        Attempt attempt = update_if_current(rel, info, key, token, changes);
         token = attempt.stored;
         if (attempt.outcome != Outcome::kConflict || attempts > retries)
             outcome = outcome_name(attempt.outcome);

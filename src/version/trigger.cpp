@@ -16,7 +16,7 @@ namespace {
 
 void move_version(RowChange* change);
 bool key_changes(const RowChange& change);
-void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row);
+void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
 } // namespace
 
@@ -26,23 +26,23 @@ PG_FUNCTION_INFO_V1(version_trigger);
 Datum version_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "version_trigger");
     Relation rel = trigger->tg_relation;
-    const RelationFacts* facts = facts_of(rel);
-    usable_versioning(rel, facts);
+    const TableInfo* info = table_info(rel);
+    usable_versioning(rel, info);
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
-        note_departure(rel, facts, trigger->tg_trigtuple);
+        note_departure(rel, info, trigger->tg_trigtuple);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         if (!fires_in_restore(trigger))
-            check_new_version(rel, facts, trigger->tg_trigslot);
+            check_new_version(rel, info, trigger->tg_trigslot);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
-    require_last_word(rel, facts, TRIGGER_TYPE_UPDATE);
-    RowChange change = change_of(trigger, facts);
+    require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
+    RowChange change = change_of(trigger, info);
     move_version(&change);
     refuse_unchecked_move(change);
     if (key_changes(change))
-        note_departure(rel, facts, trigger->tg_trigtuple);
+        note_departure(rel, info, trigger->tg_trigtuple);
     return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));
 }
 }
@@ -80,17 +80,17 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
                                  int64 old_token, const char* given) {
     Relation rel = change.rel;
     HeapTuple row = row_in(change.old_row);
-    const Bitmapset* tellable = tellable_columns(rel, row);
-    bool may_tell = bms_is_member(versioning->column, tellable);
-    const char* stored = may_tell ? token_to_json(versioning->kind, old_token) : nullptr;
-    const char* shown = may_tell ? given : nullptr;
-    const char* key = tellable_key(change.facts, tellable, row);
+    const Bitmapset* readable = readable_columns(rel, row);
+    bool may_show = bms_is_member(versioning->column, readable);
+    const char* stored = may_show ? token_to_json(versioning->kind, old_token) : nullptr;
+    const char* shown = may_show ? given : nullptr;
+    const char* key = readable_key(change.info, readable, row);
     ereport(
         ERROR,
         (errcode(kVersionConflict),
          errmsg("version conflict in table \"%s\": column \"%s\" cannot be set to %s",
                 RelationGetRelationName(rel), NameStr(versioning->name),
-                may_tell ? given : "this value"),
+                may_show ? given : "this value"),
          errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
                                                {"key", nullptr, key},
                                                {"expected", nullptr, shown},
@@ -184,7 +184,7 @@ Timestamp next_time(const Versioning* versioning, int64 old_token) {
 // A row that moves is checked as a new one in the other partition, too, where nobody knows what it
 // was before.
 bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
-    return change.facts->partition_columns != nullptr && token > latest_token(versioning) &&
+    return change.info->partition_columns != nullptr && token > latest_token(versioning) &&
            OidIsValid(new_partition(change));
 }
 
@@ -209,11 +209,11 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, int64
 }
 
 // A new row, or one that moves here from another partition.
-void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot* row) {
-    const Versioning* versioning = versioning_of(facts);
+void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row) {
+    const Versioning* versioning = versioning_of(info);
     if (is_counter(versioning->kind))
         return;
-    require_last_word(rel, facts, TRIGGER_TYPE_INSERT);
+    require_last_word(rel, info, TRIGGER_TYPE_INSERT);
     bool is_null;
     Datum version = slot_getattr(row, versioning->column, &is_null);
     if (!is_null && DatumGetTimestamp(version) > latest_token(versioning))
@@ -222,15 +222,15 @@ void check_new_version(Relation rel, const RelationFacts* facts, TupleTableSlot*
 
 // A trigger before this one may have changed a key that the statement does not name.
 bool key_changes(const RowChange& change) {
-    for (int i = 0; i < change.facts->key_count; i++)
+    for (int i = 0; i < change.info->key_count; i++)
         if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
-                        change.facts->keys[i].attnum))
+                        change.info->keys[i].attnum))
             return true;
     return false;
 }
 
 void move_version(RowChange* change) {
-    const Versioning* versioning = usable_versioning(change->rel, change->facts);
+    const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
     Datum new_value = slot_getattr(change->new_row, versioning->column, &new_is_null);
@@ -251,7 +251,7 @@ void move_version(RowChange* change) {
 namespace interlock {
 
 bool check_version(RowChange* change) {
-    if (trigger_fires(versioning_of(change->facts)->enabled))
+    if (trigger_fires(versioning_of(change->info)->enabled))
         move_version(change);
     return true;
 }

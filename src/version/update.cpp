@@ -11,7 +11,7 @@ namespace {
 // What every verb on one versioned row is given.
 struct Call {
     Relation rel;
-    const RelationFacts* facts;
+    const TableInfo* info;
     const Versioning* versioning;
     Key key;
     int64 expected;
@@ -37,13 +37,13 @@ PG_FUNCTION_INFO_V1(try_versioned_delete);
 Datum versioned_update(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Call call = open_call(arguments);
-    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+    Changes changes = parse_changes(call.rel, call.info, arguments.jsonb(3, "changes"),
                                     bms_make_singleton(call.versioning->column));
     Attempt attempt = update_as_called(call, changes);
     if (attempt.outcome == Outcome::kNotFound)
-        raise_no_such_row(call.rel, call.facts, call.key);
+        raise_no_such_row(call.rel, call.info, call.key);
     if (attempt.outcome == Outcome::kConflict)
-        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+        raise_version_conflict(call.rel, call.info, call.key, call.expected, attempt.stored);
     close_table(call.rel);
     return token_result(call, attempt.stored);
 }
@@ -51,13 +51,13 @@ Datum versioned_update(PG_FUNCTION_ARGS) {
 Datum try_versioned_update(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Call call = open_call(arguments);
-    Changes changes = parse_changes(call.rel, call.facts, arguments.jsonb(3, "changes"),
+    Changes changes = parse_changes(call.rel, call.info, arguments.jsonb(3, "changes"),
                                     bms_make_singleton(call.versioning->column));
     bool merge = wants_merge(arguments, 5);
     Attempt attempt = update_as_called(call, changes);
     if (attempt.outcome == Outcome::kConflict && merge) {
         Merge merged =
-            merge_changes(call.rel, call.facts, call.key, changes, arguments.jsonb(4, "base"));
+            merge_changes(call.rel, call.info, call.key, changes, arguments.jsonb(4, "base"));
         return report(fcinfo, call, merged.outcome, merged.stored, &merged.row, merged.conflicts);
     }
     return report(fcinfo, call, attempt.outcome, attempt.stored, nullptr, nullptr);
@@ -68,9 +68,9 @@ Datum versioned_delete(PG_FUNCTION_ARGS) {
     Call call = open_call(arguments);
     Attempt attempt = delete_as_called(call);
     if (attempt.outcome == Outcome::kNotFound)
-        raise_no_such_row(call.rel, call.facts, call.key);
+        raise_no_such_row(call.rel, call.info, call.key);
     if (attempt.outcome == Outcome::kConflict)
-        raise_version_conflict(call.rel, call.facts, call.key, call.expected, attempt.stored);
+        raise_version_conflict(call.rel, call.info, call.key, call.expected, attempt.stored);
     close_table(call.rel);
     PG_RETURN_VOID();
 }
@@ -111,9 +111,9 @@ int64 parse_token(const Call& call, Datum value) {
 Call open_call(const Arguments& arguments) {
     Call call = {};
     call.rel = open_table(arguments.relation(0), RowExclusiveLock);
-    call.facts = facts_of(call.rel);
-    call.versioning = require_versioning(call.rel, call.facts);
-    call.key = key_argument(arguments, 1, call.rel, call.facts);
+    call.info = table_info(call.rel);
+    call.versioning = require_versioning(call.rel, call.info);
+    call.key = key_argument(arguments, 1, call.rel, call.info);
     call.token_type = arguments.type(2);
     call.expected = parse_token(call, arguments.required(2, "expected"));
     return call;
@@ -142,13 +142,13 @@ Attempt write_as_called(const Call& call, Write&& write) {
 
 Attempt update_as_called(const Call& call, const Changes& changes) {
     return write_as_called(call, [&](int64 expected) {
-        return update_if_current(call.rel, call.facts, call.key, expected, changes);
+        return update_if_current(call.rel, call.info, call.key, expected, changes);
     });
 }
 
 Attempt delete_as_called(const Call& call) {
     return write_as_called(call, [&](int64 expected) {
-        return delete_if_current(call.rel, call.facts, call.key, expected);
+        return delete_if_current(call.rel, call.info, call.key, expected);
     });
 }
 
@@ -167,7 +167,7 @@ Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 t
     StoredRow read = {};
     if (row == nullptr && outcome == Outcome::kConflict) {
         read =
-            read_row(call.rel, call.facts, call.key, columns_to_report(call.rel, call.versioning));
+            read_row(call.rel, call.info, call.key, columns_to_report(call.rel, call.versioning));
         row = &read;
         if (!read.found)
             outcome = Outcome::kNotFound; // deleted since the attempt
@@ -184,7 +184,7 @@ Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 t
         nulls[2] = false;
     }
     if (!nulls[3])
-        values[3] = column_names(call.facts->columns, conflicts);
+        values[3] = column_names(call.info->columns, conflicts);
     close_table(call.rel);
     return result_row(fcinfo, values, nulls);
 }
@@ -214,7 +214,7 @@ constexpr int kAttempts = 3;
 
 bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
                 OpenUpdates* open) {
-    const Versioning* versioning = versioning_of(row.facts);
+    const Versioning* versioning = versioning_of(row.info);
     RowWrite write(row, PlanKind("version_update"));
     write.set(changes);
     if (changes.count == 0)
@@ -230,19 +230,19 @@ bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int
 
 bool run_delete(const KeyedRow& row, int64 expected) {
     RowWrite write(row, PlanKind("version_delete"), RowAction::kDelete);
-    write.require(has_version(&write.terms, versioning_of(row.facts), expected));
+    write.require(has_version(&write.terms, versioning_of(row.info), expected));
     return write_row(write);
 }
 
 template <typename Write>
-Attempt write_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                          Write&& write) {
-    const Versioning* versioning = versioning_of(facts);
+    const Versioning* versioning = versioning_of(info);
     for (int i = 0; i < kAttempts; i++) {
         Attempt attempt = {};
         if (write(&attempt))
             return attempt;
-        StoredRow row = read_row(rel, facts, key, bms_make_singleton(versioning->column));
+        StoredRow row = read_row(rel, info, key, bms_make_singleton(versioning->column));
         if (!row.found)
             return {Outcome::kNotFound, 0};
         int64 stored = stored_token(row, versioning);
@@ -270,19 +270,18 @@ const char* outcome_name(Outcome outcome) {
     pg_unreachable();
 }
 
-Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open) {
-    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+    return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kUpdated;
-        return run_update({rel, facts, &key}, expected, changes, &attempt->stored, open);
+        return run_update({rel, info, &key}, expected, changes, &attempt->stored, open);
     });
 }
 
-Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key,
-                          int64 expected) {
-    return write_if_current(rel, facts, key, expected, [&](Attempt* attempt) {
+Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected) {
+    return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kDeleted;
-        return run_delete({rel, facts, &key}, expected);
+        return run_delete({rel, info, &key}, expected);
     });
 }
 

@@ -21,9 +21,9 @@ struct Attempt {
 // Updates the row if its token is `expected`. With no changes it only moves the token. Updates of
 // one table after each other share what is `open`.
 struct OpenUpdates;
-Attempt update_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected,
+Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open = nullptr);
-Attempt delete_if_current(Relation rel, const RelationFacts* facts, const Key& key, int64 expected);
+Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);
 
 // Everything the caller may see of the row, and its token.
 Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
@@ -36,7 +36,7 @@ struct Merge {
     StoredRow row;        // the row after the merge, or the one in conflict
     Bitmapset* conflicts; // columns both sides changed
 };
-Merge merge_changes(Relation rel, const RelationFacts* facts, const Key& key,
-                    const Changes& changes, Jsonb* base);
+Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
+                    Jsonb* base);
 
 } // namespace interlock

@@ -24,8 +24,8 @@ bool token_kind_of(Oid type, TokenKind* kind) {
     }
 }
 
-const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
-    const Versioning* versioning = versioning_of(facts);
+const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
+    const Versioning* versioning = versioning_of(info);
     if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
         raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
                      "enable_versioning");
@@ -40,13 +40,13 @@ const Versioning* usable_versioning(Relation rel, const RelationFacts* facts) {
     return versioning;
 }
 
-const Versioning* require_versioning(Relation rel, const RelationFacts* facts) {
-    if (versioning_of(facts) == nullptr)
+const Versioning* require_versioning(Relation rel, const TableInfo* info) {
+    if (versioning_of(info) == nullptr)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel)),
                  errhint("Its owner can enable it: %s", call_for("enable_versioning", rel))));
-    const Versioning* versioning = usable_versioning(rel, facts);
+    const Versioning* versioning = usable_versioning(rel, info);
     if (!trigger_fires(versioning->enabled))
         ereport(
             ERROR,
@@ -116,9 +116,9 @@ const Expression* has_version(Expressions* terms, const Versioning* versioning, 
     return terms->equal(version, terms->value(counter ? INT8OID : type, Int64GetDatum(expected)));
 }
 
-void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
-                            int64 expected, int64 stored) {
-    TokenKind kind = versioning_of(facts)->kind;
+void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key, int64 expected,
+                            int64 stored) {
+    TokenKind kind = versioning_of(info)->kind;
     char* expected_json = token_to_json(kind, expected);
     char* stored_json = token_to_json(kind, stored);
     ereport(ERROR,
@@ -126,7 +126,7 @@ void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key&
              errmsg("version conflict in table \"%s\": expected %s, found %s",
                     RelationGetRelationName(rel), expected_json, stored_json),
              errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
-                                                   {"key", nullptr, key_to_text(facts, key)},
+                                                   {"key", nullptr, key_to_text(info, key)},
                                                    {"expected", nullptr, expected_json},
                                                    {"version", nullptr, stored_json}})),
              errhint("Read the row again and repeat the change, or use try_versioned_update with "

@@ -33,8 +33,8 @@ struct Versioning {
 
 // Null when versioning is not enabled.
 extern int versioning_part;
-inline const Versioning* versioning_of(const RelationFacts* facts) {
-    return part_of<const Versioning>(facts, versioning_part);
+inline const Versioning* versioning_of(const TableInfo* info) {
+    return part_of<const Versioning>(info, versioning_part);
 }
 
 inline bool is_counter(TokenKind kind) {
@@ -44,12 +44,12 @@ inline bool is_counter(TokenKind kind) {
 bool token_kind_of(Oid type, TokenKind* kind);
 
 // The configuration as the trigger needs it; raises 55000 when the column is gone.
-const Versioning* usable_versioning(Relation rel, const RelationFacts* facts);
+const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 
 // The table's versioning; raises 55000 when it is not enabled, its column is gone, or its trigger
 // does not fire in this session, since a conditional update would then pass with a token that never
 // moved.
-const Versioning* require_versioning(Relation rel, const RelationFacts* facts);
+const Versioning* require_versioning(Relation rel, const TableInfo* info);
 
 // Tokens of every kind travel as int64: the counter, or microseconds as the server stores them.
 int64 token_of_datum(TokenKind kind, Datum value, bool is_null);
@@ -66,7 +66,7 @@ struct Expression;
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
 // Raises IL001 with the key, the expected and the stored token.
-[[noreturn]] void raise_version_conflict(Relation rel, const RelationFacts* facts, const Key& key,
+[[noreturn]] void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
                                          int64 expected, int64 stored);
 
 } // namespace interlock

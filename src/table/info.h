@@ -30,7 +30,7 @@ struct TableCheck {
     bool planned;     // once for all statements
 };
 
-enum class AsMade : uint8 { kUnknown, kYes, kNo };
+enum class Unmodified : uint8 { kUnknown, kYes, kNo };
 
 // Decides on a change of a row (execution/row_change.h); false: the row is to be left alone.
 using RowCheck = bool (*)(RowChange* change);
@@ -38,7 +38,7 @@ using RowCheck = bool (*)(RowChange* change);
 // At least as many as are registered.
 constexpr int kMostParts = 12;
 
-struct RelationFacts {
+struct TableInfo {
     Oid relid;
     bool valid;
     MemoryContext memory;
@@ -56,26 +56,27 @@ struct RelationFacts {
     RowCheck* row_checks; // of our BEFORE UPDATE triggers, in the order in which they fire
     int row_check_count;
     int index_count;
-    int unique_count; // of the indexes
-    bool runs_code;   // an INSERT runs triggers, rules, checks or defaults
-    bool judged; // an UPDATE runs no code before it is done but row_checks (execution/row_change.h)
-    TableCheck* checks; // of the constraints in `columns`
-    FmgrInfo populate;  // jsonb_populate_record for the row type
+    int unique_count;     // of the indexes
+    bool runs_code;       // an INSERT runs triggers, rules, checks or defaults
+    bool only_row_checks; // an UPDATE runs no code before it is done but row_checks
+                          // (execution/row_change.h)
+    TableCheck* checks;   // of the constraints in `columns`
+    FmgrInfo populate;    // jsonb_populate_record for the row type
     bool populate_reusable;
     mutable ColumnDefault*
-        defaults;           // by column, null before the first use (execution/column_default.cpp)
-    mutable AsMade as_made; // of one of our own tables (execution/unmodified.cpp)
+        defaults; // by column, null before the first use (execution/column_default.cpp)
+    mutable Unmodified unmodified;   // of one of our own tables (execution/unmodified.cpp)
     mutable void* parts[kMostParts]; // null: the table has nothing of the concept's
 };
 
 // For the typed accessor in the concept's header.
 template <typename Part>
-Part* part_of(const RelationFacts* facts, int number) {
-    return static_cast<Part*>(facts->parts[number]);
+Part* part_of(const TableInfo* info, int number) {
+    return static_cast<Part*>(info->parts[number]);
 }
 
-inline const char* column_name(const RelationFacts* facts, AttrNumber attnum) {
-    return NameStr(TupleDescAttr(facts->columns, attnum - 1)->attname);
+inline const char* column_name(const TableInfo* info, AttrNumber attnum) {
+    return NameStr(TupleDescAttr(info->columns, attnum - 1)->attname);
 }
 
 } // namespace interlock

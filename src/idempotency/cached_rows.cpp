@@ -1,4 +1,4 @@
-#include "idempotency/kept.h"
+#include "idempotency/cached_rows.h"
 
 #include "execution/eligible.h"
 
@@ -28,8 +28,8 @@ namespace {
 constexpr int kMostRows = 1000; // about 100 bytes each
 constexpr int64 kUncertain = USECS_PER_SEC;
 
-const KeptRows* kept_of(const RelationFacts* facts) {
-    return part_of<const KeptRows>(facts, kept_rows_part);
+const CachedRows* cached_rows_of(const TableInfo* info) {
+    return part_of<const CachedRows>(info, cached_rows_part);
 }
 
 bool is_changing() {
@@ -61,82 +61,82 @@ TimestampTz good_until(Relation rel) {
     return until;
 }
 
-bool is_fresh(const KeptRows& kept) {
-    if (kept.until == DT_NOEND)
+bool is_fresh(const CachedRows& cached) {
+    if (cached.until == DT_NOEND)
         return true;
-    return trigger_fires(TRIGGER_FIRES_ON_ORIGIN) && GetCurrentTimestamp() < kept.until;
+    return trigger_fires(TRIGGER_FIRES_ON_ORIGIN) && GetCurrentTimestamp() < cached.until;
 }
 
 // --- Reading all rows ---------------------------------------------------------------------------
 
 int compare_rows(const void* left, const void* right) {
-    return compare_names(static_cast<const KeptRow*>(left)->name,
-                         static_cast<const KeptRow*>(right)->name);
+    return compare_names(static_cast<const CachedRow*>(left)->name,
+                         static_cast<const CachedRow*>(right)->name);
 }
 
-KeptRow* add_row(KeptRows* kept) {
-    if (kept->count == kept->room) {
-        kept->room *= 2;
-        kept->rows = static_cast<char*>(repalloc(kept->rows, kept->row_size * kept->room));
+CachedRow* add_row(CachedRows* cached) {
+    if (cached->count == cached->room) {
+        cached->room *= 2;
+        cached->rows = static_cast<char*>(repalloc(cached->rows, cached->row_size * cached->room));
     }
-    return const_cast<KeptRow*>(kept->row(kept->count++));
+    return const_cast<CachedRow*>(cached->row(cached->count++));
 }
 
-void keep_row(KeptRows* kept, const KeptTable& table, const RowValues& values) {
-    kept->are_too_many = kept->count == kMostRows;
-    if (kept->are_too_many)
+void cache_row(CachedRows* cached, const CachedTable& table, const RowValues& values) {
+    cached->are_too_many = cached->count == kMostRows;
+    if (cached->are_too_many)
         return;
-    MemoryContext caller = MemoryContextSwitchTo(kept->memory);
-    KeptRow* row = add_row(kept);
+    MemoryContext caller = MemoryContextSwitchTo(cached->memory);
+    CachedRow* row = add_row(cached);
     row->name = DatumGetTextPCopy(values[1].value);
     table.read(values, row);
     MemoryContextSwitchTo(caller);
 }
 
-void keep_rows(KeptRows* kept, const KeptTable& table, Relation rel) {
+void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
     CommandCounterIncrement();
     PushActiveSnapshot(GetLatestSnapshot());
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
     TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, nullptr);
-    while (!kept->are_too_many && table_scan_getnextslot(scan, ForwardScanDirection, slot))
-        keep_row(kept, table, values_in(slot));
+    while (!cached->are_too_many && table_scan_getnextslot(scan, ForwardScanDirection, slot))
+        cache_row(cached, table, values_in(slot));
     table_endscan(scan);
     ExecDropSingleTupleTableSlot(slot);
     PopActiveSnapshot();
-    qsort(kept->rows, kept->count, kept->row_size, compare_rows);
+    qsort(cached->rows, cached->count, cached->row_size, compare_rows);
 }
 
-// What is read here is newer than the facts. If the table has changed since they were made, they
+// What is read here is newer than the info. If the table has changed since they were made, they
 // are not used again, nor is this.
-void keep(const KeptTable& table, Relation rel, const RelationFacts* facts, TimestampTz until) {
+void keep(const CachedTable& table, Relation rel, const TableInfo* info, TimestampTz until) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "interlock rows", ALLOCSET_SMALL_SIZES);
-    auto* kept = static_cast<KeptRows*>(MemoryContextAllocZero(memory, sizeof(KeptRows)));
-    kept->memory = memory;
-    kept->until = until;
-    kept->row_size = table.row_size;
-    kept->room = 8;
-    kept->rows = static_cast<char*>(MemoryContextAlloc(memory, kept->row_size * kept->room));
-    keep_rows(kept, table, rel);
-    MemoryContextSetParent(memory, facts->memory);
-    if (const KeptRows* before = kept_of(facts); before != nullptr)
+    auto* cached = static_cast<CachedRows*>(MemoryContextAllocZero(memory, sizeof(CachedRows)));
+    cached->memory = memory;
+    cached->until = until;
+    cached->row_size = table.row_size;
+    cached->room = 8;
+    cached->rows = static_cast<char*>(MemoryContextAlloc(memory, cached->row_size * cached->room));
+    cache_rows(cached, table, rel);
+    MemoryContextSetParent(memory, info->memory);
+    if (const CachedRows* before = cached_rows_of(info); before != nullptr)
         MemoryContextDelete(before->memory);
-    facts->parts[kept_rows_part] = kept;
+    info->parts[cached_rows_part] = cached;
 }
 
-const KeptRows* load_rows(const KeptTable& table) {
-    const KeptRows* kept = nullptr;
+const CachedRows* load_rows(const CachedTable& table) {
+    const CachedRows* cached = nullptr;
     Relation rel = try_open(table.table, AccessShareLock);
     if (rel == nullptr)
         return nullptr;
-    const RelationFacts* facts = facts_of(rel);
+    const TableInfo* info = table_info(rel);
     TimestampTz until = good_until(rel);
-    if (until != DT_NOBEGIN && is_as_made(table.table, facts) && table_is_eligible(rel)) {
-        keep(table, rel, facts, until);
-        kept = kept_of(facts);
+    if (until != DT_NOBEGIN && is_unmodified(table.table, info) && table_is_eligible(rel)) {
+        keep(table, rel, info, until);
+        cached = cached_rows_of(info);
     }
     close_table(rel);
-    return kept;
+    return cached;
 }
 
 } // namespace
@@ -151,23 +151,23 @@ int compare_names(const text* left, const text* right) {
     return memcmp(VARDATA_ANY(left), VARDATA_ANY(right), left_length);
 }
 
-const KeptRows* kept_rows(const KeptTable& table) {
+const CachedRows* cached_rows(const CachedTable& table) {
     if (!session_is_eligible() || is_changing())
         return nullptr;
     AcceptInvalidationMessages();
-    const RelationFacts* facts = kept_facts(own_table(table.table.name));
-    const KeptRows* kept = facts != nullptr ? kept_of(facts) : nullptr;
-    if (kept == nullptr || !is_fresh(*kept))
-        kept = load_rows(table);
-    return kept != nullptr && !kept->are_too_many ? kept : nullptr;
+    const TableInfo* info = cached_table_info(own_table(table.table.name));
+    const CachedRows* cached = info != nullptr ? cached_rows_of(info) : nullptr;
+    if (cached == nullptr || !is_fresh(*cached))
+        cached = load_rows(table);
+    return cached != nullptr && !cached->are_too_many ? cached : nullptr;
 }
 
-int first_kept(const KeptRows& kept, const text* name) {
+int first_cached(const CachedRows& cached, const text* name) {
     int first = 0;
-    int end = kept.count;
+    int end = cached.count;
     while (first < end) {
         int middle = (first + end) / 2;
-        if (compare_names(kept.row(middle)->name, name) < 0)
+        if (compare_names(cached.row(middle)->name, name) < 0)
             first = middle + 1;
         else
             end = middle;

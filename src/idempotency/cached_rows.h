@@ -1,7 +1,7 @@
 // What a small table of the extension says, read once and used by the session until it changes:
 // each claim asks for it, and it hardly ever does.
 //
-// The rows are kept with what else is known of the table (RelationFacts), and go when the server
+// The rows are kept with what else is known of the table (TableInfo), and go when the server
 // says that the table has changed. A trigger of ours makes the server say so at each change of a
 // row: to everybody when the change is committed, and before the commit is answered. TRUNCATE and
 // ALTER TABLE say so themselves. A transaction that changes such a table keeps nothing, so that
@@ -20,17 +20,17 @@
 namespace interlock {
 
 // What a row is found by comes first; a table's own struct adds what else it says.
-struct KeptRow {
+struct CachedRow {
     const text* name;
 };
 
-struct KeptTable {
+struct CachedTable {
     OwnTable table; // its first column, a text, is the name
     size_t row_size;
-    void (*read)(const RowValues& values, KeptRow* row); // copies what it keeps
+    void (*read)(const RowValues& values, CachedRow* row); // copies what it keeps
 };
 
-struct KeptRows {
+struct CachedRows {
     MemoryContext memory;
     TimestampTz until; // when they are too old, DT_NOEND: when the table changes
     bool are_too_many;
@@ -39,30 +39,30 @@ struct KeptRows {
     size_t row_size;
     char* rows; // ordered by name
 
-    const KeptRow* row(int i) const {
-        return reinterpret_cast<const KeptRow*>(rows + row_size * i);
+    const CachedRow* row(int i) const {
+        return reinterpret_cast<const CachedRow*>(rows + row_size * i);
     }
 };
 
 // The place of a table's rows among the parts of what is known of it.
-extern int kept_rows_part;
+extern int cached_rows_part;
 
 // What the table says as of its last commit, whatever the transaction's snapshot shows. Null when a
 // statement has to read it: its trigger is off, there are too many rows, or this transaction has
 // changed one. Good until the next call.
-const KeptRows* kept_rows(const KeptTable& table);
+const CachedRows* cached_rows(const CachedTable& table);
 
 // The place of the first row that has the name, or would be behind those before it.
-int first_kept(const KeptRows& kept, const text* name);
+int first_cached(const CachedRows& cached, const text* name);
 
 int compare_names(const text* left, const text* right);
 
 // Calls visit(row) for each row of the name until it returns true, which it returns then.
 template <typename Row, typename Visit>
-bool any_kept(const KeptRows& kept, const text* name, Visit&& visit) {
-    for (int i = first_kept(kept, name);
-         i < kept.count && compare_names(kept.row(i)->name, name) == 0; i++)
-        if (visit(*reinterpret_cast<const Row*>(kept.row(i))))
+bool any_cached(const CachedRows& cached, const text* name, Visit&& visit) {
+    for (int i = first_cached(cached, name);
+         i < cached.count && compare_names(cached.row(i)->name, name) == 0; i++)
+        if (visit(*reinterpret_cast<const Row*>(cached.row(i))))
             return true;
     return false;
 }
