@@ -1,4 +1,4 @@
--- What callers of leases rely on: signatures, results, privileges, and each promise of docs/leases.md that one
+-- What callers of leases rely on: signatures, results, privileges, and each promise of docs/guide/leases.md that one
 -- session can see.
 BEGIN;
 SELECT plan(144);

@@ -1,4 +1,4 @@
--- VER-1, ORM-4: what docs/version.md says of writers that compare the version and of those that do not
+-- VER-1, ORM-4: what docs/guide/versions.md says of writers that compare the version and of those that do not
 CREATE TABLE item (id int PRIMARY KEY, name text, version int NOT NULL DEFAULT 1);
 SELECT interlock.enable_versioning('item');
 -- what becomes of the statement of a writer that has read version 7 of a row that another writer has moved on to `stored`

@@ -85,12 +85,12 @@ $gone->{run}->signal('KILL');
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.lease_waiters'), 'and does no more when it is killed');
 eval { $gone->quit };
 
-# What is bound to the session is bound to the pooler's, which goes on: docs/leases.md says not to do this
+# What is bound to the session is bound to the pooler's, which goes on: docs/guide/leases.md says not to do this
 my $bound = session();
 $bound->query_safe("SELECT FROM interlock.acquire_lease('bound', bind => 'session')");
 $bound->quit;
 is($client->query_safe("SELECT outcome FROM interlock.acquire_lease('bound')"), 'held', 'a session is nobody\'s behind a pooler');
-like(slurp_file('docs/leases.md'), qr/behind a pooler/, 'as the documentation says');
+like(slurp_file('docs/guide/leases.md'), qr/behind a pooler/, 'as the documentation says');
 
 eval { $_->quit } for $client, $waiter, $other, $another;
 $run->signal('TERM');
