@@ -1,4 +1,4 @@
-# The examples of the README print what the README says, and those in examples/ run.
+# The examples of README.md and docs/ print what the pages say, and those in examples/ run. Each page has a database of its own.
 
 use strict;
 use warnings;
@@ -6,35 +6,57 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# Pages whose blocks of SQL are not complete examples yet.
+my %incomplete = map { $_ => 1 } qw(docs/guide/history.md docs/guide/versions.md docs/operations/replication.md);
+
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
 $node->start;
 
-my $text = slurp_file('README.md');
-my $examples = 0;
-# A block of SQL, and the output that may follow it: that of its last statement.
-# One pipe for both, else what psql says to stderr may come last.
-while ($text =~ /^```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?/msg)
+my %examples;
+for my $page ('README.md', glob('docs/*.md docs/*/*.md'))
 {
-    my ($sql, $expected) = ($1, $2);
-    my $printed = '';
-    IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr('postgres') ], '<', \$sql, '>', \$printed, '2>&1');
-    if (defined $expected)
-    {
-        $examples++;
-        is(substr($printed, -length $expected), $expected, "example $examples");
-    }
-    else
-    {
-        unlike($printed, qr/ERROR/, 'an example without output runs');
-    }
+    $examples{$page} = run_examples($page) if !$incomplete{$page};
 }
-cmp_ok($examples, '>=', 8, 'there are examples');
+cmp_ok($examples{'README.md'}, '>=', 8, 'there are examples in README.md');
 
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
 for my $file (glob 'examples/*.sql')
 {
     $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', $file ], $file);
 }
 $node->stop;
 done_testing();
+
+# Runs the blocks of SQL of a page, each in a session of its own. The output that may follow a block is that of its last
+# statement; without one the block may not fail. What the reader need not see is in comments that begin with <!--sql.
+sub run_examples
+{
+    my ($page) = @_;
+    my $text = slurp_file($page);
+    return 0 if $text !~ /^(?:```|<!--)sql$/m;
+
+    my $database = lc($page) =~ s/\.md$//r =~ s/\W/_/gr;
+    $node->safe_psql('postgres', qq(CREATE DATABASE "$database"));
+    $node->safe_psql($database, 'CREATE EXTENSION pg_interlock') if $page ne 'README.md';
+    my $compared = 0;
+    while ($text =~ /^(?:```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?|<!--sql\n(.*?)^-->$)/msg)
+    {
+        my ($sql, $expected) = ($1 // $3, $2);
+        my $line = 1 + (substr($text, 0, $-[0]) =~ tr/\n//);
+        # One pipe for both, else what psql says to stderr may come last.
+        my $printed = '';
+        IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr($database) ], '<', \$sql, '>', \$printed, '2>&1');
+        if (defined $expected)
+        {
+            $compared++;
+            is(substr($printed, -length $expected), $expected, "$page:$line prints what it says");
+        }
+        else
+        {
+            unlike($printed, qr/ERROR/, "$page:$line runs");
+        }
+    }
+    return $compared;
+}
