@@ -14,4 +14,31 @@ int64 duration_argument(const Interval* interval, const char* name) {
     return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
 }
 
+char* print_value(Oid type, Datum value) {
+    switch (type) {
+    case TEXTOID:
+        return TextDatumGetCString(value);
+    case UNKNOWNOID:
+        return pstrdup(DatumGetCString(value));
+    case BOOLOID:
+        return pstrdup(DatumGetBool(value) ? "true" : "false");
+    case BPCHAROID: {
+        char* padded = TextDatumGetCString(value);
+        padded[bpchartruelen(padded, strlen(padded))] = '\0';
+        return padded;
+    }
+    default:
+        break;
+    }
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(type, &output, &is_varlena);
+    return OidOutputFunctionCall(output, value);
+}
+
+char* Arguments::any_string(int n, const char* arg) const {
+    Datum value = required(n, arg);
+    return print_value(type(n), value);
+}
+
 } // namespace interlock

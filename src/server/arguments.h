@@ -20,6 +20,9 @@ inline bool is_same_word(std::string_view left, std::string_view right) {
            pg_strncasecmp(left.data(), right.data(), left.size()) == 0;
 }
 
+// A value as a cast to text prints it. A literal without a cast is of type unknown.
+char* print_value(Oid type, Datum value);
+
 // Of any kind that users set: ten years.
 constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 
@@ -46,6 +49,8 @@ public:
         return NameStr(*DatumGetName(required(n, arg)));
     }
     char* string(int n, const char* arg) const { return TextDatumGetCString(required(n, arg)); }
+    // An argument of any type, as print_value() has it.
+    char* any_string(int n, const char* arg) const;
     // The text as it is, without a copy; it does not end with a zero byte.
     std::string_view view(int n, const char* arg) const {
         const text* value = DatumGetTextPP(required(n, arg));

@@ -113,7 +113,7 @@ void check_state_column(Relation rel, AttrNumber column) {
                         errmsg("column \"%s\" of table \"%s\" cannot be a state: its type is %s",
                                NameStr(attribute->attname), RelationGetRelationName(rel),
                                format_type_be(attribute->atttypid)),
-                        errhint("Use a text, integer or enum column.")));
+                        errhint("Use a text, integer, numeric, boolean, uuid or enum column.")));
     require_use(rel, table_info(rel), column, ColumnUse::kState);
     if (attribute->attgenerated != '\0')
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
@@ -148,7 +148,7 @@ JsonbValue json_string(char* text) {
     return value;
 }
 
-// States may be written as JSON strings or numbers.
+// States may be written as JSON strings, numbers, or for a boolean column booleans.
 char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
     char* text;
@@ -157,12 +157,14 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
     else if (value.type == jbvNumeric)
         text =
             DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+    else if (value.type == jbvBool && getBaseType(attribute->atttypid) == BOOLOID)
+        text = pstrdup(value.val.boolean ? "true" : "false");
     else
         refuse_transitions();
     return canonical_state(attribute->atttypid, attribute->atttypmod, text);
 }
 
-// The states that may follow one state, written as the column's type prints them.
+// The states that may follow one state, written as state_text() prints them.
 JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
     if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
         refuse_transitions();
@@ -188,7 +190,7 @@ char* argument_text(Jsonb* json) {
     return text;
 }
 
-// Reads the transitions and writes them again with every state as the column's type prints it; a
+// Reads the transitions and writes them again with every state as state_text() prints it; a
 // state that the type does not know (no label of the enum, no number) is the type's own error.
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
     if (!JB_ROOT_IS_OBJECT(transitions))

@@ -1,3 +1,4 @@
+#include "server/arguments.h"
 #include "server/error.h"
 #include "table/row.h"
 #include "transition/text.h"
@@ -49,8 +50,17 @@ Jsonb* parse_argument(const char* text) {
 
 bool can_be_state(Oid type) {
     Oid base = getBaseType(type);
-    return base == INT2OID || base == INT4OID || base == INT8OID ||
-           TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
+    switch (base) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case NUMERICOID:
+    case BOOLOID:
+    case UUIDOID:
+        return true;
+    default:
+        return TypeCategory(base) == TYPCATEGORY_STRING || get_typtype(base) == TYPTYPE_ENUM;
+    }
 }
 
 StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
@@ -74,6 +84,7 @@ StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
     machine->type = TupleDescAttr(columns, machine->column - 1)->atttypid;
     machine->base_type = getBaseType(machine->type);
     machine->typmod = TupleDescAttr(columns, machine->column - 1)->atttypmod;
+    machine->takes_datum = machine->typmod < 0 && get_typlen(machine->type) > 0;
     Oid output;
     bool is_varlena;
     getTypeOutputInfo(machine->type, &output, &is_varlena);
@@ -97,8 +108,25 @@ bool may_move(const StateMachine* machine, const char* from, const char* to) {
     return targets != nullptr && contains_state(targets, to);
 }
 
+namespace {
+
+char* print_state(Oid base_type, FmgrInfo* output, Datum value) {
+    switch (base_type) {
+    case BOOLOID:
+        return pstrdup(DatumGetBool(value) ? "true" : "false");
+    case NUMERICOID:
+        return numeric_normalize(DatumGetNumeric(value));
+    default:
+        return OutputFunctionCall(output, value);
+    }
+}
+
+} // namespace
+
 const char* state_text(const StateMachine* machine, Datum value, bool is_null) {
-    return is_null ? nullptr : OutputFunctionCall(const_cast<FmgrInfo*>(&machine->output), value);
+    return is_null
+               ? nullptr
+               : print_state(machine->base_type, const_cast<FmgrInfo*>(&machine->output), value);
 }
 
 const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row) {
@@ -114,10 +142,69 @@ Datum state_datum(Oid type, int32 typmod, char* state) {
 }
 
 char* canonical_state(Oid type, int32 typmod, char* state) {
-    Oid output;
+    Oid function;
     bool is_varlena;
-    getTypeOutputInfo(type, &output, &is_varlena);
-    return OidOutputFunctionCall(output, state_datum(type, typmod, state));
+    getTypeOutputInfo(type, &function, &is_varlena);
+    FmgrInfo output;
+    fmgr_info(function, &output);
+    return print_state(getBaseType(type), &output, state_datum(type, typmod, state));
+}
+
+namespace {
+
+// Some of the declared states are enough for a hint.
+constexpr int kStatesShown = 20;
+
+List* add_state(List* states, const JsonbValue& value) {
+    char* state = pnstrdup(value.val.string.val, value.val.string.len);
+    ListCell* cell;
+    foreach (cell, states)
+        if (strcmp(static_cast<char*>(lfirst(cell)), state) == 0)
+            return states;
+    return lappend(states, state);
+}
+
+char* declared_states(const StateMachine* machine) {
+    List* states = NIL;
+    JsonbIterator* iterator = JsonbIteratorInit(&machine->transitions->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         list_length(states) <= kStatesShown &&
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
+        if (token == WJB_KEY || token == WJB_ELEM)
+            states = add_state(states, value);
+    StringInfoData text;
+    initStringInfo(&text);
+    for (int i = 0; i < Min(list_length(states), kStatesShown); i++)
+        appendStringInfo(&text, "%s\"%s\"", i > 0 ? ", " : "",
+                         static_cast<char*>(list_nth(states, i)));
+    if (list_length(states) > kStatesShown)
+        appendStringInfoString(&text, ", ...");
+    return text.data;
+}
+
+// Gives the error of an input function, or of a domain, the declared states as its hint.
+void hint_at_states(void* context) {
+    const auto* machine = static_cast<const StateMachine*>(context);
+    int code = geterrcode();
+    if (ERRCODE_TO_CATEGORY(code) == ERRCODE_DATA_EXCEPTION || code == ERRCODE_CHECK_VIOLATION)
+        errhint("Declared states of column \"%s\": %s.", NameStr(machine->name),
+                declared_states(machine));
+}
+
+} // namespace
+
+Datum state_argument(const Arguments& arguments, int n, const char* name,
+                     const StateMachine* machine) {
+    Datum value = arguments.required(n, name);
+    if (machine->takes_datum && arguments.type(n) == machine->type)
+        return value;
+    ErrorContextCallback context = {error_context_stack, hint_at_states,
+                                    const_cast<StateMachine*>(machine)};
+    error_context_stack = &context;
+    value = state_datum(machine->type, machine->typmod, arguments.any_string(n, name));
+    error_context_stack = context.previous;
+    return value;
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {

@@ -13,7 +13,7 @@ namespace {
 
 struct State {
     Datum value;
-    const char* text; // as the column's type prints it
+    const char* text; // by state_text()
 };
 
 // What transition() and try_transition() are given.
@@ -80,9 +80,9 @@ Datum try_transition(PG_FUNCTION_ARGS) {
 
 namespace {
 
-State state_argument(const Arguments& arguments, int n, const char* name, const Move& move) {
-    const StateMachine* machine = move.machine;
-    Datum value = state_datum(machine->type, machine->typmod, arguments.string(n, name));
+State given_state(const Arguments& arguments, int n, const char* name,
+                  const StateMachine* machine) {
+    Datum value = state_argument(arguments, n, name, machine);
     return {value, state_text(machine, value, false)};
 }
 
@@ -94,8 +94,8 @@ Move open_move(const Arguments& arguments) {
         arguments.is_null(5) ? nullptr : NameStr(*DatumGetName(arguments.value(5)));
     move.machine = find_machine(move.rel, move.info, column);
     move.key = key_argument(arguments, 1, move.rel, move.info);
-    move.from = state_argument(arguments, 2, "from_state", move);
-    move.to = state_argument(arguments, 3, "to_state", move);
+    move.from = given_state(arguments, 2, "from_state", move.machine);
+    move.to = given_state(arguments, 3, "to_state", move.machine);
     move.changes = parse_changes(move.rel, move.info, arguments.jsonb(4, "changes"),
                                  bms_make_singleton(move.machine->column));
     return move;

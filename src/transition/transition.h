@@ -24,8 +24,9 @@ struct StateMachine {
     Oid type;
     Oid base_type; // below any domain
     int32 typmod;
+    bool takes_datum; // a value of the type can be stored as it is
     FmgrInfo output;
-    Jsonb* transitions; // {"from": ["to", ...]}, states as the column's type prints them
+    Jsonb* transitions; // {"from": ["to", ...]}, states as state_text() prints them
     Jsonb* initial;     // ["state", ...] or null
     bool is_clone;      // the trigger belongs to the partitioned parent
     char enabled;       // tgenabled
@@ -98,10 +99,17 @@ void note_move(Relation rel, const TableInfo* info, const StateMachine* machine,
 // The value of a state that is given as text, by the input function of the column's type.
 Datum state_datum(Oid type, int32 typmod, char* state);
 
-// A state as the column's type prints it, so that '01' and 1 are one state of an integer column.
+// An argument of any type as a value of the column. What the type cannot hold is the type's own
+// error, with the declared states as its hint.
+class Arguments;
+Datum state_argument(const Arguments& arguments, int n, const char* name,
+                     const StateMachine* machine);
+
+// A state as state_text() prints it, so that '01' and 1 are one state of an integer column.
 char* canonical_state(Oid type, int32 typmod, char* state);
 
-// The state in a value of the column; null for null.
+// The state in a value of the column; null for null. As the column's type prints it, but booleans
+// as true and false, and numbers of type numeric without zeros at their ends: one text for each.
 const char* state_text(const StateMachine* machine, Datum value, bool is_null);
 
 } // namespace interlock

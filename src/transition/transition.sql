@@ -18,7 +18,7 @@ CREATE FUNCTION interlock.define_transitions(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[]) IS
 'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
-The column is of a text, integer or enum type. Every writer is held to it, raw SQL too; when initial is given, inserted rows
+The column is of a text, integer, numeric, boolean, uuid or enum type. Every writer is held to it, raw SQL too; when initial is given, inserted rows
 start in one of those states. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
 cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
 
@@ -33,13 +33,24 @@ CREATE FUNCTION interlock.transition(
 CREATE FUNCTION interlock.transition(
     rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.transition(
+    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.transition(
+    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name) IS
 'Moves one row from one state to another and makes the other changes with it, if it is still in the first state: of callers
-that race exactly one wins. state_column is needed where several columns have transitions.
-Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions,
+that race exactly one wins. States are values of the column''s type, or their text. state_column is needed where several columns
+have transitions.
+Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions, 22P02 no state of that type,
 09000 the owner of the state column, or a trigger, has kept the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
 'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
+COMMENT ON FUNCTION interlock.transition(regclass, text, "any", "any", jsonb, name) IS
+'As transition(regclass, text, text, text, jsonb, name), for states of another type.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", "any", "any", jsonb, name) IS
+'As transition(regclass, text, text, text, jsonb, name), for a key and states of other types.';
 
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
@@ -49,7 +60,19 @@ CREATE FUNCTION interlock.try_transition(
     rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
     OUT outcome text, OUT state text)
     LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL,
+    OUT outcome text, OUT state text)
+    LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name) IS
 'As transition, but reports. Outcomes: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name) IS
 'As try_transition(regclass, text, text, text, jsonb, name), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, "any", "any", jsonb, name) IS
+'As try_transition(regclass, text, text, text, jsonb, name), for states of another type.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", "any", "any", jsonb, name) IS
+'As try_transition(regclass, text, text, text, jsonb, name), for a key and states of other types.';

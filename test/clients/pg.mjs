@@ -70,6 +70,20 @@ await check('a row is locked, refused and saved', async () => {
     assert.equal(version, '4');
 });
 
+await check('states of an integer and of a boolean column', async () => {
+    await client.query(`
+        CREATE TABLE seat (id int PRIMARY KEY, state int NOT NULL DEFAULT 0, reserved boolean NOT NULL DEFAULT false);
+        SELECT interlock.define_transitions('seat', 'state', '{"0": [1]}'),
+            interlock.define_transitions('seat', 'reserved', '{"false": [true]}');
+        INSERT INTO seat VALUES (1)`);
+    const sql = 'SELECT * FROM interlock.try_transition($1, $2, $3, $4, state_column => $5)';
+    const move = async (from, to, column) => Object.values(await one(sql, 'seat', 1, from, to, column));
+    assert.deepEqual(await move(0, 1, 'state'), ['transitioned', '1']);
+    assert.deepEqual(await move(0, 1, 'state'), ['state_changed', '1']);
+    assert.deepEqual(await move(false, true, 'reserved'), ['transitioned', 'true']);
+    await assert.rejects(move('paid', 1, 'state'), { code: '22P02', hint: 'Declared states of column "state": "0", "1".' });
+});
+
 await check('a lease is taken, refused, renewed, asserted and released; its token travels as text', async () => {
     const mine = await one('SELECT * FROM interlock.acquire_lease($1, $2, $3, $4)', `doc/${id}`, '1 minute', '0', 'anna');
     assert.deepEqual([mine.outcome, typeof mine.token, mine.holder], ['acquired', 'string', 'anna']);

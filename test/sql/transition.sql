@@ -145,7 +145,7 @@ SELECT * FROM "Odd.Table";
 -- bad input
 \set VERBOSITY sqlstate
 CREATE VIEW order_view AS SELECT * FROM orders;
-CREATE TABLE bad (id int PRIMARY KEY, status text, flag boolean, gen text GENERATED ALWAYS AS ('x') STORED);
+CREATE TABLE bad (id int PRIMARY KEY, status text, flag boolean, gen text GENERATED ALWAYS AS ('x') STORED, spot point);
 CREATE TABLE no_key (status text);
 SELECT interlock.define_transitions('order_view', 'status', '{}');
 SELECT interlock.define_transitions('pg_class', 'relkind', '{}');
@@ -153,7 +153,7 @@ SELECT interlock.define_transitions(NULL, 'status', '{}');
 SELECT interlock.define_transitions('bad', 'nowhere', '{}');
 SELECT interlock.define_transitions('bad', 'ctid', '{}');
 SELECT interlock.define_transitions('bad', NULL, '{}');
-SELECT interlock.define_transitions('bad', 'flag', '{}');
+SELECT interlock.define_transitions('bad', 'spot', '{}');
 SELECT interlock.define_transitions('bad', 'gen', '{}');
 SELECT interlock.define_transitions('bad', 'status', NULL);
 SELECT interlock.define_transitions('bad', 'status', '[]');
