@@ -3,6 +3,7 @@
 #include "execution/write.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
+#include "version/argument.h"
 
 using namespace interlock;
 
@@ -14,14 +15,12 @@ struct Call {
     const TableInfo* info;
     const Versioning* versioning;
     Key key;
-    int64 expected;
-    Oid token_type; // as the caller gave it, and gets it back
+    VersionArgument expected;
 };
 
 Call open_call(const Arguments& arguments);
 Attempt update_as_called(const Call& call, const Changes& changes);
 Attempt delete_as_called(const Call& call);
-Datum token_result(const Call& call, int64 token);
 Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 token,
              const StoredRow* row, const Bitmapset* conflicts);
 bool wants_merge(const Arguments& arguments, int n);
@@ -43,9 +42,9 @@ Datum versioned_update(PG_FUNCTION_ARGS) {
     if (attempt.outcome == Outcome::kNotFound)
         raise_no_such_row(call.rel, call.info, call.key);
     if (attempt.outcome == Outcome::kConflict)
-        raise_version_conflict(call.rel, call.info, call.key, call.expected, attempt.stored);
+        raise_version_conflict(call.rel, call.info, call.key, call.expected.token, attempt.stored);
     close_table(call.rel);
-    return token_result(call, attempt.stored);
+    return version_result(call.versioning, call.expected.type, attempt.stored);
 }
 
 Datum try_versioned_update(PG_FUNCTION_ARGS) {
@@ -70,7 +69,7 @@ Datum versioned_delete(PG_FUNCTION_ARGS) {
     if (attempt.outcome == Outcome::kNotFound)
         raise_no_such_row(call.rel, call.info, call.key);
     if (attempt.outcome == Outcome::kConflict)
-        raise_version_conflict(call.rel, call.info, call.key, call.expected, attempt.stored);
+        raise_version_conflict(call.rel, call.info, call.key, call.expected.token, attempt.stored);
     close_table(call.rel);
     PG_RETURN_VOID();
 }
@@ -85,57 +84,21 @@ Datum try_versioned_delete(PG_FUNCTION_ARGS) {
 
 namespace {
 
-int64 parse_token(const Call& call, Datum value) {
-    TokenKind kind = call.versioning->kind;
-    if (call.token_type == TEXTOID) {
-        char* token = TextDatumGetCString(value);
-        if (is_counter(kind))
-            return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(token)));
-        Oid function, parameter;
-        getTypeInputInfo(token_type(kind), &function, &parameter);
-        return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
-    }
-    if (is_counter(kind) != (call.token_type == INT8OID))
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("version column \"%s\" of table \"%s\" has type %s",
-                               NameStr(call.versioning->name), RelationGetRelationName(call.rel),
-                               format_type_be(token_type(kind))),
-                        errhint("Give the expected version as %s.",
-                                is_counter(kind) ? "a number"
-                                                 : "a timestamp with time zone, or as text")));
-    if (kind == TokenKind::kTimestamp)
-        value = DirectFunctionCall1(timestamptz_timestamp, value);
-    return DatumGetInt64(value);
-}
-
 Call open_call(const Arguments& arguments) {
     Call call = {};
     call.rel = open_table(arguments.relation(0), RowExclusiveLock);
     call.info = table_info(call.rel);
     call.versioning = require_versioning(call.rel, call.info);
     call.key = key_argument(arguments, 1, call.rel, call.info);
-    call.token_type = arguments.type(2);
-    call.expected = parse_token(call, arguments.required(2, "expected"));
+    call.expected = expected_version(arguments, 2, call.rel, call.versioning);
     return call;
-}
-
-// A timestamp without zone is shown to a caller of timestamptz in the session's zone. Where clocks
-// are put forward the hour that is left out is shown as the next one, so that what the caller read
-// does not lead back to what is stored.
-bool is_shown_as_expected(const Call& call, int64 stored) {
-    if (call.versioning->kind != TokenKind::kTimestamp || call.token_type == TEXTOID)
-        return false;
-    auto shown = [](int64 token) {
-        return DatumGetTimestampTz(
-            DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token)));
-    };
-    return shown(stored) == shown(call.expected);
 }
 
 template <typename Write>
 Attempt write_as_called(const Call& call, Write&& write) {
-    Attempt attempt = write(call.expected);
-    if (attempt.outcome == Outcome::kConflict && is_shown_as_expected(call, attempt.stored))
+    Attempt attempt = write(call.expected.token);
+    if (attempt.outcome == Outcome::kConflict &&
+        is_shown_as_expected(call.versioning, call.expected, attempt.stored))
         attempt = write(attempt.stored);
     return attempt;
 }
@@ -150,15 +113,6 @@ Attempt delete_as_called(const Call& call) {
     return write_as_called(call, [&](int64 expected) {
         return delete_if_current(call.rel, call.info, call.key, expected);
     });
-}
-
-Datum token_result(const Call& call, int64 token) {
-    TokenKind kind = call.versioning->kind;
-    if (call.token_type != TEXTOID)
-        return kind == TokenKind::kTimestamp
-                   ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
-                   : Int64GetDatum(token);
-    return CStringGetTextDatum(token_to_text(kind, token));
 }
 
 // Builds (outcome, version, current[, conflicts]). A conflict shows the row as it is now.
@@ -178,7 +132,7 @@ Datum report(FunctionCallInfo fcinfo, const Call& call, Outcome outcome, int64 t
     bool nulls[4] = {false, outcome == Outcome::kNotFound || outcome == Outcome::kDeleted, true,
                      conflicts == nullptr};
     if (!nulls[1])
-        values[1] = token_result(call, token);
+        values[1] = version_result(call.versioning, call.expected.type, token);
     if (row != nullptr && row->found) {
         values[2] = stored_row_to_jsonb(*row);
         nulls[2] = false;

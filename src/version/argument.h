@@ -1,0 +1,35 @@
+// Versions as a caller gives them and gets them back: a number, a timestamp with time zone, or
+// either as text.
+#pragma once
+
+#include "version/version.h"
+
+namespace interlock {
+
+struct VersionArgument {
+    Oid type; // INT8OID, TIMESTAMPTZOID or TEXTOID
+    int64 token;
+};
+
+// Argument n, named "expected"; 22004 for null, 42804 for a number where versions are times or the
+// other way round, and what the input function raises for a text.
+class Arguments;
+VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
+                                 const Versioning* versioning);
+
+// Whether versions of the table can be given and returned in that type.
+inline bool has_versions_as(const Versioning* versioning, Oid type) {
+    return type == TEXTOID || is_counter(versioning->kind) == (type == INT8OID);
+}
+
+// A version in such a type.
+Datum version_result(const Versioning* versioning, Oid type, int64 token);
+
+// Whether the caller cannot tell the stored version from the expected one. A timestamp without time
+// zone is shown to a caller of timestamptz in the session's zone: where clocks are put forward, the
+// hour that is left out is shown as the next one, so that what was read does not lead back to what
+// is stored.
+bool is_shown_as_expected(const Versioning* versioning, const VersionArgument& expected,
+                          int64 stored);
+
+} // namespace interlock
