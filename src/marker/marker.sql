@@ -81,12 +81,34 @@ CREATE FUNCTION interlock.save_row(
 CREATE FUNCTION interlock.save_row(
     rel regclass, key "any", holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key text, holder text, changes jsonb, expected timestamptz) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected timestamptz) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key text, holder text, changes jsonb, expected text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.save_row(
+    rel regclass, key "any", holder text, changes jsonb, expected text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint) IS
-'Writes the changes and gives the marker back in one step, if the holder still has it and, when expected is given, the version
-is still that one. Returns the new version, null for a table without a version counter.
-Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, and those of versioned_update for the changes.';
+'Writes the changes and releases the marker in one step, if the holder still has it and the version is still the expected one;
+a null version is not compared. Returns the new version; null for a table without versions, or versioned by a timestamp.
+Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, 42804 a version of another type, and those of
+versioned_update for the changes.';
 COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint) IS
 'As save_row(regclass, text, text, jsonb, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, timestamptz) IS
+'As save_row(regclass, text, text, jsonb, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, timestamptz) IS
+'As save_row(regclass, text, text, jsonb, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, text) IS
+'As save_row(regclass, text, text, jsonb, bigint), with the version as text: for parameters without a type, and for
+timestamps that a client would round.';
+COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, text) IS
+'As save_row(regclass, text, text, jsonb, text), for a key of another type.';
 
 CREATE TABLE interlock.row_lock_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -147,9 +147,8 @@ bool touch_marker(const MarkedRow& row, TimestampTz* until) {
 }
 
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
-                 NullableDatum* version) {
+                 int64* version) {
     const Versioning* versioning = versioning_of(row.info);
-    bool returns_version = versioning != nullptr && is_counter(versioning->kind);
     VerbCall verb = verb_call(row, Verb::kRelease, row.marker->timeout);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
                                                    : PlanKind("marker_save"));
@@ -159,14 +158,13 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
     require_held(&write, row);
     if (expected != nullptr)
         write.require(has_version(&write.terms, versioning, *expected));
-    if (returns_version)
+    if (versioning != nullptr)
         write.returns(versioning->column);
-    *version = {0, true};
     NullableDatum stored;
     if (!write_row(write, &stored))
         return false;
-    if (returns_version && !stored.isnull)
-        *version = {Int64GetDatum(token_of_datum(versioning->kind, stored.value, false)), false};
+    if (versioning != nullptr)
+        *version = token_of_datum(versioning->kind, stored.value, stored.isnull);
     return true;
 }
 

@@ -26,8 +26,8 @@ bool release_marker(const MarkedRow& row, Verb kind);
 bool touch_marker(const MarkedRow& row, TimestampTz* until);
 
 // Writes the changes and takes the marker off while row.holder holds it, if `expected` is null or
-// the row's version. A version that is a counter comes out as bigint.
+// the row's version. *version is what is stored then, if the table has versions.
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
-                 NullableDatum* version);
+                 int64* version);
 
 } // namespace interlock

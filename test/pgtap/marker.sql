@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(24);
+SELECT plan(43);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -29,6 +29,45 @@ SELECT is(interlock.save_row('page', 1, 'anna', '{"body": "y"}', 1), 2::bigint, 
 SELECT is(interlock.unlock_row('page', 1, 'anna'), false, 'and released with it');
 SELECT results_eq('SELECT body, lock_status, lock_by FROM page WHERE id = 1', $$VALUES ('y', 0::smallint, NULL::text)$$, 'in one step');
 SELECT function_privs_are('interlock', 'force_unlock_row', ARRAY['regclass', 'text', 'text'], 'public', '{}'::text[]);
+
+-- MRK-5: a save compares versions of any type, and returns the new one in it
+CREATE TABLE memo (id int PRIMARY KEY, body text, updated_time timestamptz DEFAULT '2026-01-01');
+SELECT interlock.enable_versioning('memo', 'updated_time');
+SELECT interlock.enable_marker('memo', '1 hour');
+INSERT INTO memo VALUES (1);
+CREATE FUNCTION locked(rel regclass) RETURNS regclass LANGUAGE sql AS $$SELECT rel FROM interlock.lock_row(rel, 1, 'anna') WHERE locked$$;
+CREATE FUNCTION token() RETURNS timestamptz LANGUAGE sql AS 'SELECT updated_time FROM memo';
+SELECT is(interlock.save_row(locked('memo'), 1, 'anna', '{"body": "a"}', '2026-01-01'::timestamptz), token(), 'a time');
+SELECT isnt(token(), '2026-01-01', 'that has moved');
+SELECT is(interlock.save_row(locked('memo'), 1, 'anna', '{"body": "b"}', token()::text), token()::text, 'a time as text');
+SELECT throws_ok($$SELECT interlock.save_row(locked('memo'), 1, 'anna', '{"body": "c"}', '2026-01-01'::timestamptz)$$, 'IL001');
+SELECT throws_ok($$SELECT interlock.save_row(locked('memo'), 1, 'anna', '{"body": "c"}', '2026-01-01')$$, 'IL001');
+SELECT throws_ok($$SELECT interlock.save_row(locked('memo'), 1, 'anna', '{"body": "c"}', 7)$$, '42804');
+SELECT throws_ok($$SELECT interlock.save_row(locked('memo'), 1, 'anna', '{"body": "c"}', 'x')$$, '22007');
+SELECT is(interlock.save_row(locked('memo'), 1, 'anna', '{"body": "c"}', NULL::timestamptz), token(), 'null is not compared');
+SELECT is(interlock.save_row(locked('memo'), 1, 'anna', '{"body": "d"}'), NULL, 'a number is none');
+SELECT is(interlock.save_row(locked('page'), 1, 'anna', '{"body": "z"}', '2'), '3', 'a counter as text');
+SELECT is(interlock.save_row(locked('page'), 1, 'anna', '{"body": "y"}', NULL::text), '4', 'null, as text');
+SELECT throws_ok($$SELECT interlock.save_row(locked('page'), 1, 'anna', '{"body": "z"}', '2')$$, 'IL001');
+SELECT throws_ok($$SELECT interlock.save_row(locked('page'), 1, 'anna', '{"body": "z"}', now())$$, '42804');
+SELECT throws_ok($$SELECT interlock.save_row(locked('page'), 1, 'anna', '{"version": 9}', '4')$$, '22023');
+PREPARE save AS SELECT interlock.save_row($1, $2, $3, $4, $5);
+SELECT results_eq($$EXECUTE save(locked('page'), '1', 'anna', '{"body": "z"}', '4')$$, $$VALUES ('5')$$, 'parameters without a type');
+PREPARE save_unseen AS SELECT interlock.save_row($1, $2, $3, $4);
+SELECT results_eq($$EXECUTE save_unseen(locked('page'), '1', 'anna', '{"body": "y"}')$$, $$VALUES (6::bigint)$$, 'without a version');
+CREATE TABLE bare (id int PRIMARY KEY, body text);
+SELECT interlock.enable_marker('bare');
+INSERT INTO bare VALUES (1);
+SELECT is(interlock.save_row(locked('bare'), 1, 'anna', '{"body": "z"}', NULL::text), NULL, 'a table without versions');
+SELECT throws_ok($$SELECT interlock.save_row(locked('bare'), 1, 'anna', '{"body": "z"}', '1')$$, '55000');
+-- a time without zone that was read where clocks were put forward
+CREATE TABLE local (id int PRIMARY KEY, body text, updated_time timestamp);
+SELECT interlock.enable_marker('local');
+INSERT INTO local VALUES (1, 'x', '2026-03-29 02:30');
+SELECT interlock.enable_versioning('local', 'updated_time');
+SET timezone = 'Europe/Berlin';
+SELECT ok(interlock.save_row(locked('local'), 1, 'anna', '{"body": "y"}', '2026-03-29 03:30+02'::timestamptz) > '2026-03-29', 'is the one that was shown');
+RESET timezone;
 
 SELECT * FROM finish();
 ROLLBACK;

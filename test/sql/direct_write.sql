@@ -110,7 +110,9 @@ SELECT setup, verb, tried.* FROM (VALUES ('own', held('anna')), ('no holder', he
     ORDER BY verb COLLATE "C", setup COLLATE "C";
 -- what a save returns of the version
 SELECT kind, tried.* FROM (VALUES ('none', 'bigint', $$ALTER TABLE t DROP version$$), ('integer', 'int', ''), ('null', 'bigint', ''), ('timestamptz', '', $$ALTER TABLE t DROP version; ALTER TABLE t ADD version timestamptz(0) DEFAULT '2020-01-01'$$)) kinds (kind, type, change),
-    (VALUES ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}') IS NULL$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 0)$$)) verbs (verb),
+    (VALUES ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}') IS NULL$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', 0)$$),
+        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', '0')$$), ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', '2020-01-01'::timestamptz) > '2020-01-01'$$),
+        ($$SELECT interlock.save_row('t', 1, 'anna', '{"a": 7}', NULL::text) > '2020-01-01'$$)) verbs (verb),
     LATERAL try(format('%s; SELECT interlock.enable_marker(''t''); %s; %s; SELECT interlock.lock_row(''t'', 1, ''anna'')', change,
         CASE WHEN kind = 'integer' THEN 'ALTER TABLE t ALTER version TYPE int; UPDATE t SET version = 0' WHEN kind = 'null' THEN 'UPDATE t SET version = NULL' ELSE 'SELECT' END,
         CASE WHEN kind <> 'none' THEN 'SELECT interlock.enable_versioning(''t'')' ELSE 'SELECT' END), verb) tried

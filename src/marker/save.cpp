@@ -1,0 +1,116 @@
+// save_row: the changes of a row's holder, and the end of its marker, in one write.
+
+#include "execution/stored_row.h"
+#include "marker/call.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "version/argument.h"
+#include "version/update.h"
+
+using namespace interlock;
+
+namespace {
+
+struct SaveCall {
+    MarkedRow row;
+    const Versioning* versioning; // null: the table has no versions
+    bool has_expected;
+    VersionArgument expected; // its type also without one
+};
+
+SaveCall open_save(const Arguments& arguments);
+bool save(const SaveCall& call, const Changes& changes, int64* version);
+bool expect_what_is_shown(SaveCall* call);
+[[noreturn]] void explain_unsaved(const SaveCall& call);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(save_row);
+
+Datum save_row(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    SaveCall call = open_save(arguments);
+    Bitmapset* managed = bms_copy(call.row.marker->attnums);
+    if (call.versioning != nullptr)
+        managed = bms_add_member(managed, call.versioning->column);
+    Changes changes =
+        parse_changes(call.row.rel, call.row.info, arguments.jsonb(3, "changes"), managed);
+    int64 version = 0;
+    bool saved = save(call, changes, &version);
+    if (!saved && expect_what_is_shown(&call))
+        saved = save(call, changes, &version);
+    if (!saved)
+        explain_unsaved(call);
+    close_table(call.row.rel);
+    if (call.versioning == nullptr || !has_versions_as(call.versioning, call.expected.type))
+        PG_RETURN_NULL();
+    return version_result(call.versioning, call.expected.type, version);
+}
+}
+
+namespace {
+
+SaveCall open_save(const Arguments& arguments) {
+    SaveCall call = {};
+    call.row = open_call(arguments, true);
+    call.has_expected = !arguments.is_null(4);
+    if (call.has_expected || versioning_of(call.row.info) != nullptr)
+        call.versioning = require_versioning(call.row.rel, call.row.info);
+    if (call.has_expected)
+        call.expected = expected_version(arguments, 4, call.row.rel, call.versioning);
+    else
+        call.expected.type = arguments.type(4);
+    return call;
+}
+
+bool save(const SaveCall& call, const Changes& changes, int64* version) {
+    return save_marked(call.row, changes, call.has_expected ? &call.expected.token : nullptr,
+                       version);
+}
+
+bool read_version(const SaveCall& call, int64* version) {
+    StoredRow row = read_row(call.row.rel, call.row.info, call.row.key,
+                             bms_make_singleton(call.versioning->column));
+    if (row.found)
+        *version = stored_token(row, call.versioning);
+    return row.found;
+}
+
+// Whether the row has another version than the expected one, which the caller cannot tell from it
+// and means.
+bool expect_what_is_shown(SaveCall* call) {
+    int64 stored;
+    if (!call->has_expected || call->versioning->kind != TokenKind::kTimestamp ||
+        !read_version(*call, &stored) || stored == call->expected.token ||
+        !is_shown_as_expected(call->versioning, call->expected, stored))
+        return false;
+    call->expected.token = stored;
+    return true;
+}
+
+// Raises why no row was written: it is gone, the marker is lost, or the version is another one.
+void explain_unsaved(const SaveCall& call) {
+    const MarkedRow& row = call.row;
+    Look found = look(row);
+    if (!found.found)
+        raise_no_such_row(row.rel, row.info, row.key);
+    bool held = found.state.live && strcmp(found.state.holder, row.holder) == 0;
+    int64 stored;
+    if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token)
+        raise_version_conflict(row.rel, row.info, row.key, call.expected.token, stored);
+    if (held)
+        raise_suppressed(row.rel);
+    const char* present = found.state.live ? found.state.holder : nullptr;
+    ereport(ERROR,
+            (errcode(kMarkerNotHeld),
+             errmsg("\"%s\" does not hold the row of table \"%s\"", row.holder,
+                    RelationGetRelationName(row.rel)),
+             errdetail_internal("%s", json_object({{"table", qualified_name(row.rel)},
+                                                   {"key", nullptr, key_to_text(row.info, row.key)},
+                                                   {"holder", present}})),
+             errhint("The marker expired, was released or was never taken: lock the row again, "
+                     "read it, and repeat the change.")));
+}
+
+} // namespace
