@@ -1,6 +1,6 @@
 // Leases: locks with a time to live, in shared memory, with a token that fences.
 //
-// docs/guide/leases.md says what they guarantee and why it holds. The verbs work in any isolation level,
+// docs/internals/leases.md says what they guarantee and why it holds. The verbs work in any isolation level,
 // in read-only transactions, and at once: commit and rollback make no difference to a lease. What
 // is durable of them is written outside of the transaction (lease/store.h).
 //

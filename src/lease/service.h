@@ -1,5 +1,5 @@
 // Each database's service of leases: what it has reserved durably, and since when it grants.
-// docs/guide/leases.md has the rules (R1 to R11) that are named here.
+// docs/internals/leases.md has the rules (R1 to R11) that are named here.
 #pragma once
 
 #include "lease/store.h"

@@ -1,5 +1,5 @@
 // Visits every state that a small world of leases can get into and checks in each what
-// docs/guide/leases.md promises; then breaks the rules one by one and expects to be caught. README.md
+// docs/internals/leases.md promises; then breaks the rules one by one and expects to be caught. README.md
 // says what is modelled.
 //
 //   lease              checks, as TAP

@@ -1,5 +1,5 @@
 # A role that loses very many leases of its own does not keep the others from theirs after a crash: what is lost is noted by
-# role, too (R4 in docs/guide/leases.md). Which roles share a note depends on their oids: there are three, and one is enough.
+# role, too (R4 in docs/internals/leases.md). Which roles share a note depends on their oids: there are three, and one is enough.
 
 use strict;
 use warnings;
