@@ -1,5 +1,5 @@
-// Conditional updates of versioned rows, for the verbs in version/update.cpp, version/merge.cpp,
-// version/many.cpp and version/retry.cpp.
+// Conditional writes of versioned rows, for the verbs in version/write.cpp, version/merge.cpp,
+// version/many.cpp and version/retry.cpp; version/call.h has what verbs on one row share.
 #pragma once
 
 #include "execution/stored_row.h"

@@ -2,7 +2,7 @@
 // row is told instead of overwriting (optimistic locking).
 //
 // The token is a counter (integer or bigint) or a timestamp. The trigger moves it for every writer;
-// the verbs of version/update.cpp update on the condition that it is still what the caller read.
+// the verbs of version/write.cpp update on the condition that it is still what the caller read.
 //
 // Isolation: under READ COMMITTED the loser of a race waits for the winner and then gets a
 // conflict, or wins if the other rolled back. Under REPEATABLE READ and SERIALIZABLE a row that

@@ -1,0 +1,48 @@
+// What the verbs on one versioned row have in common: (rel, key, expected) as their caller gave it,
+// the write on the condition that the row still has that version, and what they return or raise.
+#pragma once
+
+#include "server/arguments.h"
+#include "version/argument.h"
+#include "version/update.h"
+
+namespace interlock {
+
+struct RowCall {
+    Relation rel;
+    const TableInfo* info;
+    const Versioning* versioning;
+    Key key;
+    VersionArgument expected;
+};
+
+// Reads the arguments 0 to 2. Raises what open_table(), require_versioning(), key_argument() and
+// expected_version() do.
+RowCall open_call(const Arguments& arguments, LOCKMODE mode = RowExclusiveLock);
+
+// Argument n: columns that the caller may set, which the key and the version are not.
+Changes changes_argument(const Arguments& arguments, int n, const RowCall& call);
+
+// Whether a version is the expected one, as the caller's type shows it.
+bool is_expected(const RowCall& call, int64 stored);
+
+// The attempt of version/update.h, on the version that the caller means.
+Attempt update_as_called(const RowCall& call, const Changes& changes);
+Attempt delete_as_called(const RowCall& call);
+
+// Raises P0002 or IL001 when the row was not written.
+void raise_unless_written(const RowCall& call, const Attempt& attempt);
+
+// A row of results: (outcome, version, current[, conflicts]). What is null is null there.
+struct Answer {
+    const char* outcome;
+    const int64* version = nullptr;
+    const StoredRow* current = nullptr;
+    const Bitmapset* conflicts = nullptr;
+};
+
+// Both close the table. An attempt in conflict shows the row as it is now.
+Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Answer& answer);
+Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Attempt& attempt);
+
+} // namespace interlock
