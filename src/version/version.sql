@@ -158,6 +158,34 @@ COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, text) IS
 COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", text) IS
 'As try_versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
 
+CREATE FUNCTION interlock.assert_version(rel regclass, key text, expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.assert_version(rel regclass, key "any", expected bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.assert_version(rel regclass, key text, expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.assert_version(rel regclass, key "any", expected timestamptz) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.assert_version(rel regclass, key text, expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.assert_version(rel regclass, key "any", expected text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.assert_version(regclass, text, bigint) IS
+'Locks one row until the end of the transaction if its version is still the expected one; any statement may then write it.
+Moves nothing. A rollback to an earlier savepoint gives up the lock. Needs the privileges of SELECT ... FOR NO KEY UPDATE.
+Errors: IL001 the version is another one, P0002 no such row, 55000 not versioned, 40001 under REPEATABLE READ and above
+when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.assert_version(regclass, "any", bigint) IS
+'As assert_version(regclass, text, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.assert_version(regclass, text, timestamptz) IS
+'As assert_version(regclass, text, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.assert_version(regclass, "any", timestamptz) IS
+'As assert_version(regclass, text, bigint), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.assert_version(regclass, text, text) IS
+'As assert_version(regclass, text, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.assert_version(regclass, "any", text) IS
+'As assert_version(regclass, text, bigint), for a key of another type, with the version as text.';
+
 CREATE FUNCTION interlock.versioned_update_many(
     rel regclass, updates jsonb, all_or_nothing boolean = false,
     OUT key jsonb, OUT outcome text, OUT version bigint, OUT version_time timestamptz) RETURNS SETOF record

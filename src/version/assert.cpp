@@ -1,0 +1,46 @@
+// assert_version: the row still has the version that its caller read, and keeps it until the end of
+// the transaction unless that writes it itself.
+
+#include "version/call.h"
+
+using namespace interlock;
+
+namespace {
+
+int64 lock_row(const RowCall& call);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(assert_version);
+
+// assert_version(rel, key, expected)
+Datum assert_version(PG_FUNCTION_ARGS) {
+    RowCall call = open_call(Arguments(fcinfo), RowShareLock);
+    int64 stored = lock_row(call);
+    if (!is_expected(call, stored))
+        raise_version_conflict(call.rel, call.info, call.key, call.expected.token, stored);
+    close_table(call.rel);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+// Locks the row and returns its version as it is then. A row that was deleted while we waited for
+// it may have been inserted again.
+int64 lock_row(const RowCall& call) {
+    constexpr int kAttempts = 3;
+    const Bitmapset* columns = bms_make_singleton(call.versioning->column);
+    for (int i = 0; i < kAttempts; i++) {
+        StoredRow row =
+            read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
+        if (row.found)
+            return stored_token(row, call.versioning);
+        if (!read_row(call.rel, call.info, call.key, columns).found)
+            raise_no_such_row(call.rel, call.info, call.key);
+    }
+    raise_suppressed(call.rel); // a policy for UPDATE hides it
+}
+
+} // namespace
