@@ -7,7 +7,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 # Pages whose blocks of SQL are not complete examples yet.
-my %incomplete = map { $_ => 1 } qw(docs/guide/history.md docs/operations/replication.md);
+my %incomplete = map { $_ => 1 } qw(docs/operations/replication.md);
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
