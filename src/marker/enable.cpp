@@ -32,7 +32,8 @@ struct Request {
 
 Request read_request(const Arguments& arguments);
 void check_columns(Relation rel, const Request& request);
-void add_missing_columns(Oid relid, const char* table, const Request& request);
+void add_missing_columns(Oid relid, const char* table, const Request& request,
+                         const Marker* present);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 void create_marker_trigger(Oid relid, const char* table, const Request& request);
@@ -71,7 +72,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
 
     with_spi([&] {
         as_owner_of_rows(relid, [&] { refuse_foreign_status(relid, request.columns); });
-        add_missing_columns(relid, table, request);
+        add_missing_columns(relid, table, request, present);
         as_owner_of_rows(relid, [&] { date_open_markers(table, request); });
         if (request.sweep_index)
             create_sweep_index(relid, table, request);
@@ -177,14 +178,50 @@ void check_columns(Relation rel, const Request& request) {
     }
 }
 
-void add_missing_columns(Oid relid, const char* table, const Request& request) {
+bool has_column(const Marker* marker, const char* name) {
+    for (int role = 0; marker != nullptr && role < kMarkerRoles; role++)
+        if (strcmp(NameStr(marker->columns[role].name), name) == 0)
+            return true;
+    return false;
+}
+
+void add_name(StringInfo names, const char* name) {
+    appendStringInfo(names, "%s\"%s\"", names->len > 0 ? ", " : "", name);
+}
+
+// Of two columns of a hand-made lock the one with a default name is adopted and the other is not,
+// and the markers that are there would be lost.
+void report_columns(Oid relid, const char* adopted, const char* added) {
+    if (adopted[0] == '\0')
+        return;
+    ereport(NOTICE,
+            (errcode(ERRCODE_DUPLICATE_COLUMN),
+             errmsg("columns of table \"%s\" already exist, adopting them: %s%s%s",
+                    get_rel_name(relid), adopted, added[0] != '\0' ? "; added: " : "", added),
+             errhint("To adopt columns of other names, name them in the arguments "
+                     "status_column, holder_column, time_column, until_column and "
+                     "reason_column.")));
+}
+
+void add_missing_columns(Oid relid, const char* table, const Request& request,
+                         const Marker* present) {
     constexpr const char* definitions[kMarkerRoles] = {"pg_catalog.int2 NOT NULL DEFAULT 0",
                                                        "pg_catalog.text", "pg_catalog.timestamptz",
                                                        "pg_catalog.timestamptz", "pg_catalog.text"};
-    for (int role = 0; role < kMarkerRoles; role++)
-        if (get_attnum(relid, request.columns[role]) == InvalidAttrNumber)
-            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table,
-                                 quote_identifier(request.columns[role]), definitions[role]));
+    StringInfoData adopted, added;
+    initStringInfo(&adopted);
+    initStringInfo(&added);
+    for (int role = 0; role < kMarkerRoles; role++) {
+        const char* column = request.columns[role];
+        if (get_attnum(relid, column) == InvalidAttrNumber) {
+            run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table, quote_identifier(column),
+                                 definitions[role]));
+            add_name(&added, column);
+        } else if (!has_column(present, column)) {
+            add_name(&adopted, column);
+        }
+    }
+    report_columns(relid, adopted.data, added.data);
 }
 
 // Rows that were marked before there were deadlines get one, counted from now.

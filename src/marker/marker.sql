@@ -19,7 +19,7 @@ CREATE FUNCTION interlock.enable_marker(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
 'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted. timeout is how long a marker lives without a touch. enforce: nobody but the
+Missing columns are added, existing ones adopted (a NOTICE lists both). timeout is how long a marker lives without a touch. enforce: nobody but the
 live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
 takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).

@@ -136,3 +136,16 @@ SELECT locked, interlock.unlock_row('many', 1, 'anna') FROM interlock.lock_row('
 SELECT scans - :before AS scans FROM scans;
 ROLLBACK;
 DROP TABLE many;
+
+-- MRK-3: which columns were adopted and which were added; a hand-made status of another name is none of them
+CREATE TABLE biz_order (id int PRIMARY KEY, amount int, status int, lock_by text, lock_time timestamptz);
+INSERT INTO biz_order VALUES (123, 10, 1, 'anna', now());
+\set VERBOSITY default
+SELECT interlock.enable_marker('biz_order');
+SELECT interlock.disable_marker('biz_order');
+ALTER TABLE biz_order DROP lock_status, DROP lock_until, DROP lock_reason;
+SELECT interlock.enable_marker('biz_order', status_column => 'status', reason_column => 'why "so"');
+SELECT locked, holder FROM interlock.lock_row('biz_order', 123, 'bert');
+SELECT interlock.enable_marker('biz_order', '1 hour', status_column => 'status', reason_column => 'why "so"');
+\set VERBOSITY terse
+DROP TABLE biz_order;
