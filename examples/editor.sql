@@ -2,7 +2,7 @@
 CREATE TABLE wiki_page (id int PRIMARY KEY, body text);
 INSERT INTO wiki_page VALUES (1, 'text');
 SELECT interlock.enable_versioning('wiki_page');
-SELECT interlock.enable_marker('wiki_page', timeout => '2 min', notify => 'full');
+SELECT interlock.enable_marker('wiki_page', ttl => '2 min', notify => 'full');
 
 -- Anna opens the page
 SELECT locked, holder FROM interlock.lock_row('wiki_page', 1, 'anna', reason => 'new chapter');

@@ -26,7 +26,7 @@ Datum idempotency_claim(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     NullableDatum request = hash_request(arguments.jsonb_or_null(2));
-    Deadline wait = Deadline::after(arguments.interval(3, "wait"), "wait");
+    Deadline wait = Deadline::argument(arguments, 3);
     return claim_result(fcinfo, claim_key(key, request, wait));
 }
 }

@@ -106,7 +106,7 @@ CREATE FUNCTION interlock.idempotency_claim(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval) IS
 'Claims a key, or says what is in the way: acquired (with the token), replay (it is completed, with its response), failed,
-in_progress (somebody has it; waits for the end as long as wait says), mismatch (the key was used with another request; equal
+in_progress (somebody has it; waits for the end as long as wait says; null: as lock_timeout does), mismatch (the key was used with another request; equal
 JSON is equal). Takes over what had no sign of life for stale_after. This and the functions below need a grant of the scope.
 Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
 

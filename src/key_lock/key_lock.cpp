@@ -49,7 +49,7 @@ PG_FUNCTION_INFO_V1(lock_keys);
 PG_FUNCTION_INFO_V1(try_lock_keys);
 PG_FUNCTION_INFO_V1(unlock_keys);
 
-// lock_key(key, mode, timeout, scope)
+// lock_key(key, mode, wait, scope)
 Datum lock_key(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LockName key = key_argument(arguments, 0);
@@ -60,7 +60,7 @@ Datum lock_key(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// lock_keys(keys, mode, timeout, scope)
+// lock_keys(keys, mode, wait, scope)
 Datum lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     FewRequests few;
@@ -70,7 +70,7 @@ Datum lock_keys(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// try_lock_keys(keys, mode, timeout, scope)
+// try_lock_keys(keys, mode, wait, scope)
 Datum try_lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     FewRequests few;
@@ -225,9 +225,8 @@ void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
 
 KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
     LOCKMODE mode = mode_argument(arguments, 1);
-    Interval* timeout = arguments.is_null(2) ? nullptr : arguments.interval(2, "timeout");
     KeyCall call = {few->requests, 0, scope_argument(arguments, 3),
-                    Deadline::after(timeout, "timeout")};
+                    Deadline::argument(arguments, 2)};
     size_t most = keys.levels + keys.count;
     if (most > lengthof(few->requests))
         call.requests =
@@ -310,7 +309,7 @@ bool unlock(const LockName& key, LOCKMODE mode) {
              errmsg("could not lock key \"%s\" in mode %s", key, mode),
              errdetail_internal(
                  "%s", json_object({{"key", key}, {"mode", mode}, {"others", nullptr, others}})),
-             errhint("Try again later, or give a longer timeout.")));
+             errhint("Try again later, or give a longer wait.")));
 }
 
 } // namespace

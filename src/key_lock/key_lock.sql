@@ -1,22 +1,22 @@
 -- Key locks
 
 CREATE FUNCTION interlock.lock_key(
-    key text, mode text = 'exclusive', timeout interval = NULL, scope text = 'transaction') RETURNS void
+    key text, mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_key(text, text, interval, text) IS
 'Locks a name. Modes: shared, update, exclusive, intent_shared, intent_exclusive. Scopes: transaction (until the transaction or
-savepoint ends), session (until unlock_keys). timeout: null waits without end, zero not at all. A key with / is a path: its
+savepoint ends), session (until unlock_keys). wait: null as lock_timeout says, zero not at all. A key with / is a path: its
 ancestors get the intent mode. Errors: 55P03 not free in time, with the others in DETAIL; 40P01 deadlock; 53400 too many keys.';
 
 CREATE FUNCTION interlock.lock_keys(
-    keys text[], mode text = 'exclusive', timeout interval = NULL, scope text = 'transaction') RETURNS void
+    keys text[], mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_keys(text[], text, interval, text) IS
 'As lock_key, for several names: all or none, in one order whatever order they are given in, so that two calls never deadlock;
-timeout is for all of them together.';
+wait is for all of them together.';
 
 CREATE FUNCTION interlock.try_lock_keys(
-    keys text[], mode text = 'exclusive', timeout interval = '0', scope text = 'transaction') RETURNS boolean
+    keys text[], mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_lock_keys(text[], text, interval, text) IS
 'As lock_keys, but returns false, holding none of them, when they are not all free in time.';

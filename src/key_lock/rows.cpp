@@ -76,7 +76,7 @@ RowWait wait_argument(const Arguments& arguments, int n, Deadline* deadline) {
                  errhint("Give wait, nowait, skip_locked, or a time such as '5 s'.")));
     Datum interval = DirectFunctionCall3(interval_in, CStringGetDatum(wait),
                                          ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
-    *deadline = Deadline::after(DatumGetIntervalP(interval), "wait");
+    *deadline = Deadline::after(DatumGetIntervalP(interval));
     return RowWait::kWait;
 }
 
@@ -160,7 +160,7 @@ void keys_argument(RowsCall* call, const Arguments& arguments, int n) {
 }
 
 RowsCall read_call(const Arguments& arguments) {
-    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after(nullptr, "wait")};
+    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after(nullptr)};
     call.lock.strength = strength_argument(arguments, 2);
     call.lock.wait = wait_argument(arguments, 3, &call.deadline);
     call.rel = open_table(arguments.relation(0), RowShareLock);

@@ -52,10 +52,6 @@ int64 ttl_argument(const Arguments& arguments, int n) {
     return static_cast<int64>(length);
 }
 
-Deadline wait_argument(const Arguments& arguments, int n) {
-    return Deadline::after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"), "wait");
-}
-
 const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
     if (arguments.is_null(n))
         return default_holder(length);

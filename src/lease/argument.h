@@ -13,9 +13,6 @@ LeaseKey lease_key_argument(const text* key);
 // A time to live above zero and at most interlock.max_lease_ttl, in microseconds; else 22023.
 int64 ttl_argument(const Arguments& arguments, int n);
 
-// How long to wait; null: for ever. 22023 when it is negative.
-Deadline wait_argument(const Arguments& arguments, int n);
-
 // The label of at most 255 bytes; else 22023. Null: the default.
 const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 

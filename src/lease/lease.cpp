@@ -32,7 +32,7 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
     request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.ttl = ttl_argument(arguments, 1);
-    Deadline deadline = wait_argument(arguments, 2);
+    Deadline deadline = Deadline::argument(arguments, 2);
     request.holder = holder_argument(arguments, 3, &request.holder_length);
     request.mode = mode_argument(arguments, 4);
     request.bond = bond_argument(arguments, 5);
@@ -52,7 +52,7 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("capacity must be at least 1")));
     request.capacity = Min(request.capacity, kMaxCapacity);
     request.ttl = ttl_argument(arguments, 2);
-    Deadline deadline = wait_argument(arguments, 3);
+    Deadline deadline = Deadline::argument(arguments, 3);
     request.holder = holder_argument(arguments, 4, &request.holder_length);
     return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
 }

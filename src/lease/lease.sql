@@ -49,8 +49,8 @@ CREATE FUNCTION interlock.acquire_lease(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text) IS
 'Takes a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (holder and
-expires_at of who has it), recovering (after a crash; expires_at says until when). Waits for wait at most (null: for ever), first
-come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
+expires_at of who has it), recovering (after a crash; expires_at says until when). Waits for wait at most (null: as
+lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
 Counts at once, whatever becomes of the transaction. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
 
 CREATE FUNCTION interlock.acquire_permit(

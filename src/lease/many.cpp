@@ -37,7 +37,7 @@ Datum acquire_leases(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseDatabase* database = lease_database();
     Many many = read_many(arguments, database);
-    Deadline deadline = wait_argument(arguments, 2);
+    Deadline deadline = Deadline::argument(arguments, 2);
     LeaseAnswer answer = {};
     if (many.count > 0)
         answer = acquire_all(&many, deadline);

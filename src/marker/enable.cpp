@@ -23,7 +23,7 @@ enum class Notify : uint8 { kOff, kOn, kFull };
 
 // What enable_marker is asked for.
 struct Request {
-    int64 timeout;
+    int64 ttl;
     bool enforce;
     Notify notify;
     bool sweep_index;
@@ -121,7 +121,7 @@ Notify notify_argument(const Arguments& arguments) {
 
 Request read_request(const Arguments& arguments) {
     Request request = {};
-    request.timeout = duration_argument(arguments.interval(1, "timeout"), "timeout");
+    request.ttl = duration_argument(arguments.interval(1, "ttl"), "ttl");
     request.enforce = arguments.boolean(2, "enforce");
     request.notify = notify_argument(arguments);
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
@@ -230,7 +230,7 @@ void date_open_markers(const char* table, const Request& request) {
         psprintf("UPDATE %s SET %s = pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) "
                  "'" INT64_FORMAT " microseconds'::pg_catalog.interval "
                  "WHERE %s OPERATOR(pg_catalog.=) 1 AND %s IS NULL",
-                 table, quote_identifier(request.columns[kUntil]), request.timeout,
+                 table, quote_identifier(request.columns[kUntil]), request.ttl,
                  quote_identifier(request.columns[kStatus]),
                  quote_identifier(request.columns[kUntil])));
 }
@@ -310,7 +310,7 @@ void create_marker_trigger(Oid relid, const char* table, const Request& request)
         &text,
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION %s('" INT64_FORMAT " microseconds', '%s'",
-        kTriggerName, table, own_function("marker_trigger"), request.timeout,
+        kTriggerName, table, own_function("marker_trigger"), request.ttl,
         request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));

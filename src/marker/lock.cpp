@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kAttempts = 10;
 
+int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason);
 Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state);
 
@@ -28,13 +29,11 @@ PG_FUNCTION_INFO_V1(row_lock);
 Datum lock_row(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     MarkedRow call = open_call(arguments, true);
-    int64 timeout = arguments.is_null(3)
-                        ? call.marker->timeout
-                        : duration_argument(arguments.interval(3, "timeout"), "timeout");
+    int64 ttl = ttl_argument(arguments, 3, call.marker);
     const char* reason = arguments.string_or_null(4);
     for (int i = 0; i < kAttempts; i++) {
         MarkerState held = {};
-        if (take_marker(call, timeout, reason, &held)) {
+        if (take_marker(call, ttl, reason, &held)) {
             close_table(call.rel);
             return marker_row(fcinfo, true, held);
         }
@@ -57,9 +56,11 @@ Datum unlock_row(PG_FUNCTION_ARGS) {
 }
 
 Datum touch_row(PG_FUNCTION_ARGS) {
-    MarkedRow call = open_call(Arguments(fcinfo), true);
+    Arguments arguments(fcinfo);
+    MarkedRow call = open_call(arguments, true);
+    int64 ttl = ttl_argument(arguments, 3, call.marker);
     TimestampTz until = 0;
-    bool held = touch_marker(call, &until);
+    bool held = touch_marker(call, ttl, &until);
     close_table(call.rel);
     if (!held)
         PG_RETURN_NULL();
@@ -115,6 +116,12 @@ Datum row_lock(PG_FUNCTION_ARGS) {
 }
 
 namespace {
+
+// Null: the table's.
+int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
+    return arguments.is_null(n) ? marker->ttl
+                                : duration_argument(arguments.interval(n, "ttl"), "ttl");
+}
 
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
     Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};

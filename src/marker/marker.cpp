@@ -103,13 +103,13 @@ bool names_twice(const Trigger* trigger) {
     return false;
 }
 
-// Reads the timeout, the mode and how many names there are.
+// Reads the ttl, the mode and how many names there are.
 bool read_arguments(const Trigger* trigger, Marker* marker) {
     if (trigger->tgnargs != kFirstColumn + kMarkerRoles || names_twice(trigger))
         return false;
-    marker->timeout = strtoll(trigger->tgargs[0], nullptr, 10);
+    marker->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
     marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
-    return marker->timeout > 0 && marker->timeout <= kLongestDuration;
+    return marker->ttl > 0 && marker->ttl <= kLongestDuration;
 }
 
 } // namespace

@@ -35,7 +35,7 @@ struct Marker {
     Oid root;         // the table it is enabled on: this one, or one that this is a partition of
     MarkerColumn columns[kMarkerRoles];
     Bitmapset* attnums;
-    int64 timeout; // microseconds
+    int64 ttl; // microseconds
     bool enforce;
     bool usable;         // every column is there
     bool compares_bytes; // holders: the collation of their column is deterministic
@@ -107,7 +107,7 @@ struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
     Oid root; // of the marker
     const char* holder;
-    int64 timeout;
+    int64 ttl;
     TimestampTz until; // the deadline that the statement sets, before any wait
     bool has_reason;
     int trigger_depth; // around the statement

@@ -3,7 +3,7 @@
 CREATE FUNCTION interlock.marker_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.marker_trigger() IS
-'Judges every write to a table with markers. Created by enable_marker; arguments: timeout, enforce or advise, and the columns
+'Judges every write to a table with markers. Created by enable_marker; arguments: ttl, enforce or advise, and the columns
 for status, holder, time, deadline and reason.';
 
 CREATE FUNCTION interlock.marker_notify_trigger() RETURNS trigger
@@ -13,19 +13,19 @@ COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
 argument: full, to tell key and holder too.';
 
 CREATE FUNCTION interlock.enable_marker(
-    rel regclass, timeout interval = '5 min', enforce boolean = true, notify text = 'off',
+    rel regclass, ttl interval = '5 min', enforce boolean = true, notify text = 'off',
     status_column name = 'lock_status', holder_column name = 'lock_by', time_column name = 'lock_time',
     until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
 'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted (a NOTICE lists both). timeout is how long a marker lives without a touch. enforce: nobody but the
+Missing columns are added, existing ones adopted (a NOTICE lists both). ttl is how long a marker lives without a touch. enforce: nobody but the
 live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
 takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
 Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
 with transitions or with a CHECK that lets other values in is refused. Errors: 42501 not the owner, 42804 column type, 22023
-timeout not positive, 55000 the status column means something else.';
+ttl not positive, 55000 the status column means something else.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -44,15 +44,15 @@ COMMENT ON TYPE interlock.lock_row_result IS
 'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
 
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key text, holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    rel regclass, key text, holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key "any", holder text, timeout interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    rel regclass, key "any", holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
 'Marks the row as edited by the holder, or says who holds it: a refusal is no error. The same holder renews; an expired marker
-is free. timeout: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
-Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or timeout not positive, 55000 no markers,
+is free. ttl: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
+Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or ttl not positive, 55000 no markers,
 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interval, text) IS
 'As lock_row(regclass, text, text, interval, text), for a key of another type.';
@@ -66,14 +66,15 @@ COMMENT ON FUNCTION interlock.unlock_row(regclass, text, text) IS
 COMMENT ON FUNCTION interlock.unlock_row(regclass, "any", text) IS
 'As unlock_row(regclass, text, text), for a key of another type.';
 
-CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text) RETURNS timestamptz
+CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text, ttl interval = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text) RETURNS timestamptz
+CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text, ttl interval = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.touch_row(regclass, text, text) IS
-'Moves the deadline to the table''s timeout from now, never nearer, and returns it; null when the holder no longer had the marker.';
-COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text) IS
-'As touch_row(regclass, text, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.touch_row(regclass, text, text, interval) IS
+'Moves the deadline to ttl from now (null: the table''s), never nearer, and returns it; null when the holder no longer had the
+marker. Errors: 22023 ttl not positive.';
+COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interval) IS
+'As touch_row(regclass, text, text, interval), for a key of another type.';
 
 CREATE FUNCTION interlock.save_row(
     rel regclass, key text, holder text, changes jsonb, expected bigint = NULL) RETURNS bigint

@@ -187,7 +187,7 @@ const char* require_holder(const Write& write) {
     return write.writer;
 }
 
-// The writer's own deadline counts if it gave one. Else the timeout counts, from the clock and not
+// The writer's own deadline counts if it gave one. Else the ttl counts, from the clock and not
 // from the start of the transaction: when the marker is taken, and no nearer than before when a new
 // time says that the holder marks the row again. What a verb's statement says is the verb's own,
 // unless another trigger has changed it.
@@ -199,9 +199,9 @@ TimestampTz deadline(const Write& write, bool taken) {
     bool renewed = verb != nullptr || column_changed(write, kTime);
     if (!taken && !renewed && write.after.until != DT_NOBEGIN)
         return write.before.until;
-    int64 timeout = verb != nullptr ? verb->timeout : write.marker->timeout;
+    int64 ttl = verb != nullptr ? verb->ttl : write.marker->ttl;
     TimestampTz until =
-        DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + timeout));
+        DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + ttl));
     return taken || is_verb(write, Verb::kLock) ? until : Max(until, write.before.until);
 }
 

@@ -7,17 +7,17 @@ namespace interlock {
 
 namespace {
 
-VerbCall verb_call(const MarkedRow& row, Verb verb, int64 timeout) {
+VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     VerbCall result = {};
     result.run = run_as_verb;
     result.verb = verb;
     result.root = row.marker->root;
     result.holder = row.holder;
-    result.timeout = timeout;
+    result.ttl = ttl;
     result.until = DT_NOBEGIN;
     if (verb == Verb::kLock || verb == Verb::kTouch)
         result.until = DatumGetTimestampTz(
-            marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + timeout));
+            marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + ttl));
     result.trigger_depth = trigger_depth();
     return result;
 }
@@ -83,16 +83,16 @@ TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
 
 // The trigger dates the marker, but a row that is written without locking it first may have been
 // waited for after that.
-bool was_waited_for(const RowWrite& write, int64 timeout, TimestampTz until) {
+bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) {
     constexpr TimestampTz kAtOnce = 2 * USECS_PER_SEC; // more than a column's precision
-    return may_write_unlocked(write) && GetCurrentTimestamp() + timeout > until + kAtOnce;
+    return may_write_unlocked(write) && GetCurrentTimestamp() + ttl > until + kAtOnce;
 }
 
 } // namespace
 
-bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, MarkerState* held) {
+bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held) {
     const MarkerColumn* columns = row.marker->columns;
-    VerbCall verb = verb_call(row, Verb::kLock, timeout);
+    VerbCall verb = verb_call(row, Verb::kLock, ttl);
     verb.has_reason = reason != nullptr;
     RowWrite write(keyed(row), PlanKind("marker_lock"));
     write.verb = &verb;
@@ -116,13 +116,13 @@ bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, Marker
     };
     held->holder = row.holder;
     bool taken = take();
-    if (taken && was_waited_for(write, timeout, held->until))
+    if (taken && was_waited_for(write, ttl, held->until))
         taken = take(); // for the deadline
     return taken;
 }
 
 bool release_marker(const MarkedRow& row, Verb kind) {
-    VerbCall verb = verb_call(row, kind, row.marker->timeout);
+    VerbCall verb = verb_call(row, kind, row.marker->ttl);
     RowWrite write(keyed(row), PlanKind("marker_unlock"));
     write.verb = &verb;
     set_status(&write, row.marker, 0);
@@ -131,8 +131,8 @@ bool release_marker(const MarkedRow& row, Verb kind) {
 }
 
 // The trigger counts the deadline, and never moves it nearer.
-bool touch_marker(const MarkedRow& row, TimestampTz* until) {
-    VerbCall verb = verb_call(row, Verb::kTouch, row.marker->timeout);
+bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until) {
+    VerbCall verb = verb_call(row, Verb::kTouch, ttl);
     RowWrite write(keyed(row), PlanKind("marker_touch"));
     write.verb = &verb;
     write.lock_first = true; // a new deadline could not be taken back
@@ -149,7 +149,7 @@ bool touch_marker(const MarkedRow& row, TimestampTz* until) {
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  int64* version) {
     const Versioning* versioning = versioning_of(row.info);
-    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->timeout);
+    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->ttl);
     RowWrite write(keyed(row), expected != nullptr ? PlanKind("marker_save_versioned")
                                                    : PlanKind("marker_save"));
     write.verb = &verb;

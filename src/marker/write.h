@@ -17,13 +17,13 @@ struct MarkedRow {
 
 // Takes or renews the marker if it is free or the holder's own; *held is what is stored then. The
 // reason stays where it is null.
-bool take_marker(const MarkedRow& row, int64 timeout, const char* reason, MarkerState* held);
+bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held);
 
 // Takes the marker off while row.holder holds it.
 bool release_marker(const MarkedRow& row, Verb kind);
 
-// Puts the deadline off while row.holder holds the marker.
-bool touch_marker(const MarkedRow& row, TimestampTz* until);
+// Puts the deadline off to `ttl` from now while row.holder holds the marker.
+bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until);
 
 // Writes the changes and takes the marker off while row.holder holds it, if `expected` is null or
 // the row's version. *version is what is stored then, if the table has versions.

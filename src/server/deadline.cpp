@@ -19,20 +19,24 @@ Deadline::Deadline(int64 limit) : limit_(limit) {
         INSTR_TIME_SET_CURRENT(start_);
 }
 
-Deadline Deadline::after(const Interval* timeout, const char* argument) {
-    if (timeout == nullptr)
+Deadline Deadline::argument(const Arguments& arguments, int n) {
+    return after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"));
+}
+
+Deadline Deadline::after(const Interval* wait) {
+    if (wait == nullptr)
         return Deadline(kForever);
     double limit =
-        (timeout->month * 30.0 + timeout->day) * USECS_PER_DAY + static_cast<double>(timeout->time);
+        (wait->month * 30.0 + wait->day) * USECS_PER_DAY + static_cast<double>(wait->time);
     if (limit < 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"%s\" must not be negative", argument),
+                        errmsg("argument \"wait\" must not be negative"),
                         errhint("Zero does not wait at all.")));
     return Deadline(limit > kLongest ? kForever : static_cast<int64>(limit));
 }
 
-Deadline Deadline::after_milliseconds(int64 timeout) {
-    return Deadline(timeout < 0 ? kForever : timeout * 1000);
+Deadline Deadline::after_milliseconds(int64 wait) {
+    return Deadline(wait < 0 ? kForever : wait * 1000);
 }
 
 int64 Deadline::left() const {

@@ -1,16 +1,17 @@
 // How long one call may wait in all, however many waits it takes.
 #pragma once
 
-#include "server/server.h"
+#include "server/arguments.h"
 
 namespace interlock {
 
 class Deadline {
 public:
-    // As a caller says it: null waits for ever, zero not at all. Raises 22023 when it is negative.
-    // The setting lock_timeout ends the call too, when that comes first.
-    static Deadline after(const Interval* timeout, const char* argument);
-    static Deadline after_milliseconds(int64 timeout); // negative: for ever
+    // The argument "wait" of a verb: null waits as lock_timeout says, zero not at all. Raises 22023
+    // when it is negative. The setting lock_timeout ends the call too, when that comes first.
+    static Deadline argument(const Arguments& arguments, int n);
+    static Deadline after(const Interval* wait);    // null: as lock_timeout says
+    static Deadline after_milliseconds(int64 wait); // negative: for ever
 
     bool is_never() const { return limit_ < 0; }
     bool has_passed() const { return limit_ >= 0 && left() <= 0; }

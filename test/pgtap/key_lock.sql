@@ -19,7 +19,7 @@ SELECT throws_ok($$SELECT interlock.lock_keys('{a,NULL}')$$, '22004');
 SELECT throws_ok($$SELECT interlock.lock_keys(NULL)$$, '22004');
 SELECT throws_ok($$SELECT interlock.lock_key('a', 'none')$$, '22023');
 SELECT throws_ok($$SELECT interlock.lock_key('a', scope => 'statement')$$, '22023');
-SELECT throws_ok($$SELECT interlock.lock_key('a', timeout => '-1 ms')$$, '22023');
+SELECT throws_ok($$SELECT interlock.lock_key('a', wait => '-1 ms')$$, '22023');
 SET LOCAL interlock.lock_order = error;
 SELECT throws_ok($$SELECT interlock.lock_key('aa')$$, '55000');
 RESET interlock.lock_order;

@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(43);
+SELECT plan(48);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -25,6 +25,13 @@ SELECT throws_ok($$SELECT interlock.lock_row('page', 2, '')$$, '22023');
 SELECT throws_ok($$SELECT interlock.lock_row('page', 2, 'anna', '0')$$, '22023');
 SELECT isnt(interlock.touch_row('page', 1, 'anna'), NULL, 'touched');
 SELECT is(interlock.touch_row('page', 1, 'bert'), NULL, 'not by another');
+SELECT ok(interlock.touch_row('page', 1, 'anna', '3 hours') > now() + '2 hours 59 min'::interval, 'for another time than the table''s');
+SELECT ok(interlock.touch_row('page', 1, 'anna', ttl => '1 min') > now() + '2 hours 59 min'::interval, 'never nearer');
+SET LOCAL interlock.direct_updates = off;
+SELECT ok(interlock.touch_row('page', 1, 'anna', make_interval(hours => 4)) > now() + '3 hours 59 min'::interval, 'also by a statement');
+RESET interlock.direct_updates;
+SELECT throws_ok($$SELECT interlock.touch_row('page', 1, 'anna', '-1 s')$$, '22023', 'argument "ttl" must be a duration above zero and at most ten years');
+SELECT throws_ok($$SELECT interlock.touch_row('page', 1, 'bert', '0')$$, '22023');
 SELECT is(interlock.save_row('page', 1, 'anna', '{"body": "y"}', 1), 2::bigint, 'saved');
 SELECT is(interlock.unlock_row('page', 1, 'anna'), false, 'and released with it');
 SELECT results_eq('SELECT body, lock_status, lock_by FROM page WHERE id = 1', $$VALUES ('y', 0::smallint, NULL::text)$$, 'in one step');

@@ -132,6 +132,11 @@ SELECT outcome FROM interlock.idempotency_claim('slow', 'k');
 UPDATE interlock.idempotency SET expires_at = now() + interval '1 s' WHERE scope = 'slow';
 SELECT interlock.idempotency_complete('slow', 'k', token('slow', 'k'));
 SELECT expires_at >= finished_at + interval '6 s' AS whole_ttl FROM interlock.idempotency WHERE scope = 'slow';
+-- without a time of its own a wait ends as lock_timeout says
+SET lock_timeout = '20 ms';
+SELECT outcome FROM interlock.idempotency_claim('hash', 'patient', wait => NULL);
+SELECT outcome FROM interlock.idempotency_claim('hash', 'patient', wait => NULL);
+RESET lock_timeout;
 -- a claim of one's own is not waited for
 BEGIN;
 SELECT outcome FROM interlock.idempotency_claim('pay', 'own');
@@ -220,7 +225,6 @@ SELECT interlock.idempotency_claim(E'a\nb', 'c');
 SELECT interlock.idempotency_claim(repeat('s', 256), 'k');
 SELECT interlock.idempotency_claim('s', repeat('k', 1048576));
 SELECT interlock.idempotency_claim('s', 'k', wait => '-1 s');
-SELECT interlock.idempotency_claim('s', 'k', wait => NULL);
 SELECT interlock.idempotency_complete('s', 'k', NULL);
 SELECT interlock.define_idempotency_scope('s', 'queue');
 SELECT interlock.define_idempotency_scope('s', ttl => '-1 s');

@@ -170,13 +170,13 @@ SELECT interlock.lock_key('a', 'Exclusive');
 SELECT interlock.lock_key('a', NULL);
 SELECT interlock.lock_key('a', scope => 'statement');
 SELECT interlock.lock_key('a', scope => NULL);
-SELECT interlock.lock_key('a', timeout => '-1 s');
+SELECT interlock.lock_key('a', wait => '-1 s');
 SELECT interlock.unlock_keys('{a}', 'none');
 SELECT interlock.unlock_keys(NULL);
 \set VERBOSITY default
 SELECT * FROM mine;
 -- a long time is for ever; as long as the key is free no time passes
-SELECT interlock.lock_key('a', timeout => '1000 years'), interlock.lock_key('b', timeout => '0');
+SELECT interlock.lock_key('a', wait => '1000 years'), interlock.lock_key('b', wait => '0');
 SELECT interlock.lock_key(repeat('/', 64), 'shared');
 SELECT interlock.lock_keys('{{a,b},{c,d}}');
 

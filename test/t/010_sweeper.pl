@@ -17,14 +17,14 @@ interlock.sweeper_rescan = 1
 ));
 $node->start;
 
-# A table whose markers live for $timeout, in $database.
+# A table whose markers live for $ttl, in $database.
 sub make_table
 {
-    my ($database, $table, $timeout) = @_;
+    my ($database, $table, $ttl) = @_;
     $node->safe_psql($database, qq(
         CREATE TABLE $table (id int PRIMARY KEY, body text);
         INSERT INTO $table SELECT g, 'x' FROM generate_series(1, 3) g;
-        SELECT interlock.enable_marker('$table', '$timeout');));
+        SELECT interlock.enable_marker('$table', '$ttl');));
 }
 
 sub lock_all

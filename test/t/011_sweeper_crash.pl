@@ -18,8 +18,8 @@ $primary->safe_psql('postgres', q(
 
 sub lock_all
 {
-    my ($node, $timeout) = @_;
-    $node->safe_psql('postgres', "SELECT interlock.lock_row('page', id, 'anna', '$timeout') FROM page");
+    my ($node, $ttl) = @_;
+    $node->safe_psql('postgres', "SELECT interlock.lock_row('page', id, 'anna', '$ttl') FROM page");
 }
 
 sub wait_released

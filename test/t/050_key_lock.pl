@@ -90,7 +90,7 @@ like(ask($two, "SET lock_timeout = '300 ms'; SELECT interlock.lock_key('invoice:
 $two->query_safe('RESET lock_timeout');
 ok($node->wait_for_log(qr/still waiting for (?s:.*?)CONTEXT:  waiting for key "invoice:7" in mode shared/, $log_start),
     'the log names the key');
-my ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_key('invoice:7', timeout => '0')");
+my ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_key('invoice:7', wait => '0')");
 like($stderr, qr/DETAIL:  \{"key": "invoice:7", "mode": "exclusive", "others": \[\{"pid": \d+, "mode": "exclusive", "waiting": false\}\]\}/,
     'the error tells who has it');
 
@@ -98,7 +98,7 @@ like($stderr, qr/DETAIL:  \{"key": "invoice:7", "mode": "exclusive", "others": \
 $one->query_safe("SELECT interlock.lock_key('a', scope => 'session'); COMMIT;");
 my $three = session();
 $three->query_safe("SELECT interlock.lock_key('b', scope => 'session')");
-start_waiting($two, "SELECT interlock.try_lock_keys('{a,b}', timeout => '1 s') AS got;", 'two waits');
+start_waiting($two, "SELECT interlock.try_lock_keys('{a,b}', wait => '1 s') AS got;", 'two waits');
 $one->query_safe("SELECT pg_sleep(0.7); SELECT interlock.unlock_keys('{a}')");
 $three->query_safe("SELECT pg_sleep(0.6); SELECT interlock.unlock_keys('{b}')");
 is(ask($two, 'SELECT count(*) FROM interlock.key_locks'), "f\nfinished\n0", 'both waits together were too long');
@@ -192,7 +192,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $standby->start;
 is($standby->safe_psql('postgres', "SELECT interlock.try_lock_keys('{a}'), interlock.getapplock('r', 'Shared', 'Session'),
-    interlock.try_lock_keys('{b}', timeout => '1 s')"), 't|0|t', 'locks on a standby');
+    interlock.try_lock_keys('{b}', wait => '1 s')"), 't|0|t', 'locks on a standby');
 $standby->stop;
 
 # The lock table is exhausted: a clear error, nothing half held
@@ -233,7 +233,7 @@ like($stderr, qr/too many keys with the same hash/, 'more than sixteen with one 
 eval { $two->quit };
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.key_locks'), 'all free');
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('twin 1'); PREPARE TRANSACTION 'p'");
-($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_keys('{$all_names}', timeout => '100 ms')");
+($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_keys('{$all_names}', wait => '100 ms')");
 like($stderr, qr/cannot be told from another|could not lock key/, 'beside a prepared one nothing is granted that may be held');
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 eval { $one->quit };
