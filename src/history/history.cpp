@@ -4,6 +4,7 @@
 
 #include "history/table.h"
 #include "server/arguments.h"
+#include "server/stable_text.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -429,25 +430,6 @@ Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mo
                  errhint("Give it its columns back, or begin a new table: %s %s",
                          call_for("disable_history", rel), call_for("enable_history", rel))));
     return entries;
-}
-
-bool prints_plainly() {
-    return DateStyle == USE_ISO_DATES && IntervalStyle == INTSTYLE_POSTGRES &&
-           extra_float_digits >= 1 && bytea_output == BYTEA_OUTPUT_HEX;
-}
-
-bool zone_is_utc() { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }
-
-void print_plainly(bool utc) {
-    constexpr const char* settings[][2] = {{"datestyle", "ISO"},
-                                           {"intervalstyle", "postgres"},
-                                           {"extra_float_digits", "1"},
-                                           {"bytea_output", "hex"},
-                                           {"timezone", "UTC"}};
-    for (auto& setting : settings)
-        if (utc || strcmp(setting[0], "timezone") != 0)
-            (void)set_config_option(setting[0], setting[1], PGC_USERSET, PGC_S_SESSION,
-                                    GUC_ACTION_SAVE, true, 0, false);
 }
 
 Datum history_key(const TableInfo* info, const RowValues& row) {

@@ -78,11 +78,6 @@ Datum history_key(const TableInfo* info, const RowValues& row);
 // The key of a row as a caller gave it, likewise.
 Datum history_key(const TableInfo* info, const Key& key);
 
-// Runs body() so that what values print as does not depend on the session's settings; in `utc`
-// times neither.
-template <typename Body>
-void printing_alike(bool utc, Body&& body);
-
 // " WHERE <the hash of h's key> = ... AND h.key = $key": by the index of the history table.
 class Statement;
 void add_entry_key(Statement* statement, int key);
@@ -114,29 +109,5 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);
 
 // The sweeper's task (history/sweep.cpp).
 extern const SweepTask kHistorySweep;
-
-// --- Inside --------------------------------------------------------------------------------------
-
-bool prints_plainly();
-bool zone_is_utc();
-void print_plainly(bool utc);
-
-} // namespace interlock
-
-#include "server/scope.h"
-
-namespace interlock {
-
-template <typename Body>
-void printing_alike(bool utc, Body&& body) {
-    if (prints_plainly() && (!utc || zone_is_utc())) {
-        body();
-        return;
-    }
-    with_settings([&] {
-        print_plainly(utc);
-        body();
-    });
-}
 
 } // namespace interlock

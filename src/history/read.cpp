@@ -3,6 +3,7 @@
 #include "execution/stored_row.h"
 #include "history/history.h"
 #include "server/arguments.h"
+#include "server/stable_text.h"
 #include "table/plan.h"
 #include "table/row.h"
 

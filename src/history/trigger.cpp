@@ -6,6 +6,7 @@
 #include "history/table.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
+#include "server/stable_text.h"
 #include "sweeper/deadline.h"
 #include "table/restricted.h"
 #include "table/row.h"

@@ -148,8 +148,13 @@ the caller''s transaction: completed; else replay, failed, in_progress or mismat
 
 CREATE FUNCTION interlock.idempotency_key(VARIADIC parts text[]) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.idempotency_key(VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_any';
 COMMENT ON FUNCTION interlock.idempotency_key(text[]) IS
 'Joins the parts with : and escapes what is in them, so that different parts never make one key. Errors: 22004, 22023.';
+COMMENT ON FUNCTION interlock.idempotency_key("any") IS
+'As idempotency_key(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and
+times as in JSON, those with a zone in UTC.';
 
 CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';

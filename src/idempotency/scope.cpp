@@ -3,6 +3,7 @@
 
 #include "idempotency/idempotency.h"
 #include "server/arguments.h"
+#include "server/key_parts.h"
 
 using namespace interlock;
 
@@ -15,11 +16,28 @@ const char* check_model(const char* model) {
     return model;
 }
 
+Datum join_parts(const KeyParts& parts) {
+    StringInfoData key;
+    initStringInfo(&key);
+    for (const char* part : parts) {
+        if (part != parts.texts[0])
+            appendStringInfoChar(&key, ':');
+        // The bytes of : and \ are part of no other character in a server encoding.
+        for (const char* at = part; *at != '\0'; at++) {
+            if (*at == ':' || *at == '\\')
+                appendStringInfoChar(&key, '\\');
+            appendStringInfoChar(&key, *at);
+        }
+    }
+    return PointerGetDatum(cstring_to_text_with_len(key.data, key.len));
+}
+
 } // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(define_idempotency_scope);
 PG_FUNCTION_INFO_V1(idempotency_key);
+PG_FUNCTION_INFO_V1(idempotency_key_any);
 
 // define_idempotency_scope(scope, model, ttl, stale_after, replay_failures, max_response_bytes)
 Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
@@ -58,31 +76,6 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// idempotency_key(VARIADIC parts)
-Datum idempotency_key(PG_FUNCTION_ARGS) {
-    Arguments arguments(fcinfo);
-    ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "parts"));
-    Datum* parts;
-    bool* nulls;
-    int count;
-    deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &parts, &nulls, &count);
-    if (count == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a key needs a part")));
-    StringInfoData key;
-    initStringInfo(&key);
-    for (int i = 0; i < count; i++) {
-        if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("part %d of the key must not be null", i + 1)));
-        if (i > 0)
-            appendStringInfoChar(&key, ':');
-        // The bytes of : and \ are part of no other character in a server encoding.
-        for (const char* at = TextDatumGetCString(parts[i]); *at != '\0'; at++) {
-            if (*at == ':' || *at == '\\')
-                appendStringInfoChar(&key, '\\');
-            appendStringInfoChar(&key, *at);
-        }
-    }
-    PG_RETURN_TEXT_P(cstring_to_text_with_len(key.data, key.len));
-}
+Datum idempotency_key(PG_FUNCTION_ARGS) { return join_parts(key_parts(fcinfo)); }
+Datum idempotency_key_any(PG_FUNCTION_ARGS) { return join_parts(any_key_parts(fcinfo)); }
 }

@@ -144,7 +144,7 @@ COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
 else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
 its key, doc:{id}. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
 may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
-virtual column, 22004, 22023 template, 42809 no table, 55000 no key. Errors of a write: IL006; 22004 null and 22023 slash in a
+virtual column, 22004, 22023 template, 42809 no table, 55000 no key. Errors of a write: IL006; 22004 null in a
 column of the key; 55000 the columns do not fit any more.';
 
 CREATE FUNCTION interlock.unrequire_lease(rel regclass, key text = NULL) RETURNS void
@@ -152,3 +152,14 @@ CREATE FUNCTION interlock.unrequire_lease(rel regclass, key text = NULL) RETURNS
 COMMENT ON FUNCTION interlock.unrequire_lease(regclass, text) IS
 'Lets everybody write again without the lease of that template; null: the only one that the table requires. For the owner of the table.
 Errors: 42501 not the owner, 22023 it requires several, 55000 it does not require it.';
+
+CREATE FUNCTION interlock.key_path(VARIADIC parts text[]) RETURNS text
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.key_path(VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_path_any';
+COMMENT ON FUNCTION interlock.key_path(text[]) IS
+'A key that is a path, for leases and key locks: joins the parts with /. A part is one level, whatever is in it: its / becomes %2F,
+its % becomes %25. Errors: 22004, 22023 an empty part.';
+COMMENT ON FUNCTION interlock.key_path("any") IS
+'As key_path(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and times as
+in JSON, those with a zone in UTC.';

@@ -2,8 +2,10 @@
 
 #include "lease/argument.h"
 #include "lease/lease.h"
+#include "lease/path.h"
 #include "lease/require.h"
 #include "server/error.h"
+#include "server/stable_text.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -63,14 +65,18 @@ bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
     return false;
 }
 
-// As the output function prints it; dates and times, whose printing depends on settings, as in
-// JSON, with time zone UTC.
+// As key_path() prints it: the output function of the other types has nothing else to say.
 char* value_text(const TemplatePiece& piece, Datum value) {
-    if (piece.type != DATEOID && piece.type != TIMESTAMPOID && piece.type != TIMESTAMPTZOID)
+    switch (piece.type) {
+    case BOOLOID:
+    case BPCHAROID:
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+        return stable_text(piece.type, value);
+    default:
         return OutputFunctionCall(const_cast<FmgrInfo*>(&piece.output), value);
-    const int utc = 0;
-    auto* text = static_cast<char*>(palloc(MAXDATELEN + 1));
-    return JsonEncodeDateTime(text, value, piece.type, &utc);
+    }
 }
 
 [[noreturn]] void refuse_value(Relation rel, const TemplatePiece& piece, int sqlstate,
@@ -86,12 +92,10 @@ void add_value(StringInfo key, Relation rel, const TemplatePiece& piece, HeapTup
     if (is_null)
         refuse_value(rel, piece, ERRCODE_NULL_VALUE_NOT_ALLOWED, "is null");
     const char* text = value_text(piece, value);
-    // It would be a path below another row's key, whose lease would do.
-    if (strchr(text, '/') != nullptr)
-        refuse_value(rel, piece, ERRCODE_INVALID_PARAMETER_VALUE, "contains a slash");
     if (strlen(text) > kMaxLeaseKeyBytes)
         refuse_value(rel, piece, ERRCODE_INVALID_PARAMETER_VALUE, "is too long");
-    appendStringInfoString(key, text);
+    // A slash would make it a path below another row's key, whose lease would do.
+    append_level(key, text);
 }
 
 // lease_key_argument would show the key.

@@ -213,8 +213,8 @@ SELECT * FROM interlock.run_once('pay', 'order 7', 'no_such(jsonb)');
 SELECT interlock.idempotency_key('wishlist', 'user 7', 'product:9'), interlock.idempotency_key('wishlist', 'user 7:product', '9'),
     interlock.idempotency_key('a\', 'b'), interlock.idempotency_key('a', '\b'), interlock.idempotency_key(''), interlock.idempotency_key('', '');
 SELECT interlock.idempotency_key('a', NULL);
-SELECT interlock.idempotency_key(VARIADIC '{}');
-SELECT interlock.idempotency_key(VARIADIC NULL);
+SELECT interlock.idempotency_key(VARIADIC '{}'::text[]);
+SELECT interlock.idempotency_key(VARIADIC NULL::text[]);
 
 -- bad input
 SELECT interlock.idempotency_claim(NULL, 'k');

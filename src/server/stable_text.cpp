@@ -1,0 +1,53 @@
+#include "server/stable_text.h"
+
+#include "server/arguments.h"
+
+namespace interlock {
+
+bool prints_plainly() {
+    return DateStyle == USE_ISO_DATES && IntervalStyle == INTSTYLE_POSTGRES &&
+           extra_float_digits >= 1 && bytea_output == BYTEA_OUTPUT_HEX;
+}
+
+bool zone_is_utc() { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }
+
+void print_plainly(bool utc) {
+    constexpr const char* settings[][2] = {{"datestyle", "ISO"},
+                                           {"intervalstyle", "postgres"},
+                                           {"extra_float_digits", "1"},
+                                           {"bytea_output", "hex"},
+                                           {"timezone", "UTC"}};
+    for (auto& setting : settings)
+        if (utc || strcmp(setting[0], "timezone") != 0)
+            (void)set_config_option(setting[0], setting[1], PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+}
+
+char* stable_text(Oid type, Datum value) {
+    const int utc = 0;
+    type = getBaseType(type);
+    switch (type) {
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case NUMERICOID:
+    case BOOLOID:
+    case UUIDOID:
+    case TEXTOID:
+    case VARCHAROID:
+    case BPCHAROID:
+    case UNKNOWNOID:
+        return print_value(type, value);
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+        return JsonEncodeDateTime(static_cast<char*>(palloc(MAXDATELEN + 1)), value, type, &utc);
+    default: {
+        char* result = nullptr;
+        printing_alike(true, [&] { result = print_value(type, value); });
+        return result;
+    }
+    }
+}
+
+} // namespace interlock
