@@ -288,7 +288,7 @@ key_costs() {
     counted lock_keys "$other" "SELECT interlock.lock_keys(ARRAY[:id, :other]);"
     counted try_lock_keys "$other" "SELECT interlock.try_lock_keys(ARRAY[:id, :other]);"
     counted hand_keys "$other" "SELECT pg_advisory_xact_lock($hash), pg_advisory_xact_lock(hashtextextended(:other, 0));"
-    counted lock_rows "SELECT key FROM interlock.lock_rows('plain', $ten);"
+    counted select_for_update "SELECT key FROM interlock.select_for_update('plain', $ten);"
     counted hand_rows "SELECT id FROM plain WHERE id = ANY($ten) ORDER BY id FOR UPDATE;"
     counted applock "SELECT interlock.getapplock(:id, 'Exclusive');"
     counted applock_pair "SELECT interlock.getapplock(:id, 'Exclusive', 'Session');" "SELECT interlock.releaseapplock(:id, 'Session');"
@@ -296,7 +296,7 @@ key_costs() {
     cost "lock_key" lock_key hand_key
     cost "lock_keys, two keys" lock_keys hand_keys
     cost "try_lock_keys, two keys" try_lock_keys hand_keys
-    cost "lock_rows, ten rows" lock_rows hand_rows
+    cost "select_for_update, ten rows" select_for_update hand_rows
     cost "getapplock" applock hand_key
     cost "getapplock + releaseapplock, of a session" applock_pair hand_pair
 }

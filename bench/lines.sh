@@ -56,7 +56,7 @@ lines() {
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -
     line "$1" "lock_keys, two keys" key_locks \
         "two pg_advisory_xact_lock" advisory_locks - "PL/pgSQL in order of the hash" own_keys -
-    line "$1" "lock_rows, ten rows" lock_rows \
+    line "$1" "select_for_update, ten rows" select_for_update \
         "SELECT ... ORDER BY ... FOR UPDATE" hand_rows - "PL/pgSQL" own_rows -
     line "$1" "idempotency claim + complete" verb_idempotency \
         "INSERT ON CONFLICT + UPDATE" hand_idempotency 1.0 \
@@ -156,9 +156,9 @@ write_key_loads() {
     write key_locks "$other" "SELECT interlock.lock_keys(ARRAY[:id, :other]);"
     write advisory_locks "$other" "SELECT pg_advisory_xact_lock(hashtextextended(:id, 0)), pg_advisory_xact_lock(hashtextextended(:other, 0));"
     write own_keys "$other" "SELECT own.lock_keys(ARRAY[:id, :other]);"
-    write lock_rows "SELECT key FROM interlock.lock_rows('plain', $ten);"
+    write select_for_update "SELECT key FROM interlock.select_for_update('plain', $ten);"
     write hand_rows "SELECT id FROM plain WHERE id = ANY($ten) ORDER BY id FOR UPDATE;"
-    write own_rows "SELECT own.lock_rows($ten);"
+    write own_rows "SELECT own.select_for_update($ten);"
 }
 
 # Each request has a body of its own, as clients send them: what is computed of a constant is computed once, in the plan.

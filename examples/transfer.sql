@@ -4,7 +4,7 @@ INSERT INTO wallet VALUES (1, 1000), (2, 1000);
 
 -- both wallets, in one order, for at most two seconds
 BEGIN;
-SELECT key FROM interlock.lock_rows('wallet', '{2,1}', wait => '2 s');
+SELECT key FROM interlock.select_for_update('wallet', '{2,1}', wait => '2 s');
 SELECT balance >= 700 AS enough FROM wallet WHERE id = 1 \gset
 \if :enough
 UPDATE wallet SET balance = balance - 700 WHERE id = 1;

@@ -166,7 +166,7 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE FUNCTION own.lock_rows(keys int[]) RETURNS SETOF int LANGUAGE plpgsql AS $$
+CREATE FUNCTION own.select_for_update(keys int[]) RETURNS SETOF int LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY SELECT id FROM plain WHERE id = ANY(keys) ORDER BY id FOR UPDATE;
 END $$;

@@ -69,16 +69,19 @@ COMMENT ON FUNCTION interlock.applock_test(text, text, text) IS
 
 -- Row locks
 
-CREATE FUNCTION interlock.lock_rows(rel regclass, keys text, strength text = 'update', wait text = 'wait', OUT key jsonb)
+CREATE FUNCTION interlock.select_for_update(
+    rel regclass, keys text, strength text = 'update', wait interval = NULL, skip_locked boolean = false, OUT key jsonb)
     RETURNS SETOF jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.lock_rows(rel regclass, keys "any", strength text = 'update', wait text = 'wait', OUT key jsonb)
+CREATE FUNCTION interlock.select_for_update(
+    rel regclass, keys "any", strength text = 'update', wait interval = NULL, skip_locked boolean = false, OUT key jsonb)
     RETURNS SETOF jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lock_rows(regclass, text, text, text) IS
-'Locks rows in the order of their keys, whatever order they are given in, so that two calls never deadlock; returns the keys of
-the rows that are there. keys: an array of the key''s type ({1,2}), or for a composite key a JSON array of objects. strength: update, no_key_update, share, key_share. wait: wait, nowait, skip_locked, or a time for all
-of them together. Needs the privileges of the SELECT ... FOR it runs. Errors: 55P03 not free in time, 55000 no key,
+COMMENT ON FUNCTION interlock.select_for_update(regclass, text, text, interval, boolean) IS
+'SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two calls never deadlock; returns the
+keys of the rows that are there. keys: an array of the key''s type ({1,2}), or for a composite key a JSON array of objects.
+strength: update, no_key_update, share, key_share. wait: for all rows together; null as lock_timeout says, zero not at all.
+skip_locked: pass over rows that are locked. Needs the privileges of the SELECT. Errors: 55P03 not free in time, 55000 no key,
 40001 under REPEATABLE READ and above when a row changed after the snapshot.';
-COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, text) IS
-'As lock_rows(regclass, text, text, text), for an array of any type, or a jsonb array.';
+COMMENT ON FUNCTION interlock.select_for_update(regclass, "any", text, interval, boolean) IS
+'As select_for_update(regclass, text, text, interval, boolean), for an array of any type, or a jsonb array.';

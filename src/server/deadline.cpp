@@ -20,12 +20,9 @@ Deadline::Deadline(int64 limit) : limit_(limit) {
 }
 
 Deadline Deadline::argument(const Arguments& arguments, int n) {
-    return after(arguments.is_null(n) ? nullptr : arguments.interval(n, "wait"));
-}
-
-Deadline Deadline::after(const Interval* wait) {
-    if (wait == nullptr)
+    if (arguments.is_null(n))
         return Deadline(kForever);
+    const Interval* wait = arguments.interval(n, "wait");
     double limit =
         (wait->month * 30.0 + wait->day) * USECS_PER_DAY + static_cast<double>(wait->time);
     if (limit < 0)

@@ -1,6 +1,6 @@
 -- What callers of key locks, application locks and row locks rely on.
 BEGIN;
-SELECT plan(32);
+SELECT plan(34);
 
 SELECT lives_ok($$SELECT interlock.lock_key('a')$$, 'lock_key');
 SELECT lives_ok($$SELECT interlock.lock_keys('{c,b}', 'shared', '1 s', 'transaction')$$, 'lock_keys');
@@ -35,13 +35,15 @@ SELECT throws_ok($$SELECT interlock.applock_test('form', 'None')$$, '22023');
 
 CREATE TABLE account (id int PRIMARY KEY);
 INSERT INTO account VALUES (1), (2);
-SELECT results_eq($$SELECT * FROM interlock.lock_rows('account', '{2,1,3}')$$, $$VALUES ('{"id": 1}'::jsonb), ('{"id": 2}')$$, 'lock_rows');
-SELECT results_eq($$SELECT * FROM interlock.lock_rows('account', ARRAY[2], 'share', 'nowait')$$, $$VALUES ('{"id": 2}'::jsonb)$$, 'of an array');
-SELECT throws_ok($$SELECT interlock.lock_rows('account', NULL)$$, '22004');
-SELECT throws_ok($$SELECT interlock.lock_rows('account', '{1}', 'none')$$, '22023');
-SELECT throws_ok($$SELECT interlock.lock_rows('account', '{1}', wait => '-1 s')$$, '22023');
-SELECT throws_ok($$SELECT interlock.lock_rows('account', '{x}')$$, '22P02');
-SELECT throws_ok($$SELECT interlock.lock_rows('pg_class', '{1}')$$, '42809');
+SELECT results_eq($$SELECT * FROM interlock.select_for_update('account', '{2,1,3}')$$, $$VALUES ('{"id": 1}'::jsonb), ('{"id": 2}')$$, 'select_for_update');
+SELECT results_eq($$SELECT * FROM interlock.select_for_update('account', ARRAY[2], 'share', '0')$$, $$VALUES ('{"id": 2}'::jsonb)$$, 'of an array');
+SELECT is(count(*), 2::bigint, 'skips, and waits not at all') FROM interlock.select_for_update('account', '{2,1}', wait => '0', skip_locked => true);
+SELECT throws_ok($$SELECT interlock.select_for_update('account', NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.select_for_update('account', '{1}', skip_locked => NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.select_for_update('account', '{1}', 'none')$$, '22023');
+SELECT throws_ok($$SELECT interlock.select_for_update('account', '{1}', wait => '-1 s')$$, '22023');
+SELECT throws_ok($$SELECT interlock.select_for_update('account', '{x}')$$, '22P02');
+SELECT throws_ok($$SELECT interlock.select_for_update('pg_class', '{1}')$$, '42809');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -49,15 +49,15 @@ BEGIN
     IF NOT as_twin THEN answer := ours || E'\n<>\n' || twin; END IF;
     RESET search_path;
 END $$;
--- lock_rows of some keys, with further arguments
+-- select_for_update of some keys, with further arguments
 CREATE FUNCTION try_rows(setup text, keys text DEFAULT $$'{3,99,1}'$$, role text DEFAULT NULL, OUT how text, OUT as_twin boolean, OUT answer text) LANGUAGE sql AS $$
-    SELECT * FROM try(setup, format('SELECT string_agg(key::text, '' '') FROM interlock.lock_rows(''t'', %s)', keys), role) $$;
+    SELECT * FROM try(setup, format('SELECT string_agg(key::text, '' '') FROM interlock.select_for_update(''t'', %s)', keys), role) $$;
 
 -- Plain tables, every strength and every way to wait
 SELECT * FROM try_rows('');
 SELECT * FROM try_rows('', $$ARRAY[3, 1], 'no_key_update'$$);
-SELECT * FROM try_rows('', $$ARRAY[3, 1]::bigint[], 'share', 'nowait'$$);
-SELECT * FROM try_rows('', $$'["3", 1]'::jsonb, 'key_share', 'skip_locked'$$);
+SELECT * FROM try_rows('', $$ARRAY[3, 1]::bigint[], 'share', '0'$$);
+SELECT * FROM try_rows('', $$'["3", 1]'::jsonb, 'key_share', skip_locked => true$$);
 SELECT * FROM try_rows('', $$'{1,2,3}', 'update', '5 s'$$);
 SELECT * FROM try_rows('', $$'{99}', wait => '0'$$);
 SELECT * FROM try_rows('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()');
@@ -106,11 +106,11 @@ SELECT * FROM try_rows('CREATE POLICY p ON t USING (id < 3); ALTER TABLE t OWNER
 -- What the same transaction, or the same command, has written
 SELECT * FROM try_rows('UPDATE t SET a = 7; DELETE FROM t WHERE id = 3; INSERT INTO t VALUES (99, 9, ''new'')');
 SELECT * FROM try_rows('UPDATE t SET id = id + 10', $$'{1,11,13}'$$);
-SELECT * FROM try('', $$UPDATE t SET a = 7 WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.lock_rows('t', ARRAY[id, 2]))$$);
-SELECT * FROM try('', $$UPDATE t SET id = 9 WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.lock_rows('t', '{1,2,9}'))$$);
-SELECT * FROM try('', $$DELETE FROM t WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.lock_rows('t', ARRAY[id, 2]))$$);
-SELECT * FROM try('', $$INSERT INTO t VALUES (99, 9, 'new') RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.lock_rows('t', ARRAY[id, 2]))$$);
-SELECT * FROM try('', $$SELECT concat(count(k1), ' ', count(k2)) FROM interlock.lock_rows('t', '{1,2}', 'key_share') k1, interlock.lock_rows('t', '{2,3}') k2$$);
+SELECT * FROM try('', $$UPDATE t SET a = 7 WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.select_for_update('t', ARRAY[id, 2]))$$);
+SELECT * FROM try('', $$UPDATE t SET id = 9 WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.select_for_update('t', '{1,2,9}'))$$);
+SELECT * FROM try('', $$DELETE FROM t WHERE id = 1 RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.select_for_update('t', ARRAY[id, 2]))$$);
+SELECT * FROM try('', $$INSERT INTO t VALUES (99, 9, 'new') RETURNING (SELECT string_agg(key::text, ' ') FROM interlock.select_for_update('t', ARRAY[id, 2]))$$);
+SELECT * FROM try('', $$SELECT concat(count(k1), ' ', count(k2)) FROM interlock.select_for_update('t', '{1,2}', 'key_share') k1, interlock.select_for_update('t', '{2,3}') k2$$);
 
 -- The row that a conflict shows is read without a lock
 SELECT * FROM try($$SELECT interlock.enable_versioning('t')$$, $$SELECT r::text FROM interlock.try_versioned_update('t', 2, 9, '{"a": 7}') r$$);
@@ -132,15 +132,15 @@ SELECT * FROM try('SELECT interlock.enable_marker(''t''); SELECT interlock.lock_
 SELECT make_table('ours', '');
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT kept_plans('ours') AS before \gset
-SELECT string_agg(key::text, ' '), kept_plans('ours') > :before AS by_statement FROM interlock.lock_rows('t', '{3,1}');
+SELECT string_agg(key::text, ' '), kept_plans('ours') > :before AS by_statement FROM interlock.select_for_update('t', '{3,1}');
 ROLLBACK;
 SELECT make_table('ours', '');
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT kept_plans('ours') AS before \gset
-SELECT string_agg(key::text, ' '), kept_plans('ours') > :before AS by_statement FROM interlock.lock_rows('t', '{3,1}');
+SELECT string_agg(key::text, ' '), kept_plans('ours') > :before AS by_statement FROM interlock.select_for_update('t', '{3,1}');
 ROLLBACK;
 BEGIN READ ONLY;
-SELECT * FROM interlock.lock_rows('t', '{3,1}');
+SELECT * FROM interlock.select_for_update('t', '{3,1}');
 ROLLBACK;
 -- a schema that the caller may not use
 GRANT SELECT, UPDATE ON t TO reading_role;
@@ -148,7 +148,7 @@ SELECT 't'::regclass::oid AS closed \gset
 REVOKE USAGE ON SCHEMA ours FROM reading_role;
 SET ROLE reading_role;
 \set VERBOSITY terse
-SELECT * FROM interlock.lock_rows(:closed::regclass, '{3,1}');
+SELECT * FROM interlock.select_for_update(:closed::regclass, '{3,1}');
 RESET ROLE;
 
 RESET search_path;

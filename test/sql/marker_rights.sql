@@ -43,7 +43,7 @@ SELECT * FROM interlock.sweep();
 SELECT interlock.versioned_update('public.note', 1, 2, '{"body": "again"}');
 SELECT outcome FROM interlock.versioned_update_many('public.note', '[{"key": {"id": 2}, "version": 1, "changes": {"body": "y"}}]');
 SELECT interlock.transition('public.note', 1, 'a', 'b');
-SELECT * FROM interlock.lock_rows('public.note', '{1,2}'::int[]);
+SELECT * FROM interlock.select_for_update('public.note', '{1,2}'::int[]);
 SELECT interlock.disable_marker('public.note'), interlock.disable_versioning('public.note'), interlock.drop_transitions('public.note', 'state');
 RESET search_path;
 \d note

@@ -73,7 +73,7 @@ SELECT interlock.transition('elder', 1, 'x', 'y');
 SELECT * FROM interlock.try_versioned_update('elder', 2, 1, '{"a": 9}');
 SELECT * FROM interlock.try_transition('elder', 2, 'x', 'y');
 SELECT outcome, attempts FROM interlock.update_with_retry('elder', 2, 'jsonb_concat(jsonb, jsonb)');
-SELECT * FROM interlock.lock_rows('elder', '{1,2}'::int[]);
+SELECT * FROM interlock.select_for_update('elder', '{1,2}'::int[]);
 SELECT outcome FROM interlock.try_versioned_delete('elder', 1, 3);
 SELECT tableoid::regclass, id, status, a, version FROM elder ORDER BY 1, 2, 4;
 SELECT interlock.versioned_update('heir', 2, 1, '{"a": 9}');

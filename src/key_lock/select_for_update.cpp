@@ -1,5 +1,5 @@
-// lock_rows: rows locked in the order of their keys, whatever order they are asked for in, so that
-// two calls never deadlock.
+// SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two
+// calls never deadlock.
 
 #include "execution/read.h"
 #include "execution/stored_row.h"
@@ -28,10 +28,10 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output);
 } // namespace
 
 extern "C" {
-PG_FUNCTION_INFO_V1(lock_rows);
+PG_FUNCTION_INFO_V1(select_for_update);
 
-// lock_rows(rel, keys, strength, wait)
-Datum lock_rows(PG_FUNCTION_ARGS) {
+// select_for_update(rel, keys, strength, wait, skip_locked)
+Datum select_for_update(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsCall call = read_call(Arguments(fcinfo));
@@ -61,23 +61,23 @@ RowStrength strength_argument(const Arguments& arguments, int n) {
              errhint("Strengths are update, no_key_update, share and key_share.")));
 }
 
-// 'wait', 'nowait', 'skip_locked', or how long to wait in all.
-RowWait wait_argument(const Arguments& arguments, int n, Deadline* deadline) {
-    char* wait = arguments.string(n, "wait");
-    if (strcmp(wait, "nowait") == 0)
-        return RowWait::kNowait;
-    if (strcmp(wait, "skip_locked") == 0)
+// How to wait for one row. Rows that are passed over are not waited for, whatever time is left.
+RowWait row_wait(const Deadline& wait, bool skip_locked) {
+    if (skip_locked)
         return RowWait::kSkipLocked;
-    if (strcmp(wait, "wait") == 0)
-        return RowWait::kWait;
-    if (strcspn(wait, "0123456789") == strlen(wait))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown wait \"%s\"", wait),
-                 errhint("Give wait, nowait, skip_locked, or a time such as '5 s'.")));
-    Datum interval = DirectFunctionCall3(interval_in, CStringGetDatum(wait),
-                                         ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
-    *deadline = Deadline::after(DatumGetIntervalP(interval));
-    return RowWait::kWait;
+    return wait.has_passed() ? RowWait::kNowait : RowWait::kWait;
+}
+
+void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
+    Deadline wait = Deadline::argument(arguments, n);
+    bool skip_locked = arguments.boolean(n + 1, "skip_locked");
+    if (skip_locked && !arguments.is_null(n) && !wait.has_passed())
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("cannot both wait for locked rows and skip them"),
+                        errhint("Leave out argument \"wait\" or \"skip_locked\".")));
+    call->lock.wait = row_wait(wait, skip_locked);
+    if (call->lock.wait == RowWait::kWait)
+        call->deadline = wait;
 }
 
 int order_of_keys(const void* left, const void* right, void* info) {
@@ -160,9 +160,9 @@ void keys_argument(RowsCall* call, const Arguments& arguments, int n) {
 }
 
 RowsCall read_call(const Arguments& arguments) {
-    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after(nullptr)};
+    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after_milliseconds(-1)};
     call.lock.strength = strength_argument(arguments, 2);
-    call.lock.wait = wait_argument(arguments, 3, &call.deadline);
+    wait_arguments(&call, arguments, 3);
     call.rel = open_table(arguments.relation(0), RowShareLock);
     call.info = table_info(call.rel);
     keys_argument(&call, arguments, 1);
@@ -209,7 +209,7 @@ bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads
 
 void lock_all(const RowsCall& call, ReturnSetInfo* output) {
     MemoryContext row_memory =
-        AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
+        AllocSetContextCreate(CurrentMemoryContext, "select_for_update", ALLOCSET_DEFAULT_SIZES);
     DirectReads reads;
     bool direct = begin_direct_reads(&reads, call.rel, call.info, call.lock);
     for (int i = 0; i < call.count; i++) {
