@@ -4,6 +4,9 @@
 // it. Tools that load a schema file make schemas before extensions, so one that the installing
 // administrator or another superuser owns is taken; it must be empty, since what others put there
 // could be called in place of what the extension creates.
+//
+// The script creates interlock_internal itself, and fails if it is there. Default privileges of the
+// installing role can let others create objects in either.
 
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -12,57 +15,69 @@ using namespace interlock;
 
 namespace {
 
-[[noreturn]] void refuse_schema(const char* detail) {
+constexpr const char* kDropSchema = "Drop the schema or rename it; CREATE EXTENSION creates it.";
+
+[[noreturn]] void refuse_schema(const char* schema, const char* detail, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("schema \"%s\" cannot be used for the extension", kOwnSchema),
-                    errdetail_internal("%s", detail),
-                    errhint("Drop the schema or rename it; CREATE EXTENSION creates it.")));
+                    errmsg("schema \"%s\" cannot be used for the extension", schema),
+                    errdetail_internal("%s", detail), errhint("%s", hint)));
 }
 
-// Refuses with the first row of a query for one text, if it has any.
-void refuse_if_any(const char* format, const char* query) {
+// The first row of a query for one text, null if it has none.
+const char* first_row(const char* query) {
     run_command(query);
-    if (SPI_processed > 0)
-        refuse_schema(
-            psprintf(format, SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)));
+    return SPI_processed == 0 ? nullptr
+                              : SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+}
+
+void refuse_creators(const char* name, Oid schema, const char* hint) {
+    const char* role =
+        first_row(psprintf("SELECT COALESCE(r.rolname, 'public') FROM pg_catalog.pg_namespace "
+                           "n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a LEFT JOIN "
+                           "pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.grantee "
+                           "WHERE n.oid OPERATOR(pg_catalog.=) %u AND a.grantee "
+                           "OPERATOR(pg_catalog.<>) n.nspowner AND a.privilege_type "
+                           "OPERATOR(pg_catalog.=) 'CREATE' ORDER BY 1 LIMIT 1",
+                           schema));
+    if (role != nullptr)
+        refuse_schema(name, psprintf("Role \"%s\" may create objects in it.", role), hint);
+}
+
+void refuse_contents(const char* name, Oid schema) {
+    const char* object = first_row(
+        psprintf("SELECT o.type OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) o.identity "
+                 "FROM pg_catalog.pg_depend d CROSS JOIN LATERAL "
+                 "pg_catalog.pg_identify_object(d.classid, d.objid, 0) o "
+                 "WHERE d.refclassid OPERATOR(pg_catalog.=) "
+                 "'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.refobjid "
+                 "OPERATOR(pg_catalog.=) %u AND NOT (d.classid "
+                 "OPERATOR(pg_catalog.=) "
+                 "'pg_catalog.pg_extension'::pg_catalog.regclass AND d.objid "
+                 "OPERATOR(pg_catalog.=) %u) ORDER BY d.classid, d.objid LIMIT 1",
+                 schema, get_extension_oid("pg_interlock", false)));
+    if (object != nullptr)
+        refuse_schema(name, psprintf("It contains %s.", object), kDropSchema);
 }
 
 } // namespace
 
 extern "C" {
-PG_FUNCTION_INFO_V1(check_schema);
+PG_FUNCTION_INFO_V1(check_schemas);
 
 // Called once, by the script of CREATE EXTENSION, and dropped there.
-Datum check_schema(PG_FUNCTION_ARGS) {
+Datum check_schemas([[maybe_unused]] PG_FUNCTION_ARGS) {
     Oid schema = get_namespace_oid(kOwnSchema, false);
     Oid owner = owner_of_schema(schema);
     if (owner != GetUserId() && !superuser_arg(owner))
         refuse_schema(
-            psprintf("Its owner \"%s\" is not a superuser.", GetUserNameFromId(owner, false)));
+            kOwnSchema,
+            psprintf("Its owner \"%s\" is not a superuser.", GetUserNameFromId(owner, false)),
+            kDropSchema);
     with_spi([&] {
-        refuse_if_any("Role \"%s\" may create objects in it.",
-                      psprintf("SELECT COALESCE(r.rolname, 'public') FROM pg_catalog.pg_namespace "
-                               "n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a LEFT JOIN "
-                               "pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) a.grantee "
-                               "WHERE n.oid OPERATOR(pg_catalog.=) %u AND a.grantee "
-                               "OPERATOR(pg_catalog.<>) n.nspowner AND a.privilege_type "
-                               "OPERATOR(pg_catalog.=) 'CREATE' ORDER BY 1 LIMIT 1",
-                               schema));
-        refuse_if_any(
-            "It contains %s.",
-            psprintf("SELECT o.type OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) o.identity "
-                     "FROM pg_catalog.pg_depend d CROSS JOIN LATERAL "
-                     "pg_catalog.pg_identify_object(d.classid, d.objid, 0) o "
-                     "WHERE d.refclassid OPERATOR(pg_catalog.=) "
-                     "'pg_catalog.pg_namespace'::pg_catalog.regclass AND d.refobjid "
-                     "OPERATOR(pg_catalog.=) %u AND NOT (d.classid "
-                     "OPERATOR(pg_catalog.=) "
-                     "'pg_catalog.pg_extension'::pg_catalog.regclass AND d.objid "
-                     "OPERATOR(pg_catalog.=) %u) AND NOT (d.classid "
-                     "OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass "
-                     "AND d.objid OPERATOR(pg_catalog.=) %u) ORDER BY d.classid, "
-                     "d.objid LIMIT 1",
-                     schema, get_extension_oid("pg_interlock", false), fcinfo->flinfo->fn_oid));
+        refuse_creators(kOwnSchema, schema, kDropSchema);
+        refuse_contents(kOwnSchema, schema);
+        refuse_creators(kInternalSchema, get_namespace_oid(kInternalSchema, false),
+                        "ALTER DEFAULT PRIVILEGES REVOKE CREATE ON SCHEMAS FROM that role.");
     });
     PG_RETURN_VOID();
 }

@@ -1,12 +1,19 @@
 \echo Use "CREATE EXTENSION pg_interlock" to load this file. \quit
 
--- The schema may have been there before (src/install.cpp).
-CREATE FUNCTION interlock.check_schema() RETURNS void
-    LANGUAGE c AS 'MODULE_PATHNAME';
-SELECT interlock.check_schema();
-DROP FUNCTION interlock.check_schema();
+-- What no user calls or reads by name. The statement fails if the schema is there: it would be that of somebody else.
+CREATE SCHEMA interlock_internal;
 
-GRANT USAGE ON SCHEMA interlock TO PUBLIC;
+-- Schema interlock may have been there before (src/install.cpp).
+CREATE FUNCTION interlock_internal.check_schemas() RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+SELECT interlock_internal.check_schemas();
+DROP FUNCTION interlock_internal.check_schemas();
+
+-- Owners of tables name trigger functions when they enable protection or restore a dump.
+GRANT USAGE ON SCHEMA interlock, interlock_internal TO PUBLIC;
+COMMENT ON SCHEMA interlock_internal IS
+'Trigger functions of pg_interlock, functions that its views call, and tables that only the server uses. Its functions of schema
+interlock are what applications call.';
 COMMENT ON SCHEMA interlock IS 'pg_interlock: keeps concurrent writers from hurting each other''s data';
 
 -- Every verb that takes a key exists twice: for text, which also takes parameters that a driver sends without

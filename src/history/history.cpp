@@ -258,7 +258,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
         &text,
         "CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
         "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %s(",
-        kTriggerName, table, qualified_name(history), own_function("history_trigger"));
+        kTriggerName, table, qualified_name(history), own_trigger_function_name("history_trigger"));
     if (request.keep_versions > 0)
         appendStringInfo(&text, "'%d', ", request.keep_versions);
     else
@@ -279,7 +279,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
     run_command(
         psprintf("CREATE TRIGGER \"%s\" BEFORE TRUNCATE ON %s FOR EACH STATEMENT "
                  "EXECUTE FUNCTION %s()",
-                 kTruncateName, table, own_function("history_truncate_trigger")));
+                 kTruncateName, table, own_trigger_function_name("history_truncate_trigger")));
 }
 
 // --- What the trigger says -----------------------------------------------------------------------

@@ -1,20 +1,20 @@
 -- Version history
 
-CREATE TABLE interlock.history_position (
+CREATE TABLE interlock_internal.history_position (
     history oid PRIMARY KEY,
     position bigint NOT NULL);
-COMMENT ON TABLE interlock.history_position IS
+COMMENT ON TABLE interlock_internal.history_position IS
 'How far the trimming of each history table has come. Not dumped: a restored table is looked through from the start.';
 
-CREATE FUNCTION interlock.history_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.history_trigger() IS
+COMMENT ON FUNCTION interlock_internal.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
 table; arguments: keep_versions, keep_for, since when the history is whole, the columns of the key and their types.';
 
-CREATE FUNCTION interlock.history_truncate_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.history_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.history_truncate_trigger() IS
+COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
 'Writes an entry for each row that TRUNCATE takes away. Created by enable_history.';
 
 CREATE FUNCTION interlock.enable_history(

@@ -94,13 +94,13 @@ int64 integer_column(uint64 row, int n) {
 
 int64 read_position(Oid history) {
     int64 position = 0;
-    Oid table = own_table("history_position");
+    Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
             SPIPlanPtr plan =
                 plan_of({table, PlanKind("history_position")}, [](Statement* statement) {
                     statement->add(
-                        "SELECT position FROM interlock.history_position "
+                        "SELECT position FROM interlock_internal.history_position "
                         "WHERE history OPERATOR(pg_catalog.=) $%d",
                         statement->parameter(OIDOID));
                 });
@@ -116,22 +116,23 @@ int64 read_position(Oid history) {
 // And forgets the positions of tables that are gone: not those that a transaction of another role
 // is about to forget, which may stay open.
 void write_position(Oid history, int64 position) {
-    Oid table = own_table("history_position");
+    Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
-            SPIPlanPtr plan =
-                plan_of({table, PlanKind("history_reached")}, [](Statement* statement) {
-                    int oid = statement->parameter(OIDOID);
-                    statement->add(
-                        "WITH gone AS (DELETE FROM interlock.history_position WHERE history "
-                        "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
-                        "interlock.history_position p WHERE NOT EXISTS (SELECT FROM "
-                        "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR "
-                        "UPDATE "
-                        "SKIP LOCKED))) INSERT INTO interlock.history_position VALUES ($%d, $%d) "
-                        "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
-                        oid, statement->parameter(INT8OID));
-                });
+            SPIPlanPtr plan = plan_of({table, PlanKind("history_reached")}, [](Statement*
+                                                                                   statement) {
+                int oid = statement->parameter(OIDOID);
+                statement->add(
+                    "WITH gone AS (DELETE FROM interlock_internal.history_position WHERE history "
+                    "OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.history FROM "
+                    "interlock_internal.history_position p WHERE NOT EXISTS (SELECT FROM "
+                    "pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) p.history) FOR "
+                    "UPDATE "
+                    "SKIP LOCKED))) INSERT INTO interlock_internal.history_position VALUES ($%d, "
+                    "$%d) "
+                    "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
+                    oid, statement->parameter(INT8OID));
+            });
             Parameters parameters(2);
             parameters.add(ObjectIdGetDatum(history));
             parameters.add(Int64GetDatum(position));
@@ -156,7 +157,7 @@ bool has_restarted(const History* history, int64 position) {
 // prepared transaction began is not known.
 TimestampTz settled_before() {
     TimestampTz settled = GetCurrentTimestamp() - kSettled;
-    Oid table = own_table("history_position");
+    Oid table = internal_table("history_position");
     as_owner_of(table, [&] { // who may see all sessions
         with_spi([&] {
             SPIPlanPtr plan =

@@ -17,12 +17,12 @@ COMMENT ON TABLE interlock.idempotency_scope IS 'How the keys of a scope live an
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
 
-CREATE FUNCTION interlock.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.idempotency_scope_trigger() IS
+CREATE FUNCTION interlock_internal.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.idempotency_scope_trigger() IS
 'Announces changes of idempotency_scope and idempotency_grant to all sessions, which cache what they say. Without it each
 claim reads the table.';
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
-    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_scope IS 'See idempotency_scope_trigger.';
 
@@ -38,7 +38,7 @@ COMMENT ON TABLE interlock.idempotency_grant IS
 nothing here: revoke_idempotency_scope does that.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_grant', '');
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_grant
-    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_grant ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_grant IS 'See idempotency_scope_trigger.';
 

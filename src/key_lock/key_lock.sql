@@ -27,13 +27,13 @@ COMMENT ON FUNCTION interlock.unlock_keys(text[], text) IS
 'Gives session locks back, each as often as it was taken; false when the session did not hold all of them in that mode.
 Transaction locks end with their transaction.';
 
-CREATE FUNCTION interlock.list_key_locks(
+CREATE FUNCTION interlock_internal.list_key_locks(
     OUT key text, OUT kind text, OUT mode text, OUT pid integer, OUT waiting boolean, OUT wait_start timestamptz,
     OUT hash bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_key_locks() IS 'The rows of the view key_locks.';
+COMMENT ON FUNCTION interlock_internal.list_key_locks() IS 'The rows of the view key_locks.';
 
-CREATE VIEW interlock.key_locks AS SELECT * FROM interlock.list_key_locks();
+CREATE VIEW interlock.key_locks AS SELECT * FROM interlock_internal.list_key_locks();
 GRANT SELECT ON interlock.key_locks TO PUBLIC;
 COMMENT ON VIEW interlock.key_locks IS
 'Who holds and who waits for the key locks and application locks of this database. key is null where the name is not known:

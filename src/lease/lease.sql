@@ -1,30 +1,30 @@
 -- Leases
 
-CREATE TABLE interlock.lease_store (content bytea NOT NULL) WITH (autovacuum_enabled = off);
-ALTER TABLE interlock.lease_store ALTER COLUMN content SET STORAGE PLAIN;
+CREATE TABLE interlock_internal.lease_store (content bytea NOT NULL) WITH (autovacuum_enabled = off);
+ALTER TABLE interlock_internal.lease_store ALTER COLUMN content SET STORAGE PLAIN;
 -- It has the secret of tokens, which pg_read_all_data must not see either.
-ALTER TABLE interlock.lease_store ENABLE ROW LEVEL SECURITY;
-COMMENT ON TABLE interlock.lease_store IS
+ALTER TABLE interlock_internal.lease_store ENABLE ROW LEVEL SECURITY;
+COMMENT ON TABLE interlock_internal.lease_store IS
 'What has to be known of leases after a crash, and the secret of their tokens: written in place by the server, outside of transactions.
 Never change it by hand, and let nobody read it: row security without a policy leaves it to superusers and roles with BYPASSRLS.';
 
-CREATE FUNCTION interlock.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lease_store_trigger() IS
+CREATE FUNCTION interlock_internal.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.lease_store_trigger() IS
 'Keeps everybody from changing lease_store: 55000. Rows that logical replication brings are passed over.';
-CREATE TRIGGER zzz_interlock_store BEFORE INSERT OR UPDATE OR DELETE ON interlock.lease_store
-    FOR EACH ROW EXECUTE FUNCTION interlock.lease_store_trigger();
-CREATE TRIGGER zzz_interlock_store_truncate BEFORE TRUNCATE ON interlock.lease_store
-    FOR EACH STATEMENT EXECUTE FUNCTION interlock.lease_store_trigger();
-ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store;
-ALTER TABLE interlock.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store_truncate;
-COMMENT ON TRIGGER zzz_interlock_store ON interlock.lease_store IS 'See lease_store_trigger.';
-COMMENT ON TRIGGER zzz_interlock_store_truncate ON interlock.lease_store IS 'See lease_store_trigger.';
+CREATE TRIGGER zzz_interlock_store BEFORE INSERT OR UPDATE OR DELETE ON interlock_internal.lease_store
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_store_trigger();
+CREATE TRIGGER zzz_interlock_store_truncate BEFORE TRUNCATE ON interlock_internal.lease_store
+    FOR EACH STATEMENT EXECUTE FUNCTION interlock_internal.lease_store_trigger();
+ALTER TABLE interlock_internal.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store;
+ALTER TABLE interlock_internal.lease_store ENABLE ALWAYS TRIGGER zzz_interlock_store_truncate;
+COMMENT ON TRIGGER zzz_interlock_store ON interlock_internal.lease_store IS 'See lease_store_trigger.';
+COMMENT ON TRIGGER zzz_interlock_store_truncate ON interlock_internal.lease_store IS 'See lease_store_trigger.';
 
-CREATE FUNCTION interlock.note_lease_store() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.note_lease_store() FROM PUBLIC;
-COMMENT ON FUNCTION interlock.note_lease_store() IS
+CREATE FUNCTION interlock_internal.note_lease_store() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock_internal.note_lease_store() FROM PUBLIC;
+COMMENT ON FUNCTION interlock_internal.note_lease_store() IS
 'Tells the running server that lease_store is a new table, into which it has to write what it knows. Called when the extension is created.';
-SELECT interlock.note_lease_store();
+SELECT interlock_internal.note_lease_store();
 
 CREATE TABLE interlock.lease_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -106,34 +106,34 @@ COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
 break_lease. Those that open transactions have asserted are passed over, with a warning that counts them. Nobody but superusers may until it is granted. Errors: 22004, 22023, 22025
 the pattern, 25006, 42704 no such role, 55000.';
 
-CREATE FUNCTION interlock.list_leases(
+CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
     OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_leases() IS 'The rows of the view leases.';
+COMMENT ON FUNCTION interlock_internal.list_leases() IS 'The rows of the view leases.';
 
-CREATE VIEW interlock.leases AS SELECT * FROM interlock.list_leases();
+CREATE VIEW interlock.leases AS SELECT * FROM interlock_internal.list_leases();
 GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
 'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
 pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable tells
 one that has a record of its own.';
 
-CREATE FUNCTION interlock.list_lease_waiters(
+CREATE FUNCTION interlock_internal.list_lease_waiters(
     OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_lease_waiters() IS 'The rows of the view lease_waiters.';
+COMMENT ON FUNCTION interlock_internal.list_lease_waiters() IS 'The rows of the view lease_waiters.';
 
-CREATE VIEW interlock.lease_waiters AS SELECT * FROM interlock.list_lease_waiters();
+CREATE VIEW interlock.lease_waiters AS SELECT * FROM interlock_internal.list_lease_waiters();
 GRANT SELECT ON interlock.lease_waiters TO PUBLIC;
 COMMENT ON VIEW interlock.lease_waiters IS
 'Who waits for leases of this database: all that have the first level of their keys in common are in one queue, place is the place there.';
 
-CREATE FUNCTION interlock.lease_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.lease_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lease_trigger() IS
+COMMENT ON FUNCTION interlock_internal.lease_trigger() IS
 'Refuses a write in a transaction that has not asserted the lease for the row (IL006). Created by require_lease; arguments: template of
 the key, columns whose change needs the lease (none: all).';
 

@@ -44,7 +44,7 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     char* command = psprintf(
         "CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION %s(%s%s)",
-        quote_identifier(name), qualified_name(rel), own_function(kTriggerFunction),
+        quote_identifier(name), qualified_name(rel), own_trigger_function_name(kTriggerFunction),
         quote_literal_cstr(key), columns);
     Oid relid = RelationGetRelid(rel);
     close_table(rel);

@@ -150,11 +150,11 @@ bool is_same_boot(const Boot& left, const Boot& right) {
 // --- Pages ---------------------------------------------------------------------------------------
 
 Relation open_store() {
-    Oid schema = own_schema();
+    Oid schema = internal_schema();
     Oid store = OidIsValid(schema) ? get_relname_relid(kStore, schema) : InvalidOid;
     if (!OidIsValid(store))
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("table interlock.%s does not exist", kStore),
+                        errmsg("table %s.%s does not exist", kInternalSchema, kStore),
                         errhint("Drop and create the extension pg_interlock.")));
     return table_open(store, RowExclusiveLock);
 }
@@ -198,7 +198,7 @@ char* record_at(const StorePage& page, int offset, size_t size) {
     }
     if (content == nullptr || memcmp(content, &magic, sizeof(magic)) != 0)
         ereport(ERROR, (errcode(ERRCODE_DATA_CORRUPTED),
-                        errmsg("table interlock.%s was changed by hand", kStore),
+                        errmsg("table %s.%s was changed by hand", kInternalSchema, kStore),
                         errhint("Drop and create the extension pg_interlock.")));
     return content;
 }
@@ -278,6 +278,6 @@ Datum lease_store_trigger(PG_FUNCTION_ARGS) {
         SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA)
         return PointerGetDatum(nullptr);
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("table interlock.lease_store is written by the server alone")));
+                    errmsg("table interlock_internal.lease_store is written by the server alone")));
 }
 }

@@ -1,4 +1,4 @@
-// What has to be known of leases after a crash, in the pages of the table interlock.lease_store.
+// What has to be known of leases after a crash, in the pages of the table interlock_internal.lease_store.
 //
 // The table has rows like any other, but they are written in place, as the server writes a
 // sequence: outside of the caller's transaction, with a generic WAL record of its own, frozen, and

@@ -310,7 +310,7 @@ void create_marker_trigger(Oid relid, const char* table, const Request& request)
         &text,
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION %s('" INT64_FORMAT " microseconds', '%s'",
-        kTriggerName, table, own_function("marker_trigger"), request.ttl,
+        kTriggerName, table, own_trigger_function_name("marker_trigger"), request.ttl,
         request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
@@ -324,7 +324,7 @@ void set_notify_trigger(Oid relid, const char* table, Notify notify) {
             relid, kNotifyTriggerName,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
                      "FOR EACH ROW EXECUTE FUNCTION %s(%s)",
-                     kNotifyTriggerName, table, own_function("marker_notify_trigger"),
+                     kNotifyTriggerName, table, own_trigger_function_name("marker_notify_trigger"),
                      notify == Notify::kFull ? "'full'" : ""));
     else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
         run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));

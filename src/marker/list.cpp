@@ -285,7 +285,7 @@ void warn_of(Oid relid, int sqlstate, const char* why) {
 namespace interlock {
 
 List* marker_tables(MarkerTables which) {
-    require_schema_name();
+    require_schema_names();
     const char* condition = which == MarkerTables::kStored
                                 ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
                                 : "t.tgparentid OPERATOR(pg_catalog.=) 0 AND "

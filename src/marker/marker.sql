@@ -1,14 +1,14 @@
 -- State markers
 
-CREATE FUNCTION interlock.marker_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.marker_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.marker_trigger() IS
+COMMENT ON FUNCTION interlock_internal.marker_trigger() IS
 'Judges every write to a table with markers. Created by enable_marker; arguments: ttl, enforce or advise, and the columns
 for status, holder, time, deadline and reason.';
 
-CREATE FUNCTION interlock.marker_notify_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.marker_notify_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.marker_notify_trigger() IS
+COMMENT ON FUNCTION interlock_internal.marker_notify_trigger() IS
 'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify;
 argument: full, to tell key and holder too.';
 
@@ -152,16 +152,16 @@ Errors: P0002 no such row.';
 COMMENT ON FUNCTION interlock.row_lock(regclass, "any") IS
 'As row_lock(regclass, text), for a key of another type.';
 
-CREATE FUNCTION interlock.list_row_locks(
+CREATE FUNCTION interlock_internal.list_row_locks(
     OUT rel regclass, OUT key jsonb, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz,
     OUT reason text, OUT live boolean) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_row_locks() IS
+COMMENT ON FUNCTION interlock_internal.list_row_locks() IS
 'The rows of the view row_locks. Tables the caller may not read are left out, and those whose row security applies to it, unless
 they are its own or a superuser''s. Waits for no lock and calls nothing that the tables'' owners wrote; a table that is locked, or fails, is a
 warning.';
 
-CREATE VIEW interlock.row_locks AS SELECT * FROM interlock.list_row_locks();
+CREATE VIEW interlock.row_locks AS SELECT * FROM interlock_internal.list_row_locks();
 GRANT SELECT ON interlock.row_locks TO PUBLIC;
 COMMENT ON VIEW interlock.row_locks IS
 'Every marked row that the current user may read, in all tables but those of other owners (superusers apart) whose row security

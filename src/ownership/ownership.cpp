@@ -380,13 +380,13 @@ void save_draft(const Draft& draft) {
         refuse_taken_trigger(draft.rel, name, "field ownership");
     char* rules = trigger_arguments(draft.rules);
     char* table = qualified_name(draft.rel);
-    char* command =
-        rules[0] == '\0'
-            ? psprintf("DROP TRIGGER %s ON %s", quote_identifier(name), table)
-            : psprintf(
-                  "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE ON %s FOR EACH ROW "
-                  "EXECUTE FUNCTION %s(%s)",
-                  quote_identifier(name), table, own_function("ownership_trigger"), rules);
+    char* command = rules[0] == '\0'
+                        ? psprintf("DROP TRIGGER %s ON %s", quote_identifier(name), table)
+                        : psprintf(
+                              "CREATE OR REPLACE TRIGGER %s BEFORE UPDATE ON %s FOR EACH ROW "
+                              "EXECUTE FUNCTION %s(%s)",
+                              quote_identifier(name), table,
+                              own_trigger_function_name("ownership_trigger"), rules);
     Oid relid = RelationGetRelid(draft.rel);
     close_table(draft.rel); // the server refuses to alter a table that somebody has open
     with_spi([&] { replace_trigger(relid, name, command); });

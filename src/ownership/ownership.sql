@@ -67,28 +67,28 @@ COMMENT ON SEQUENCE interlock.write_log_id_seq IS 'Numbers the rows of write_log
 SELECT pg_catalog.pg_extension_config_dump('interlock.write_log', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.write_log_id_seq', '');
 
-CREATE FUNCTION interlock.list_unwritten_lines() RETURNS SETOF interlock.write_log
+CREATE FUNCTION interlock_internal.list_unwritten_lines() RETURNS SETOF interlock.write_log
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_unwritten_lines() IS
+COMMENT ON FUNCTION interlock_internal.list_unwritten_lines() IS
 'Lines of this transaction that are not in write_log yet, about tables of the caller''s roles; their id is null.';
 
-CREATE VIEW interlock.all_writes WITH (security_barrier) AS
+CREATE VIEW interlock_internal.all_writes WITH (security_barrier) AS
     SELECT w.*,
            (SELECT c.oid::pg_catalog.regclass
               FROM pg_catalog.pg_class c
               JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
              WHERE n.nspname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[1]::pg_catalog.name
                AND c.relname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[2]::pg_catalog.name) AS rel
-      FROM (SELECT * FROM interlock.write_log UNION ALL SELECT * FROM interlock.list_unwritten_lines()) w
+      FROM (SELECT * FROM interlock.write_log UNION ALL SELECT * FROM interlock_internal.list_unwritten_lines()) w
       LEFT JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.table_owner::pg_catalog.name
      WHERE pg_catalog.pg_has_role(COALESCE(r.oid, 10::pg_catalog.oid), 'USAGE');
-COMMENT ON VIEW interlock.all_writes IS
+COMMENT ON VIEW interlock_internal.all_writes IS
 'The lines of write_log that the reader may see: those about tables of his own roles, as they were owned then; superusers see all.
 rel is the table that has the name now.';
 
 CREATE VIEW interlock.operation_log WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, operation, key, columns, row_count, writer, written_by, reason
-      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
+      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
 'What was written while history was suppressed, a line for each statement and table: who, which columns, how many rows, why. Owners
@@ -96,7 +96,7 @@ of a table see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
     SELECT id, written_at, decision, rel, table_name, key, columns, row_count, owner, writer, written_by, stored, given
-      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
+      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
 GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
 COMMENT ON VIEW interlock.skipped_writes IS
 'What a writer gave and was not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
@@ -105,7 +105,7 @@ Owners of a table see its lines.';
 
 CREATE VIEW interlock.forced_writes WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, key, columns, owner, writer, written_by, stored, given
-      FROM interlock.all_writes WHERE decision OPERATOR(pg_catalog.=) 'forced';
+      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'forced';
 GRANT SELECT ON interlock.forced_writes TO PUBLIC;
 COMMENT ON VIEW interlock.forced_writes IS
 'Columns that a writer with force wrote over their owner: a line for each row and owner, with what was stored before. Owners of a table
@@ -113,9 +113,9 @@ see its lines.';
 
 -- Field ownership
 
-CREATE FUNCTION interlock.ownership_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.ownership_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.ownership_trigger() IS
+COMMENT ON FUNCTION interlock_internal.ownership_trigger() IS
 'Holds every update to the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
 arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group) and value (writer, number).
 Errors: IL007 a column belongs to another writer, 55000 an owned column is gone or another BEFORE trigger fires later.';
@@ -166,16 +166,16 @@ COMMENT ON FUNCTION interlock.ungroup_columns(regclass, name[]) IS
 'Takes columns out of their groups; a group of one column ends. For the owner of the table; takes an ACCESS EXCLUSIVE lock.
 Errors: as release_columns; 55000 in no group.';
 
-CREATE FUNCTION interlock.list_column_rules(
+CREATE FUNCTION interlock_internal.list_column_rules(
     OUT rel regclass, OUT column_name name, OUT writer text, OUT on_violation text, OUT strategy text, OUT group_number integer,
     OUT enforced boolean)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.list_column_rules() IS 'The rules of the view column_ownership.';
+COMMENT ON FUNCTION interlock_internal.list_column_rules() IS 'The rules of the view column_ownership.';
 
 CREATE VIEW interlock.column_ownership AS
     SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced
-      FROM interlock.list_column_rules() r
+      FROM interlock_internal.list_column_rules() r
       JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid
       LEFT JOIN (SELECT w.rel, u.column_name, pg_catalog.count(*) AS forced
                    FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) u (column_name)

@@ -1,23 +1,23 @@
 -- Sweeper
 
-CREATE FUNCTION interlock.sweeper_status(
+CREATE FUNCTION interlock_internal.sweeper_status(
     OUT database text, OUT state text, OUT runs bigint, OUT released bigint, OUT failed bigint, OUT last_run timestamptz,
     OUT last_error text, OUT next_deadline timestamptz, OUT lag interval, OUT max_lag interval) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.sweeper_status() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION interlock.sweeper_status() TO pg_monitor;
-COMMENT ON FUNCTION interlock.sweeper_status() IS
+REVOKE EXECUTE ON FUNCTION interlock_internal.sweeper_status() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION interlock_internal.sweeper_status() TO pg_monitor;
+COMMENT ON FUNCTION interlock_internal.sweeper_status() IS
 'The rows of the view sweeper. Errors: 55000 when pg_interlock is not in shared_preload_libraries.';
 
-CREATE VIEW interlock.sweeper AS SELECT * FROM interlock.sweeper_status();
+CREATE VIEW interlock.sweeper AS SELECT * FROM interlock_internal.sweeper_status();
 GRANT SELECT ON interlock.sweeper TO pg_monitor;
 COMMENT ON VIEW interlock.sweeper IS
 'What the sweeper does, by database: off, idle, waiting for next_deadline, due or running; markers released and releases that
 failed since the server started; the last error, null when the last run went well; how late the last and the latest run began.';
 
-CREATE FUNCTION interlock.wake_sweeper() RETURNS void
+CREATE FUNCTION interlock_internal.wake_sweeper() RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.wake_sweeper() FROM PUBLIC;
-COMMENT ON FUNCTION interlock.wake_sweeper() IS
+REVOKE EXECUTE ON FUNCTION interlock_internal.wake_sweeper() FROM PUBLIC;
+COMMENT ON FUNCTION interlock_internal.wake_sweeper() IS
 'Lets the sweeper look at this database as soon as the transaction has committed; without preload it does nothing.';
-SELECT interlock.wake_sweeper();
+SELECT interlock_internal.wake_sweeper();

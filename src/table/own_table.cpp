@@ -6,7 +6,7 @@ namespace {
 
 // Kept until some table or schema is made, renamed or dropped.
 struct KnownTable {
-    const char* name; // of static storage
+    const char* name; // of static storage, and of one table in either schema
     Oid table;
 };
 constexpr int kKnownTables = 8;
@@ -14,15 +14,19 @@ KnownTable known_tables[kKnownTables] = {};
 int known_count = 0;
 uint64 changes = 0;
 
-Oid known_schema = InvalidOid;
+struct Schemas {
+    Oid own = InvalidOid;
+    Oid internal = InvalidOid;
+};
+Schemas known_schemas;
 
 void forget_tables(Datum, int, uint32) {
     known_count = 0;
     changes++;
 }
 
-void forget_schema(Datum, int, uint32) {
-    known_schema = InvalidOid;
+void forget_schemas(Datum, int, uint32) {
+    known_schemas = {};
     changes++;
 }
 
@@ -32,70 +36,92 @@ void watch_catalogs() {
         return;
     CacheRegisterSyscacheCallback(RELNAMENSP, forget_tables, 0);
     CacheRegisterSyscacheCallback(NAMESPACENAME, forget_tables, 0);
-    CacheRegisterSyscacheCallback(NAMESPACEOID, forget_schema, 0);
+    CacheRegisterSyscacheCallback(NAMESPACEOID, forget_schemas, 0);
     watches = true;
 }
 
+// The schema that CREATE EXTENSION made a member of the extension; it is found by that, not by its
+// name.
+Oid member_schema(Oid extension) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(ExtensionRelationId));
+    ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(extension));
+    Relation catalog = table_open(DependRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, DependReferenceIndexId, true, nullptr, lengthof(keys), keys);
+    Oid schema = InvalidOid;
+    HeapTuple tuple;
+    while (!OidIsValid(schema) && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        auto* depend = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+        if (depend->classid == NamespaceRelationId && depend->deptype == DEPENDENCY_EXTENSION)
+            schema = depend->objid;
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return schema;
+}
+
 // There is no cache for it in the server.
-Oid schema_of_extension() {
+Schemas schemas_of_extension() {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
                 CStringGetDatum("pg_interlock"));
     Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
     SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
     HeapTuple tuple = systable_getnext(scan);
-    Oid schema = InvalidOid;
-    if (HeapTupleIsValid(tuple))
-        schema = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple))->extnamespace;
+    Oid extension = InvalidOid;
+    Schemas schemas;
+    if (HeapTupleIsValid(tuple)) {
+        auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
+        extension = form->oid;
+        schemas.own = form->extnamespace;
+    }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
-    return schema;
+    if (OidIsValid(extension))
+        schemas.internal = member_schema(extension);
+    return schemas;
 }
 
-} // namespace
-
-Oid own_schema() {
-    if (OidIsValid(known_schema))
-        return known_schema;
+Schemas load_schemas() {
     watch_catalogs();
     uint64 before = changes;
-    Oid schema = schema_of_extension();
+    Schemas schemas = schemas_of_extension();
     if (changes == before)
-        known_schema = schema;
-    return schema;
+        known_schemas = schemas;
+    return schemas;
 }
 
-void require_schema_name() {
-    Oid schema = own_schema();
+void require_name(Oid schema, const char* expected) {
     const char* name = OidIsValid(schema) ? get_namespace_name(schema) : nullptr;
-    if (name != nullptr && strcmp(name, kOwnSchema) != 0)
+    if (name != nullptr && strcmp(name, expected) != 0)
         ereport(ERROR,
                 (errcode(ERRCODE_UNDEFINED_SCHEMA),
-                 errmsg("the schema of extension \"pg_interlock\" was renamed to \"%s\"", name),
-                 errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), kOwnSchema)));
+                 errmsg("schema \"%s\" of extension \"pg_interlock\" was renamed to \"%s\"",
+                        expected, name),
+                 errhint("ALTER SCHEMA %s RENAME TO %s;", quote_identifier(name), expected)));
 }
 
-Oid own_table(const char* name) {
+Oid find_table(Oid (*schema)(), const char* schema_name, const char* name) {
     for (int i = 0; i < known_count; i++)
         if (known_tables[i].name == name || strcmp(known_tables[i].name, name) == 0)
             return known_tables[i].table;
     watch_catalogs();
     uint64 before = changes;
-    require_schema_name();
-    Oid table = get_relname_relid(name, own_schema());
+    require_schema_names();
+    Oid table = get_relname_relid(name, schema());
     if (!OidIsValid(table))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_TABLE),
-                        errmsg("relation \"interlock.%s\" does not exist", name)));
+                        errmsg("relation \"%s.%s\" does not exist", schema_name, name)));
     if (changes == before && known_count < kKnownTables)
         known_tables[known_count++] = {name, table};
     return table;
 }
 
-namespace {
-
 // Raises 42704 when the extension is not there.
-Oid require_own_schema() {
-    Oid schema = own_schema();
+Oid require_schema(Oid schema) {
     if (!OidIsValid(schema) || get_namespace_name(schema) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("extension \"pg_interlock\" does not exist")));
@@ -104,14 +130,33 @@ Oid require_own_schema() {
 
 } // namespace
 
+Oid own_schema() { return OidIsValid(known_schemas.own) ? known_schemas.own : load_schemas().own; }
+
+Oid internal_schema() {
+    return OidIsValid(known_schemas.internal) ? known_schemas.internal : load_schemas().internal;
+}
+
+void require_schema_names() {
+    require_name(own_schema(), kOwnSchema);
+    require_name(internal_schema(), kInternalSchema);
+}
+
+Oid own_table(const char* name) { return find_table(own_schema, kOwnSchema, name); }
+
+Oid internal_table(const char* name) { return find_table(internal_schema, kInternalSchema, name); }
+
 char* own_function(const char* name) {
-    return quote_qualified_identifier(get_namespace_name(require_own_schema()), name);
+    return quote_qualified_identifier(get_namespace_name(require_schema(own_schema())), name);
+}
+
+char* own_trigger_function_name(const char* name) {
+    return quote_qualified_identifier(get_namespace_name(require_schema(internal_schema())), name);
 }
 
 Oid own_trigger_function(const char* name) {
     return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum(name),
                            PointerGetDatum(buildoidvector(nullptr, 0)),
-                           ObjectIdGetDatum(require_own_schema()));
+                           ObjectIdGetDatum(require_schema(internal_schema())));
 }
 
 } // namespace interlock

@@ -43,7 +43,7 @@ const TablePart* part_of_trigger(const Trigger* trigger) {
     const TablePart* part = find_part([&](const TablePart& each) {
         return each.trigger_function != nullptr && strcmp(each.trigger_function, function) == 0;
     });
-    if (part == nullptr || get_func_namespace(trigger->tgfoid) != own_schema())
+    if (part == nullptr || get_func_namespace(trigger->tgfoid) != internal_schema())
         return nullptr;
     return part;
 }

@@ -23,7 +23,7 @@ const TriggerDesc* triggers_of(Relation rel) { return CopyTriggerDesc(rel->trigd
 bool trigger_calls(const Trigger* trigger, const char* function_name) {
     char* name = get_func_name(trigger->tgfoid);
     return name != nullptr && strcmp(name, function_name) == 0 &&
-           get_func_namespace(trigger->tgfoid) == own_schema();
+           get_func_namespace(trigger->tgfoid) == internal_schema();
 }
 
 Oid root_of_trigger(Oid relid, const Trigger* trigger) {

@@ -14,7 +14,7 @@ bool trigger_fires(char enabled);
 // whenever a catalog is read, and that is what trigger_calls() does.
 const TriggerDesc* triggers_of(Relation rel);
 
-// Whether the trigger calls interlock.<name>. It reads catalogs.
+// Whether the trigger calls interlock_internal.<name>. It reads catalogs.
 bool trigger_calls(const Trigger* trigger, const char* function_name);
 
 // The table the trigger was created for: this one, or one that this is a partition of.

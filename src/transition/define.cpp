@@ -283,11 +283,11 @@ const char* trigger_name(Relation rel, const TriggerKind& kind, const char* colu
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
                               const char* column, const char* more_arguments) {
     const char* name = trigger_name(rel, kind, column);
-    return {name,
-            psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
-                     "EXECUTE FUNCTION %s(%s%s)",
-                     quote_identifier(name), event, qualified_name(rel),
-                     own_function(kind.function), quote_literal_cstr(column), more_arguments)};
+    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
+                           "EXECUTE FUNCTION %s(%s%s)",
+                           quote_identifier(name), event, qualified_name(rel),
+                           own_trigger_function_name(kind.function), quote_literal_cstr(column),
+                           more_arguments)};
 }
 
 // Null when there is none.

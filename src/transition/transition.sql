@@ -1,15 +1,15 @@
 -- Status transitions
 
-CREATE FUNCTION interlock.transition_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.transition_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.transition_trigger() IS
+COMMENT ON FUNCTION interlock_internal.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
 transitions, initial states.
 Judges updates; new rows are judged by initial_state_trigger.';
 
-CREATE FUNCTION interlock.initial_state_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.initial_state_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.initial_state_trigger() IS
+COMMENT ON FUNCTION interlock_internal.initial_state_trigger() IS
 'Refuses a new row whose state is not initial (IL002). Created by define_transitions when there are initial states;
 argument: state column.';
 

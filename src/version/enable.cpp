@@ -197,7 +197,8 @@ void create_version_trigger(Oid relid, const char* table, const Request& request
                      "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
                      "EXECUTE FUNCTION %s(%s",
                      kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
-                     table, own_function("version_trigger"), quote_literal_cstr(request.column));
+                     table, own_trigger_function_name("version_trigger"),
+                     quote_literal_cstr(request.column));
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');

@@ -1,8 +1,8 @@
 -- Versioned rows
 
-CREATE FUNCTION interlock.version_trigger() RETURNS trigger
+CREATE FUNCTION interlock_internal.version_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.version_trigger() IS
+COMMENT ON FUNCTION interlock_internal.version_trigger() IS
 'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
 Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
 when it is more than a minute ahead of the clock (22008), in new rows too.';
@@ -219,7 +219,7 @@ BEGIN ATOMIC
         SELECT p.oid, p.proname
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
-         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure
            AND p.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
     checks AS (
         SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, own.proname AS kind,
@@ -245,7 +245,7 @@ BEGIN ATOMIC
                        ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
             ON p.proname OPERATOR(pg_catalog.=) e.function::pg_catalog.name
           JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) p.oid
-         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure),
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
           FROM checks c
@@ -253,14 +253,11 @@ BEGIN ATOMIC
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, d.adbin::pg_catalog.text AS expression,
                EXISTS (SELECT FROM pg_catalog.pg_depend u
-                         JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) u.refobjid
                         WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
                           AND u.objid OPERATOR(pg_catalog.=) d.oid
                           AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-                          AND p.proname OPERATOR(pg_catalog.=) 'first_version'
-                          AND p.pronamespace OPERATOR(pg_catalog.=) (
-                                  SELECT o.pronamespace FROM pg_catalog.pg_proc o
-                                   WHERE o.oid OPERATOR(pg_catalog.=) 'interlock.version_trigger()'::pg_catalog.regprocedure)) AS reads_floor,
+                          AND u.refobjid OPERATOR(pg_catalog.=)
+                              'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid) AS reads_floor,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
                   FROM pg_catalog.pg_depend o
                   JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'

@@ -1,6 +1,6 @@
 -- What every object of the extension owes its users, whatever its concept.
 BEGIN;
-SELECT plan(4);
+SELECT plan(9);
 
 -- The extension's own objects, not those that come with them (row types, indexes).
 CREATE TEMP VIEW objects AS
@@ -21,8 +21,41 @@ SELECT is_empty(
     'every object has a comment');
 
 SELECT is_empty(
-    $$SELECT type, identity FROM objects WHERE schema <> 'interlock'$$,
-    'everything lives in schema interlock');
+    $$SELECT type, identity FROM objects WHERE schema NOT IN ('interlock', 'interlock_internal')$$,
+    'everything lives in schema interlock or interlock_internal');
+
+-- HOUSE-4: \df interlock.* is the API. What calls a function of ours depends on it: a view (its rule), a function in SQL.
+CREATE TEMP VIEW functions AS
+SELECT o.schema, p.proname, p.oid::regprocedure AS function, p.prorettype = 'trigger'::regtype AS is_trigger,
+    (SELECT array_agg(DISTINCT d.classid::regclass::text)
+     FROM pg_depend d JOIN objects caller ON (caller.classid, caller.objid) = (d.classid, d.objid)
+        OR d.classid = 'pg_rewrite'::regclass AND caller.objid = (SELECT ev_class FROM pg_rewrite r WHERE r.oid = d.objid)
+     WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid AND d.deptype = 'n' AND d.classid <> 'pg_trigger'::regclass) AS callers
+FROM objects o JOIN pg_proc p ON o.classid = 'pg_proc'::regclass AND o.objid = p.oid;
+
+SELECT is_empty(
+    $$SELECT function FROM functions WHERE schema = 'interlock' AND is_trigger$$,
+    'HOUSE-4: no trigger function is in schema interlock');
+
+SELECT is_empty(
+    $$SELECT function FROM functions WHERE schema = 'interlock' AND 'pg_rewrite' = ANY (callers)$$,
+    'HOUSE-4: nor a function that a view of the extension calls');
+
+SELECT is_empty(
+    $$SELECT function FROM functions
+      WHERE schema = 'interlock_internal' AND NOT is_trigger AND callers IS NULL
+          AND proname NOT IN ('wake_sweeper', 'note_lease_store') -- the install script calls them$$,
+    'HOUSE-4: each function of interlock_internal is called by a trigger, a view or a function of the extension');
+
+SELECT is_empty(
+    $$SELECT type, identity FROM objects WHERE schema = 'interlock_internal' AND type IN ('table', 'sequence', 'view')
+          AND has_table_privilege('public', objid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')$$,
+    'HOUSE-4: users can do nothing with the tables and views of interlock_internal');
+
+SELECT is(
+    (SELECT string_agg(n.nspname || ': ' || a.privilege_type, ', ' ORDER BY n.nspname)
+     FROM pg_namespace n CROSS JOIN aclexplode(n.nspacl) a WHERE n.nspname LIKE 'interlock%' AND a.grantee <> n.nspowner),
+    'interlock: USAGE, interlock_internal: USAGE', 'SEC-11: only the owner creates objects in either schema');
 
 SELECT is_empty(
     $$SELECT o.identity

@@ -35,11 +35,11 @@ SELECT col_type_is('interlock', 'lease_waiters', c, t, 'lease_waiters.' || c) FR
     ('waiting_since', 'timestamp with time zone'), ('place', 'integer')) c(c, t);
 
 -- All of it happens at once, whatever becomes of the query: nothing may be planned away or run in another process
-SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ '(^|_)lease|permit'
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^interlock' AND proname ~ '(^|_)lease|permit'
     AND (provolatile <> 'v' OR proparallel <> 'u' OR proisstrict OR prosecdef)$$, 'volatile, not parallel, not strict, with the rights of the caller');
-SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname ~ '(^|_)lease|permit' AND proname !~ 'require|trigger'
+SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^interlock' AND proname ~ '(^|_)lease|permit' AND proname !~ 'require|trigger'
     ORDER BY proname;
-SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment') FROM unnest('{interlock.leases,interlock.lease_waiters,interlock.lease_audit,interlock.lease_store}'::text[]) c;
+SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment') FROM unnest('{interlock.leases,interlock.lease_waiters,interlock.lease_audit,interlock_internal.lease_store}'::text[]) c;
 
 -- Settings
 SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || context, promise, name) FROM (VALUES
@@ -54,7 +54,7 @@ FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text'), ('acqui
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
 SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters,usage}'::name[]) t;
-SELECT table_privs_are('interlock', t, 'lease_plain', '{}', t || ' is for nobody') FROM unnest('{lease_audit,lease_store}'::name[]) t;
+SELECT table_privs_are(s, t, 'lease_plain', '{}', t || ' is for nobody') FROM (VALUES ('interlock'::name, 'lease_audit'::name), ('interlock_internal', 'lease_store')) i (s, t);
 
 -- acquire_lease
 CREATE TABLE got (key text, token bigint, expires_at timestamptz);

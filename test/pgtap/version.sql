@@ -72,7 +72,7 @@ SELECT is(detail_of($$SELECT interlock.versioned_delete('pair', '{"a": 1, "b": "
 -- what is granted
 SELECT function_privs_are('interlock', 'versioned_update', ARRAY['regclass', 'text', 'bigint', 'jsonb'], 'public', ARRAY['EXECUTE']);
 SELECT function_privs_are('interlock', 'sweep', ARRAY['integer'], 'public', '{}'::text[]);
-SELECT function_privs_are('interlock', 'wake_sweeper', '{}'::text[], 'public', '{}'::text[]);
+SELECT function_privs_are('interlock_internal', 'wake_sweeper', '{}'::text[], 'public', '{}'::text[]);
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -269,7 +269,7 @@ SELECT encode(tgargs, 'escape') LIKE '%86400000000 microseconds%' AS in_the_trig
 UPDATE kept SET n = 10; UPDATE kept_history SET changed_at = changed_at - interval '1 hour';
 SELECT interlock.enable_history('kept', 1);
 SELECT trimmed FROM interlock.trim_history('kept');
-SELECT position > 0 AS passed FROM interlock.history_position WHERE history = 'kept_history'::regclass;
+SELECT position > 0 AS passed FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
 -- unless its owner has begun the numbers anew
 TRUNCATE kept_history RESTART IDENTITY;
 UPDATE kept SET n = 11; UPDATE kept SET n = 12;
@@ -280,7 +280,7 @@ TRUNCATE kept_history RESTART IDENTITY;
 INSERT INTO kept SELECT g, 0 FROM generate_series(100, 2000) g;
 UPDATE kept_history SET changed_at = changed_at - CASE WHEN id = 1 THEN interval '30 s' ELSE '1 hour' END;
 SELECT trimmed FROM interlock.trim_history('kept');
-SELECT position FROM interlock.history_position WHERE history = 'kept_history'::regclass;
+SELECT position FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
 DELETE FROM kept WHERE id >= 100;
 SELECT interlock.enable_history('kept');
 SELECT * FROM interlock.trim_history('kept');
@@ -333,10 +333,10 @@ DROP TRIGGER drops ON doc_history;
 -- triggers that others forge FROM the history table trim nothing of it, and garbage in their arguments stops nobody
 SET ROLE history_writer;
 CREATE TABLE bogus (id int PRIMARY KEY);
-CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus FROM doc_history FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '1 microseconds', 'nonsense');
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus FROM doc_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '1 microseconds', 'nonsense');
 SELECT * FROM interlock.trim_history('bogus');
 CREATE TABLE bogus2 (id int PRIMARY KEY);
-CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus2 FROM bogus2 FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('-99999999999999999999', 'x', 'nonsense');
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON bogus2 FROM bogus2 FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('-99999999999999999999', 'x', 'nonsense');
 INSERT INTO bogus2 VALUES (1);
 RESET ROLE;
 SELECT count(*) > 0 AS still_there FROM doc_history;

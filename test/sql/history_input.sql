@@ -35,14 +35,14 @@ SELECT * FROM interlock.row_history('plain', NULL);
 SELECT * FROM interlock.row_history('plain', 'one');
 SELECT interlock.row_as_of('plain', 1, NULL);
 SELECT * FROM interlock.trim_history('plain', 0);
-CREATE TRIGGER by_hand AFTER INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger();
+CREATE TRIGGER by_hand AFTER INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger();
 INSERT INTO keyless VALUES (1);
 DROP TRIGGER by_hand ON keyless;
-CREATE TRIGGER by_hand BEFORE INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger();
+CREATE TRIGGER by_hand BEFORE INSERT ON keyless FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger();
 INSERT INTO keyless VALUES (1);
-CREATE TRIGGER by_hand_too AFTER TRUNCATE ON keyless FOR EACH STATEMENT EXECUTE FUNCTION interlock.history_truncate_trigger();
+CREATE TRIGGER by_hand_too AFTER TRUNCATE ON keyless FOR EACH STATEMENT EXECUTE FUNCTION interlock_internal.history_truncate_trigger();
 TRUNCATE keyless;
-SELECT interlock.history_trigger();
+SELECT interlock_internal.history_trigger();
 DROP VIEW plain_view; DROP TABLE keyless;
 
 -- Names in need of quotes, keys of several columns, a name that is taken

@@ -132,25 +132,25 @@ SELECT define(5);
 SELECT * FROM try();
 DROP TRIGGER zzz_interlock_scope ON interlock.idempotency_scope;
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
-    FOR EACH ROW WHEN (pg_trigger_depth() > 5) EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+    FOR EACH ROW WHEN (pg_trigger_depth() > 5) EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 SELECT * FROM try();
 SELECT define(6);
 SELECT * FROM try();
 DROP TRIGGER zzz_interlock_scope ON interlock.idempotency_scope;
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OF model OR DELETE ON interlock.idempotency_scope
-    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 SELECT * FROM try();
 UPDATE interlock.idempotency_scope SET stale_after = '7 h';
 SELECT * FROM try();
 DROP TRIGGER zzz_interlock_scope ON interlock.idempotency_scope;
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
-    FOR EACH ROW EXECUTE FUNCTION interlock.idempotency_scope_trigger();
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
 ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scope;
 SELECT * FROM try();
 SELECT * FROM try();
-SELECT interlock.idempotency_scope_trigger();
+SELECT interlock_internal.idempotency_scope_trigger();
 
 -- Many
 INSERT INTO interlock.idempotency_scope SELECT 'n' || n, 'api', '1 day', make_interval(mins => n), false, 1 FROM generate_series(998, 1, -1) n;

@@ -387,7 +387,7 @@ SELECT token AS t FROM interlock.acquire_lease('broken', '1 min', holder => 'ann
 SET ROLE regress_lease_user;
 SELECT interlock.break_lease('broken', 'mine now');
 SELECT * FROM interlock.lease_audit;
-SELECT * FROM interlock.lease_store;
+SELECT * FROM interlock_internal.lease_store;
 RESET ROLE;
 SELECT holder FROM lease;
 GRANT EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) TO regress_lease_admin;

@@ -354,19 +354,19 @@ SELECT attempt('INSERT INTO parent VALUES (1)'), attempt('UPDATE parent SET id =
 DROP TABLE parent CASCADE;
 
 -- the trigger's function by hand
-SELECT interlock.lease_trigger();
+SELECT interlock_internal.lease_trigger();
 CREATE TABLE odd (id int);
-CREATE TRIGGER t BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.lease_trigger('x');
+CREATE TRIGGER t BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger('x');
 INSERT INTO odd VALUES (1);
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t AFTER INSERT ON odd FOR EACH STATEMENT EXECUTE FUNCTION interlock.lease_trigger('x');
+CREATE TRIGGER t AFTER INSERT ON odd FOR EACH STATEMENT EXECUTE FUNCTION interlock_internal.lease_trigger('x');
 INSERT INTO odd VALUES (1);
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.lease_trigger('x{');
+CREATE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger('x{');
 INSERT INTO odd VALUES (1);
-CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.lease_trigger();
+CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger();
 INSERT INTO odd VALUES (1);
-CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.lease_trigger('a//{id}');
+CREATE OR REPLACE TRIGGER t AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger('a//{id}');
 INSERT INTO odd VALUES (1);
 DROP TABLE odd, way;
 DROP FUNCTION hold, drop_leases, attempt, try_require, change, suppress;

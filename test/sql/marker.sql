@@ -271,7 +271,7 @@ SELECT interlock.set_holder('');
 SELECT interlock.set_holder(repeat('x', 1025));
 SELECT interlock.sweep(0);
 SELECT interlock.sweep(-1);
-SELECT interlock.marker_trigger();
+SELECT interlock_internal.marker_trigger();
 SET ROLE interlock_guest;
 SELECT interlock.enable_marker('bad');
 SELECT interlock.disable_marker('bad');

@@ -299,7 +299,7 @@ UPDATE part_us SET a = 2 WHERE id = 2;
 CREATE TRIGGER zzz BEFORE UPDATE ON part_us FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
 UPDATE part SET b = 1 WHERE id = 2;
 SELECT interlock.release_columns('part', '{a,b,region}');
-SELECT count(*) FROM pg_trigger WHERE tgfoid = 'interlock.ownership_trigger'::regproc;
+SELECT count(*) FROM pg_trigger WHERE tgfoid = 'interlock_internal.ownership_trigger'::regproc;
 DROP TABLE part, part_asia;
 TRUNCATE interlock.write_log;
 
@@ -453,28 +453,28 @@ TRUNCATE interlock.write_log;
 -- what nobody should do by hand
 CREATE TABLE odd (id int PRIMARY KEY, a int, b int);
 INSERT INTO odd VALUES (1, 1, 1);
-CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('a', 'own:maybe', 'w');
+CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('a', 'own:maybe', 'w');
 UPDATE odd SET a = 2;
 SELECT interlock.own_columns('odd', 'w', '{a}');
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('a', 'own:reject');
+CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('a', 'own:reject');
 UPDATE odd SET a = 2;
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('a', 'own:reject', 'w');
+CREATE TRIGGER t AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('a', 'own:reject', 'w');
 UPDATE odd SET a = 2;
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH STATEMENT EXECUTE FUNCTION interlock.ownership_trigger('a', 'own:reject', 'w');
+CREATE TRIGGER t BEFORE UPDATE ON odd FOR EACH STATEMENT EXECUTE FUNCTION interlock_internal.ownership_trigger('a', 'own:reject', 'w');
 UPDATE odd SET a = 2;
 DROP TRIGGER t ON odd;
-CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('a', 'own:reject', 'w', 'b', 'group', '1');
+CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('a', 'own:reject', 'w', 'b', 'group', '1');
 INSERT INTO odd VALUES (2, 2, 2);
 DELETE FROM odd WHERE id = 2;
 UPDATE odd SET a = 2;
 -- of two triggers with rules neither counts
-CREATE TRIGGER u BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('b', 'own:reject', 'w');
+CREATE TRIGGER u BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('b', 'own:reject', 'w');
 UPDATE odd SET id = 1;
 DROP TABLE odd;
-SELECT interlock.ownership_trigger();
+SELECT interlock_internal.ownership_trigger();
 
 -- who wrote is told as it was, though a policy says another while the error is made
 CREATE ROLE own_policy;

@@ -88,7 +88,7 @@ SELECT interlock.share_columns('fine', '{a}');
 DO $$ DECLARE arguments text; BEGIN
     FOREACH arguments IN ARRAY ARRAY['''a'', ''group'', ''xx''', '''a'', ''group'', ''''', '''a'', ''group'', ''1x''', '''a'', ''group'', ''0''', '''a'', ''group'', ''-1''',
         '''a'', ''group'', ''99999999999999999999''', '''a'', ''group'', ''2147483647''', '''a'', ''group''', '''a'', ''own:reject'', ''w'', ''a'', ''own:skip'', ''w''', '''a'', ''what'', ''w''', ''] LOOP
-        EXECUTE format('CREATE TRIGGER mine BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger(%s)', arguments);
+        EXECUTE format('CREATE TRIGGER mine BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger(%s)', arguments);
         RAISE NOTICE '%: % listed', arguments, (SELECT array_agg(rel) FROM interlock.column_ownership);
         BEGIN
             UPDATE odd SET a = 2;
@@ -130,7 +130,7 @@ SELECT pasted($$SELECT interlock.share_columns('"It''s odd"', '{"a b"}')$$);
 SELECT pasted($$SELECT interlock.own_columns('"It''s odd"', 'w', '{"a b"}')$$);
 SELECT interlock.release_columns('"It''s odd"', '{"a b"}');
 INSERT INTO "It's odd" VALUES (1);
-CREATE TRIGGER "My one" AFTER UPDATE ON "It's odd" FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger();
+CREATE TRIGGER "My one" AFTER UPDATE ON "It's odd" FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger();
 SELECT pasted($$UPDATE "It's odd" SET id = 1$$);
 DROP TABLE "It's odd";
 DROP FUNCTION pasted;

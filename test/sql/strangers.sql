@@ -17,7 +17,7 @@ SELECT (interlock.lock_row('shared', 1, 'anna')).locked;
 SET ROLE interlock_mallory;
 -- a history trigger without a history table
 CREATE TEMP TABLE t (id int PRIMARY KEY, status text, v int NOT NULL DEFAULT 1);
-CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '', '0', 'id', 'integer');
+CREATE TRIGGER x AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '', '0', 'id', 'integer');
 SELECT interlock.row_as_of('t', 1, now());
 SELECT * FROM interlock.row_history('t', 1);
 INSERT INTO t VALUES (1);
@@ -41,11 +41,11 @@ CREATE TEMP TABLE no_history (id int, key mallory.pair, version text, changed_at
 INSERT INTO no_history VALUES (1, (1, 'x'), 'v', '2020-01-01', 1, 1, 1, 'r', 'c', 'b', '1', 1);
 CREATE FUNCTION mallory.to_json(mallory.pair) RETURNS jsonb LANGUAGE sql IMMUTABLE RETURN '{"id": 1}'::jsonb;
 CREATE CAST (mallory.pair AS jsonb) WITH FUNCTION mallory.to_json(mallory.pair) AS IMPLICIT;
-CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_table FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('1', '', '0', 'id', 'integer');
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_table FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0', 'id', 'integer');
 INSERT INTO t VALUES (2);
 SELECT interlock.row_as_of('t', 1, now());
 DROP TRIGGER x ON t;
-CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('1', '', '0', 'id', 'integer');
+CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t FROM no_history FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('1', '', '0', 'id', 'integer');
 \set VERBOSITY sqlstate
 INSERT INTO t VALUES (2);
 \set VERBOSITY terse
@@ -67,7 +67,7 @@ CREATE TABLE theirs (id int PRIMARY KEY);
 ALTER TABLE theirs OWNER TO interlock_mallory;
 SET ROLE interlock_mallory;
 CREATE CONSTRAINT TRIGGER x AFTER INSERT ON theirs FROM annas_history FOR EACH ROW
-    EXECUTE FUNCTION interlock.history_trigger('1', '1', '0', 'id', 'integer');
+    EXECUTE FUNCTION interlock_internal.history_trigger('1', '1', '0', 'id', 'integer');
 INSERT INTO theirs VALUES (1);
 SELECT * FROM interlock.trim_history('theirs');
 SELECT * FROM interlock.row_history('theirs', 1);
@@ -91,7 +91,7 @@ REVOKE CREATE ON SCHEMA public FROM interlock_mallory;
 
 -- transitions, with arguments that jsonb refuses, or takes for something else
 SET ROLE interlock_mallory;
-SELECT arguments, sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%s)', arguments))
+SELECT arguments, sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%s)', arguments))
          || sqlstate_of($$UPDATE t SET status = 'b'$$) || sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$) AS outcome
   FROM unnest(ARRAY[$$$$, $$'status'$$, $$'status', '{'$$, $$'status', '{', ''$$, $$'status', '{}', '{'$$, $$'status', '[1, 2]', ''$$,
       $$'status', '["a"]', ''$$, $$'status', '"a"', ''$$, $$'status', '1', ''$$, $$'status', 'null', ''$$, $$'status', '', ''$$,
@@ -100,27 +100,27 @@ SELECT arguments, sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE 
       $$'status', '{"a": ["b"]} x', ''$$, $$'status', '{"a": ["b"],}', ''$$, $$'status', '{"a": ["b"', ''$$, $$'status', '{"a": ["\', ''$$,
       $$'status', '{"a": ["b"]}', '{}'$$, $$'status', '{"a": ["b"]}', '["a"'$$, $$'status', '{"a": ["b"]}', '', ''$$,
       $$'id', '{"a": ["b"]}', ''$$, $$'', '{"a": ["b"]}', ''$$, $$'ctid', '{"a": ["b"]}', ''$$]) arguments;
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
            'status', repeat('[', 500000), '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
            'status', '{"' || repeat('a', 1048576) || '": []}', '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
 -- as define_transitions writes them
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger(%L, %L, %L)',
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
            'status', ' { "a" : [ "b" , "\u0001\"\\\/\n" ] , "b" : [ ] } ', '["a"]')), sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$);
 DROP TRIGGER x ON t;
 SELECT sqlstate_of(format($$SELECT interlock.define_transitions('t', 'status', '{"%s": []}')$$, repeat('a', 1048576)));
 -- a column that can be no state: json has no equality
 CREATE TEMP TABLE odd (id int PRIMARY KEY, j json);
-CREATE TRIGGER x BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('j', '{"1": ["2"]}', '');
+CREATE TRIGGER x BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('j', '{"1": ["2"]}', '');
 INSERT INTO odd VALUES (1, '1');
 SELECT interlock.transition('odd', 1, '1', '2');
 UPDATE odd SET j = '2';
-CREATE TRIGGER y AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.initial_state_trigger('id');
+CREATE TRIGGER y AFTER INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.initial_state_trigger('id');
 INSERT INTO odd VALUES (2);
 DROP TABLE odd;
 
 -- versions, markers, leases, owners
-SELECT trigger, sqlstate_of(format('CREATE OR REPLACE TRIGGER x %s ON t FOR EACH ROW EXECUTE FUNCTION interlock.%s', timing, trigger))
+SELECT trigger, sqlstate_of(format('CREATE OR REPLACE TRIGGER x %s ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.%s', timing, trigger))
          || sqlstate_of($$UPDATE t SET status = 'b'$$) || sqlstate_of($$SELECT interlock.versioned_update('t', 1, 1, '{}')$$)
          || sqlstate_of($$SELECT interlock.lock_row('t', 1, 'm')$$) AS outcome
   FROM (VALUES ('BEFORE UPDATE', $$version_trigger()$$), ('BEFORE UPDATE', $$version_trigger('')$$), ('BEFORE UPDATE', $$version_trigger('status')$$),
@@ -133,17 +133,17 @@ SELECT trigger, sqlstate_of(format('CREATE OR REPLACE TRIGGER x %s ON t FOR EACH
       ('BEFORE UPDATE', $$ownership_trigger('a', 'group', '99999999999999999999')$$), ('BEFORE UPDATE', $$ownership_trigger('a', 'b')$$),
       ('BEFORE UPDATE', $$idempotency_scope_trigger()$$), ('BEFORE UPDATE', $$lease_store_trigger('x')$$)) forged (timing, trigger);
 DROP TRIGGER IF EXISTS x ON t;
-SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.ownership_trigger('
+SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('
            || (SELECT string_agg(format('%L, %L, %L', 'column ' || i, 'share:skip', ''), ', ') FROM generate_series(1, 10000) i) || ')');
 -- names that end in the middle of a character
-SELECT sqlstate_of(format('CREATE TRIGGER y BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger(%L)', 'a' || repeat('ä', 40))),
+SELECT sqlstate_of(format('CREATE TRIGGER y BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(%L)', 'a' || repeat('ä', 40))),
        sqlstate_of('UPDATE t SET v = 2');
 -- and several of a kind
-CREATE TRIGGER z1 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.marker_trigger();
-CREATE TRIGGER z2 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('status', '{');
-CREATE TRIGGER z3 AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.history_trigger('', '', 'x');
-CREATE TRIGGER z4 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock.transition_trigger('status', '[');
-CREATE TRIGGER z5 BEFORE TRUNCATE ON t FOR EACH STATEMENT EXECUTE FUNCTION interlock.history_truncate_trigger('x');
+CREATE TRIGGER z1 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger();
+CREATE TRIGGER z2 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('status', '{');
+CREATE TRIGGER z3 AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.history_trigger('', '', 'x');
+CREATE TRIGGER z4 BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('status', '[');
+CREATE TRIGGER z5 BEFORE TRUNCATE ON t FOR EACH STATEMENT EXECUTE FUNCTION interlock_internal.history_truncate_trigger('x');
 UPDATE t SET v = 2;
 TRUNCATE t;
 
@@ -165,7 +165,7 @@ CREATE TABLE parent (id serial, v int) PARTITION BY LIST (v);
 CREATE TABLE part PARTITION OF parent DEFAULT;
 ALTER TABLE part OWNER TO interlock_mallory;
 SET ROLE interlock_mallory;
-CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger('id');
+CREATE TRIGGER x BEFORE DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id');
 INSERT INTO part VALUES (1000000, 1);
 DELETE FROM part;
 RESET ROLE;

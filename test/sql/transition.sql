@@ -187,7 +187,7 @@ INSERT INTO no_key VALUES ('a');
 SELECT interlock.transition('no_key', 1, 'a', 'b');
 UPDATE no_key SET status = 'c';
 UPDATE no_key SET status = 'b';
-SELECT interlock.transition_trigger();
+SELECT interlock_internal.transition_trigger();
 CREATE ROLE interlock_stranger;
 SET ROLE interlock_stranger;
 SELECT interlock.define_transitions('bad', 'status', '{}');

@@ -61,8 +61,8 @@ INSERT INTO sale VALUES (12, 'new');
 SELECT interlock.drop_transitions('sale', 'state');
 SELECT interlock.drop_transitions('sale', 'state');
 -- called in any other way
-SELECT interlock.initial_state_trigger();
-CREATE TRIGGER early BEFORE INSERT ON sale FOR EACH ROW EXECUTE FUNCTION interlock.initial_state_trigger('state');
+SELECT interlock_internal.initial_state_trigger();
+CREATE TRIGGER early BEFORE INSERT ON sale FOR EACH ROW EXECUTE FUNCTION interlock_internal.initial_state_trigger('state');
 INSERT INTO sale VALUES (12, 'new');
 DROP VIEW sale_triggers;
 DROP TABLE sale;

@@ -86,10 +86,10 @@ SELECT interlock.update_with_retry('t', 1, 987654321);
 SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)', NULL);
 SELECT interlock.update_with_retry('t', 1, 'fails(jsonb, jsonb)', max_retries => -1);
 -- triggers called by hand, or attached in another way
-SELECT interlock.version_trigger();
+SELECT interlock_internal.version_trigger();
 CREATE TABLE odd (id int PRIMARY KEY);
-CREATE TRIGGER after_row AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger('version');
-CREATE TRIGGER no_argument BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock.version_trigger();
+CREATE TRIGGER after_row AFTER UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version');
+CREATE TRIGGER no_argument BEFORE INSERT ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger();
 INSERT INTO odd VALUES (1);
 DROP TRIGGER no_argument ON odd;
 INSERT INTO odd VALUES (1);

@@ -90,7 +90,7 @@ ok($node->poll_query_until('postgres',
         "SELECT last_error IS NOT NULL AND failed > 0 FROM interlock.sweeper WHERE database = 'postgres'"),
     'the error is in the view');
 $node->safe_psql('postgres', 'DROP TRIGGER no ON raising; DROP TABLE renamed;');
-$node->safe_psql('postgres', 'SELECT interlock.wake_sweeper()');
+$node->safe_psql('postgres', 'SELECT interlock_internal.wake_sweeper()');
 wait_released('postgres', 'raising', 'the bad row is tried again');
 ok($node->poll_query_until('postgres', "SELECT last_error IS NULL FROM interlock.sweeper WHERE database = 'postgres'"),
     'the error is forgotten after a good run');

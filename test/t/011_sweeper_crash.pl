@@ -81,7 +81,7 @@ is($plain->safe_psql('postgres', 'SELECT released FROM interlock.sweep()'), 1, '
 ($ret, $out, $err) = $plain->psql('postgres', "\\set VERBOSITY verbose\nSELECT * FROM interlock.sweeper");
 like($err, qr/55000.*preloaded/, 'the view says that it needs the preload');
 like($err, qr/shared_preload_libraries/, 'and how to get it');
-$plain->safe_psql('postgres', 'SELECT interlock.wake_sweeper()');
+$plain->safe_psql('postgres', 'SELECT interlock_internal.wake_sweeper()');
 $plain->stop;
 
 # With the preload the same database is swept

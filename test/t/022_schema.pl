@@ -31,6 +31,19 @@ sql('DROP EXTENSION pg_interlock CASCADE; DROP SCHEMA interlock; DROP TABLE app.
 sql('CREATE EXTENSION pg_interlock');
 is(sql('SELECT extnamespace::regnamespace FROM pg_extension WHERE extname ~ \'interlock\''), 'interlock', 'SEC-11: it needs no schema public');
 sql('DROP EXTENSION pg_interlock');
+is(sql("SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'interlock%'"), 'interlock', 'HOUSE-4: DROP EXTENSION leaves the schema of the API alone, and drops the other');
+
+# SEC-11: interlock_internal is the extension's own, whoever else made one, and whatever is in it
+sql('CREATE SCHEMA interlock_internal AUTHORIZATION stranger');
+refuses('CREATE EXTENSION pg_interlock', qr/42P06: /, 'SEC-11: a schema interlock_internal of a stranger is refused');
+sql('ALTER SCHEMA interlock_internal OWNER TO CURRENT_USER');
+refuses('CREATE EXTENSION pg_interlock', qr/42P06: /, 'SEC-11: and an empty one of a superuser');
+refuses('CREATE SCHEMA IF NOT EXISTS interlock_internal; CREATE EXTENSION pg_interlock', qr/42P06: /, 'SEC-11: which is not taken over');
+sql('DROP SCHEMA interlock_internal; ALTER DEFAULT PRIVILEGES GRANT CREATE ON SCHEMAS TO stranger');
+refuses('CREATE EXTENSION pg_interlock', qr/55000: .*schema "interlock_internal".*Role "stranger" may create objects in it.*REVOKE CREATE ON SCHEMAS/s,
+    'SEC-11: one that default privileges open to a stranger');
+sql('ALTER DEFAULT PRIVILEGES REVOKE CREATE ON SCHEMAS FROM stranger');
+is(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'interlock_internal'"), 0, 'SEC-11: and nothing of it is left');
 
 # SEC-11: a schema that is there before may hold what a stranger has put there
 sql('ALTER SCHEMA interlock OWNER TO stranger');
@@ -63,6 +76,7 @@ sql(q(
     INSERT INTO app.part VALUES (1, 'a', 'x');
     SELECT interlock.lock_row('app.part', '{"id": 1, "r": "a"}', 'anna');
     ALTER SCHEMA interlock RENAME TO moved;
+    ALTER SCHEMA interlock_internal RENAME TO inside;
 ));
 refuses("UPDATE app.part SET note = 'y'", qr/IL004: /, 'OPS-3: markers hold when the schema was renamed');
 sql("INSERT INTO app.part VALUES (2, 'a', 'x'); UPDATE app.part SET note = 'y' WHERE id = 2");
@@ -76,12 +90,19 @@ sql(q(
     CREATE TABLE interlock.writer_grant (writer text, role_name text, may_force bool);
     INSERT INTO interlock.writer_grant VALUES ('robot', 'public', true);
     GRANT USAGE ON SCHEMA interlock TO PUBLIC;
+    CREATE SCHEMA interlock_internal AUTHORIZATION stranger;
+    GRANT USAGE ON SCHEMA interlock_internal TO PUBLIC;
+    CREATE TABLE interlock_internal.history_position (history oid PRIMARY KEY, position bigint);
 ));
 refuses("SET ROLE stranger; SELECT moved.set_writer('robot')", qr/3F000: /, 'SEC-11: a schema under the old name is not read');
 refuses("SELECT moved.grant_writer('robot', 'stranger')", qr/3F000: /, 'SEC-11: nor written');
 # nor call what he made there
-my @functions = split ' ', sql("SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = 'moved'::regnamespace AND prorettype = 'trigger'::regtype");
-sql("CREATE FUNCTION interlock.$_() RETURNS trigger LANGUAGE plpgsql AS \$\$BEGIN RAISE 'planted'; END\$\$") for @functions;
+my @functions = split ' ', sql("SELECT string_agg(DISTINCT proname, ' ') FROM pg_proc WHERE pronamespace = 'inside'::regnamespace AND prorettype = 'trigger'::regtype");
+cmp_ok(scalar @functions, '>', 9, 'trigger functions');
+for my $schema ('interlock', 'interlock_internal')
+{
+    sql("CREATE FUNCTION $schema.$_() RETURNS trigger LANGUAGE plpgsql AS \$\$BEGIN RAISE 'planted'; END\$\$") for @functions;
+}
 sql(q(
     CREATE FUNCTION interlock.first_version(text) RETURNS bigint LANGUAGE sql RETURN 4711;
     CREATE TABLE app.new (id int PRIMARY KEY, status text);
@@ -89,13 +110,18 @@ sql(q(
         moved.define_transitions('app.new', 'status', '{"a": ["b"]}', '{a}'), moved.share_columns('app.new', '{id}', 'skip'), moved.require_lease('app.new', 'x:{id}', '{id}');
 ));
 is(sql(q(SELECT string_agg(DISTINCT p.pronamespace::regnamespace::text, ' ') FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = 'app.new'::regclass)),
-    'moved', 'SEC-11: triggers call the functions of the extension, and not those of a schema under its old name');
+    'inside', 'SEC-11: triggers call the functions of the extension, and not those of a schema under its old name');
 is(sql(q(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'app.new'::regclass AND pg_get_expr(adbin, adrelid) ~ 'first')), "moved.first_version('app.new_version_floor'::text)",
     'SEC-11: and so does the default');
 is(sql('SELECT column_name FROM moved.column_ownership'), 'id', 'SEC-11: lists find the triggers');
+is(sql("ALTER TABLE app.new DISABLE TRIGGER USER; SELECT count(*) FROM moved.check_versioning() WHERE rel = 'app.new'::regclass"), 7, 'SEC-12: check_versioning does, too');
 sql('DROP TABLE app.new');
-sql('DROP SCHEMA interlock CASCADE');
+# Each of the two names counts
+sql('DROP SCHEMA interlock, interlock_internal CASCADE');
 sql('ALTER SCHEMA moved RENAME TO interlock');
+refuses('SELECT * FROM interlock.row_locks', qr/3F000: .*ALTER SCHEMA inside RENAME TO interlock_internal/s, 'OPS-3: what needs the name of the other schema says so');
+refuses("UPDATE app.part SET note = 'y' WHERE id = 1", qr/IL004: /, 'OPS-3: and markers hold');
+sql('ALTER SCHEMA inside RENAME TO interlock_internal');
 is(sql('SELECT holder FROM interlock.row_locks'), 'anna', 'OPS-3: and back');
 
 $node->stop;

@@ -256,10 +256,10 @@ is(ask('many', "SELECT count(*) FROM interlock.leases WHERE key LIKE 'long/%'"),
 # --- The table behind it -------------------------------------------------------------------------------
 
 ask('many', 'CREATE EXTENSION amcheck SCHEMA public');
-my $check = q(SELECT blkno, offnum, attnum, msg FROM public.verify_heapam('interlock.lease_store') LIMIT 5);
+my $check = q(SELECT blkno, offnum, attnum, msg FROM public.verify_heapam('interlock_internal.lease_store') LIMIT 5);
 is(ask('many', $check), '', 'the store is a proper heap');
-ask('many', 'VACUUM FREEZE interlock.lease_store');
-ask('many', 'VACUUM FULL interlock.lease_store');
+ask('many', 'VACUUM FREEZE interlock_internal.lease_store');
+ask('many', 'VACUUM FULL interlock_internal.lease_store');
 is(ask('many', $check), '', 'also when it was vacuumed');
 
 # Logical replication of all tables does not bring leases of another server
@@ -267,7 +267,7 @@ create('publisher');
 create('subscriber');
 acquire('publisher', 'theirs', "'1 h'");
 my $tokens = acquire('subscriber', 'ours', "'1 h'");
-my $rows = 'SELECT count(*) FROM interlock.lease_store';
+my $rows = 'SELECT count(*) FROM interlock_internal.lease_store';
 my $before = ask('subscriber', $rows);
 ask('publisher', $_) for 'CREATE TABLE public.thing (id int PRIMARY KEY)', 'INSERT INTO public.thing VALUES (1)',
     'CREATE PUBLICATION p FOR ALL TABLES', q(SELECT pg_create_logical_replication_slot('s', 'pgoutput'));

@@ -79,7 +79,7 @@ my %of_type = (text => '1', regclass => 'task', interval => '1 s', bigint => '1'
     boolean => 't', 'name[]' => '{body}', 'text[]' => '{a}', 'timestamp with time zone' => 'now', name => 'body');
 my @functions = split /\n/, $node->safe_psql('postgres', q(
     SELECT concat_ws('|', oid, proname, (SELECT string_agg(format_type(type, NULL), ',' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY u(type, n)))
-    FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND prokind = 'f' ORDER BY oid));
+    FROM pg_proc WHERE pronamespace::regnamespace::text IN ('interlock', 'interlock_internal') AND prokind = 'f' ORDER BY oid));
 my ($answers, $errors, @internal) = (0, 0);
 for (@functions)
 {

@@ -102,7 +102,7 @@ my $script = $node->basedir . '/add.sql';
 append_to_file($script, "UPDATE doc SET note = 'load' WHERE id = 1;\n");
 my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', 2, '-T', 60, '-f', $script, '-h', $node->host, '-p', $node->port, 'source' ],
     '>', \my $out, '2>', \my $err);
-ok($node->poll_query_until('source', 'SELECT count(*) > 0 FROM interlock.history_position p JOIN doc_history h ON h.id > 300'), 'entries are added');
+ok($node->poll_query_until('source', 'SELECT count(*) > 0 FROM interlock_internal.history_position p JOIN doc_history h ON h.id > 300'), 'entries are added');
 my $fewest = 1000;
 for (1 .. 50)
 {

@@ -126,7 +126,7 @@ ok(is_over('gone'), 'LEA-1: and given back when the client has gone');
 
 # --- Calls that are canceled -----------------------------------------------------------------------------
 
-sub records { return ask("SELECT count(*) FROM interlock.lease_store WHERE position('$_[0]'::bytea IN content) > 0"); }
+sub records { return ask("SELECT count(*) FROM interlock_internal.lease_store WHERE position('$_[0]'::bytea IN content) > 0"); }
 
 sub cancel
 {
@@ -144,10 +144,10 @@ for my $i (1 .. 6)
     cancel("SELECT interlock.acquire_lease('stopped $i', '10 min')");
     cancel("SELECT interlock.acquire_permit('stopped permit', 9, '10 min')");
     cancel("SELECT interlock.acquire_leases('{stopped a $i,stopped b $i}', '10 min')");
-    $size //= ask("SELECT pg_relation_size('interlock.lease_store')");
+    $size //= ask("SELECT pg_relation_size('interlock_internal.lease_store')");
 }
 is(records('stopped'), 0, 'SEC-4: calls that are canceled while the standby is away leave no record');
-is(ask("SELECT pg_relation_size('interlock.lease_store')"), $size, 'nor a larger table');
+is(ask("SELECT pg_relation_size('interlock_internal.lease_store')"), $size, 'nor a larger table');
 cancel("SELECT interlock.renew_lease('stopped renewal', $token, '10 min')");
 is(records('stopped renewal'), 1, 'a renewal leaves one');
 standby_is('there');

@@ -44,7 +44,7 @@ my $renewed = grep { renew($_, $_, $token{$_}) eq 't' } @roles;
 cmp_ok($renewed, '>', 0, "others can: $renewed of 3");
 
 # A store whose floors have an earlier form is refused
-my $store = $node->data_dir . '/' . as('postgres', "SELECT pg_relation_filepath('interlock.lease_store')");
+my $store = $node->data_dir . '/' . as('postgres', "SELECT pg_relation_filepath('interlock_internal.lease_store')");
 my $has_checksums = as('postgres', 'SHOW data_checksums') eq 'on';
 $node->stop;
 SKIP:

@@ -63,10 +63,10 @@ $node->safe_psql('postgres', q(
     GRANT SELECT, UPDATE ON kept TO fuzz_other, fuzz_stranger;));
 
 # Every function with the types of its arguments
-my @functions = map { my ($name, @types) = split /\|/; { name => $name, types => \@types } } split /\n/,
+my @functions = map { my ($schema, $name, @types) = split /\|/; { schema => $schema, name => $name, types => \@types } } split /\n/,
   $node->safe_psql('postgres', q(
-    SELECT concat_ws('|', proname, (SELECT string_agg(type::regtype::text, '|' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY a (type, n)))
-      FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND proname NOT IN ('note_lease_store') ORDER BY oid));
+    SELECT concat_ws('|', pronamespace::regnamespace, proname, (SELECT string_agg(type::regtype::text, '|' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY a (type, n)))
+      FROM pg_proc WHERE pronamespace::regnamespace::text IN ('interlock', 'interlock_internal') AND proname NOT IN ('note_lease_store') ORDER BY oid));
 my @triggers = grep { /trigger$/ } map { $_->{name} } @functions;
 my @views = split /\n/, $node->safe_psql('postgres',
     q(SELECT relname FROM pg_class WHERE relnamespace = 'interlock'::regnamespace AND relkind = 'v' ORDER BY 1));
@@ -90,13 +90,13 @@ my @json = ('{}', '[]', 'null', '1', '"a"', 'true', '{"id": 1}', '{"id": null}',
 my @tables = map { ("t$_", "lair.t$_") } 1 .. 4;
 my @parts = map { ("t${_}_p1", "t${_}_p2", "lair.t${_}_p1") } 1 .. 4;
 my @relations = (@tables, @tables, @tables, @parts, 'kept', 'kept_history', 't1_history', 'lair.t1_history', 'lair.t2_history', 't1_pkey', 'lair.t1_pkey', 'v1', 'pg_class', 'pg_proc',
-    'pg_stat_activity', 'information_schema.tables', 'interlock.lease_store', 'interlock.idempotency', 'interlock.write_log', 'interlock.row_locks',
-    'interlock.writer_grant', 'interlock.history_position', 'kept_version_floor', 'interlock.idempotency_token', 'pg_toast.pg_toast_1255');
+    'pg_stat_activity', 'information_schema.tables', 'interlock_internal.lease_store', 'interlock.idempotency', 'interlock.write_log', 'interlock.row_locks',
+    'interlock.writer_grant', 'interlock_internal.history_position', 'kept_version_floor', 'interlock.idempotency_token', 'pg_toast.pg_toast_1255');
 
 my %value = (
     'regclass' => sub { chance(0.85) ? quoted(one(@relations)) : one('0', '1', '999999', '4294967295', '16384', '20000') . '::oid' },
     'regprocedure' => sub { chance(0.7) ? quoted(one('now()', 'jsonb_concat(jsonb,jsonb)', 'jsonb_typeof(jsonb)', 'jsonb_array_length(jsonb)', 'sum(integer)', 'jsonb_pretty(jsonb)',
-        'interlock.version_trigger()')) : one('0', '1', '999999') . '::oid' },
+        'interlock_internal.version_trigger()')) : one('0', '1', '999999') . '::oid' },
     'text' => sub { quoted(one(@words)) },
     'name' => sub { quoted(one(@words)) },
     'boolean' => sub { one('true', 'false') },
@@ -132,7 +132,7 @@ sub call
     # Several share a name and a table: let them meet.
     $arguments[0] = quoted(one(@tables)) if @types && $types[0] eq 'regclass' && chance(0.6);
     pop @arguments while @arguments && chance(0.25);
-    return "SELECT * FROM interlock.$function->{name}(" . join(', ', @arguments) . ')';
+    return "SELECT * FROM $function->{schema}.$function->{name}(" . join(', ', @arguments) . ')';
 }
 
 sub call_of { my ($pattern) = @_; call(one(grep { $_->{name} =~ $pattern } @functions)) }
@@ -167,7 +167,7 @@ sub create_trigger
     my $events = chance(0.1) ? 'TRUNCATE' : join(' OR ', grep { chance(0.7) } qw(INSERT UPDATE DELETE)) || 'UPDATE';
     my $level = chance(0.9) && $events ne 'TRUNCATE' ? 'ROW' : 'STATEMENT';
     my $arguments = join(', ', map { quoted($_) } @arguments);
-    my $call = "FOR EACH $level EXECUTE FUNCTION interlock.$function($arguments)";
+    my $call = "FOR EACH $level EXECUTE FUNCTION interlock_internal.$function($arguments)";
     return "CREATE CONSTRAINT TRIGGER \"$name\" AFTER $events ON $table " . one('', 'FROM ' . one(@relations)) . ' ' . one('', 'DEFERRABLE', 'DEFERRABLE INITIALLY DEFERRED') . " $call"
       if chance(0.3);
     return 'CREATE ' . one('', 'OR REPLACE') . " TRIGGER \"$name\" $timing $events ON $table $call";
