@@ -288,7 +288,7 @@ void refuse_unpinned(const LockName& name, Pinned pinned) {
                                 "interlock.usage shows which roles use them.")));
     if (pinned == Pinned::kRoleIsFull)
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("role \"%s\" has no room for more keys", role_name(GetUserId())),
+                        errmsg("role \"%s\" has used up its share of keys", role_name(GetUserId())),
                         errdetail("One role may use %u keys at once.", name_share()),
                         errhint("End transactions, or increase "
                                 "interlock.max_key_names_per_role.")));
@@ -296,8 +296,8 @@ void refuse_unpinned(const LockName& name, Pinned pinned) {
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
                         errmsg("too many keys with the same hash are in use at once")));
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
-                    errmsg("key \"%s\" cannot be told from another while a prepared transaction "
-                           "holds one with the same hash",
+                    errmsg("key \"%s\" cannot be distinguished from another while a prepared "
+                           "transaction holds one with the same hash",
                            pnstrdup(name.bytes, shown_length(name))),
                     errhint("Commit or roll back the prepared transactions.")));
 }

@@ -27,7 +27,7 @@ uint32 wait_event() {
 
 [[noreturn]] void raise_other_capacity(const LeaseKey& key, int capacity) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("permits of \"%s\" are held for another capacity",
+                    errmsg("permits of \"%s\" are held with another capacity",
                            pnstrdup(key.bytes, key.length)),
                     errhint("Give capacity %d, or wait until all of them have ended.", capacity)));
 }
@@ -227,7 +227,7 @@ void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* se
 void raise_no_room(LeaseRoom room, Oid role) {
     if (room == LeaseRoom::kRoleIsFull)
         ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("role \"%s\" has no room for more leases", role_name(role)),
+                        errmsg("role \"%s\" has used up its share of leases", role_name(role)),
                         errdetail("One role may have %u leases at once; those with a long key, or "
                                   "with several levels, count more.",
                                   lease_share()),

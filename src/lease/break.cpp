@@ -125,7 +125,7 @@ void raise_pinned(const LeaseKey& key, const int32* pids, int count) {
                     errmsg("lease \"%s\" is pinned by open transactions that have asserted it",
                            pnstrdup(key.bytes, key.length)),
                     errdetail("Processes: %s.", list_of(pids, count)),
-                    errhint("It is free when they have ended; terminate => true ends their "
+                    errhint("Wait until they have ended, or give terminate => true to end their "
                             "sessions.")));
 }
 

@@ -67,9 +67,10 @@ void put_long_lease(const LongLease& record, StorePlace place) {
     Ref lease = put_former_lease(key, record.lease, record.holder, record.holder_length, place);
     LWLockRelease(partition_lock(key.partition));
     if (lease == 0)
-        ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                        errmsg("there is no room for the leases of before the restart"),
-                        errhint("Increase interlock.max_leases and restart the server.")));
+        ereport(ERROR,
+                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                 errmsg("not enough lease slots to restore the leases from before the restart"),
+                 errhint("Increase interlock.max_leases and restart the server.")));
 }
 
 void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {

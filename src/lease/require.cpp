@@ -89,11 +89,12 @@ const char* default_template(Relation rel) {
 
 void check_stored(Relation rel, Form_pg_attribute attribute) {
     if (!is_stored(attribute))
-        ereport(ERROR,
-                (errcode(ERRCODE_GENERATED_ALWAYS),
-                 errmsg("virtual generated column \"%s\" of table \"%s\" cannot decide on a lease",
-                        NameStr(attribute->attname), RelationGetRelationName(rel)),
-                 errhint("Name the columns that it is computed from.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_GENERATED_ALWAYS),
+             errmsg("cannot require a lease for virtual generated column \"%s\" of table \"%s\"",
+                    NameStr(attribute->attname), RelationGetRelationName(rel)),
+             errhint("Name the columns that it is computed from.")));
 }
 
 void check_key_column(Relation rel, const char* name) {
@@ -101,12 +102,13 @@ void check_key_column(Relation rel, const char* name) {
         TupleDescAttr(RelationGetDescr(rel), column_number(rel, name) - 1);
     check_stored(rel, attribute);
     if (!prints_alike(getBaseType(attribute->atttypid)))
-        ereport(ERROR,
-                (errcode(ERRCODE_DATATYPE_MISMATCH),
-                 errmsg("column \"%s\" of table \"%s\" cannot be in a lease's key: its type is %s",
-                        name, RelationGetRelationName(rel), format_type_be(attribute->atttypid)),
-                 errhint("Use a text, integer, numeric, boolean, uuid, enum, date or timestamp "
-                         "column.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_DATATYPE_MISMATCH),
+             errmsg("column \"%s\" of table \"%s\" cannot be part of a lease key: its type is %s",
+                    name, RelationGetRelationName(rel), format_type_be(attribute->atttypid)),
+             errhint("Use a text, integer, numeric, boolean, uuid, enum, date or timestamp "
+                     "column.")));
 }
 
 // The levels must be good with whatever values.

@@ -49,12 +49,14 @@ const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
     for (const LeaseRequirement& requirement : requirements_of(info))
         if (requirement.trigger == trigger->tgoid && requirement.fits)
             return &requirement;
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("the columns of table \"%s\" do not fit the lease it requires, \"%s\"",
-                    RelationGetRelationName(rel), trigger->tgargs[0]),
-             errhint("One was renamed, dropped or changed in type. Call interlock.unrequire_lease, "
-                     "then interlock.require_lease with the present names.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("the columns of table \"%s\" do not match the lease it requires, \"%s\"",
+                RelationGetRelationName(rel), trigger->tgargs[0]),
+         errhint(
+             "A column was renamed, dropped or changed in type. Call interlock.unrequire_lease, "
+             "then interlock.require_lease with the present names.")));
 }
 
 bool changes_any(const TriggerData* trigger, const Bitmapset* columns) {
@@ -82,7 +84,7 @@ char* value_text(const TemplatePiece& piece, Datum value) {
 [[noreturn]] void refuse_value(Relation rel, const TemplatePiece& piece, int sqlstate,
                                const char* why) {
     ereport(ERROR, (errcode(sqlstate),
-                    errmsg("no lease can be for a row of table \"%s\" whose column \"%s\" %s",
+                    errmsg("cannot build the lease key of a row of table \"%s\": column \"%s\" %s",
                            RelationGetRelationName(rel), piece.name, why)));
 }
 
@@ -103,7 +105,7 @@ void refuse_empty_level(Relation rel, const char* key, size_t length) {
     if (length > 0 && key[0] != '/' && key[length - 1] != '/' && strstr(key, "//") == nullptr)
         return;
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("the lease of a row of table \"%s\" would have an empty level",
+                    errmsg("cannot build the lease key of a row of table \"%s\": a level is empty",
                            RelationGetRelationName(rel)),
                     errhint("A column of its key is empty.")));
 }
@@ -130,13 +132,14 @@ void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple r
     bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
     const char* table = RelationGetRelationName(rel);
     const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;
-    ereport(ERROR,
-            (errcode(kLeaseNotHeld),
-             may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
-                      : errmsg("writing to table \"%s\" needs a lease", table),
-             errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
-             errhint("Acquire it exclusively, it or one above it, and call interlock.assert_lease "
-                     "in the transaction that writes.")));
+    ereport(
+        ERROR,
+        (errcode(kLeaseNotHeld),
+         may_show ? errmsg("writing to table \"%s\" needs lease \"%s\"", table, name)
+                  : errmsg("writing to table \"%s\" needs a lease", table),
+         errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", name}})),
+         errhint("Acquire it or one above it in mode exclusive, and call interlock.assert_lease "
+                 "in the transaction that writes.")));
 }
 
 } // namespace

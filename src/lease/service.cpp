@@ -161,7 +161,7 @@ LeaseDatabase* own_database() {
         return mine;
     if (service == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("there are no leases: pg_interlock is not preloaded"),
+                        errmsg("leases are not available: pg_interlock is not preloaded"),
                         errhint("Set shared_preload_libraries = 'pg_interlock' and restart the "
                                 "server.")));
     if (RecoveryInProgress())
@@ -263,8 +263,8 @@ bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine) {
     SpinLockRelease(&database->lock);
     if (is_last)
         ereport(LOG_SERVER_ONLY,
-                (errmsg("role with OID %u has given %u wrong tokens and cannot reclaim leases of "
-                        "before the crash",
+                (errmsg("role with OID %u has given %u wrong tokens and cannot reclaim leases "
+                        "from before the crash",
                         role, kMaxWrongTokens)));
     return genuine && !is_refused;
 }

@@ -256,7 +256,7 @@ bool try_flush_store(XLogRecPtr record) {
 void raise_not_on_standbys() {
     ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED),
                     errmsg("canceled while waiting for the synchronous standbys"),
-                    errdetail("Nothing may be relied on that a failover would lose.")));
+                    errdetail("A lease is granted only when a failover cannot lose it.")));
 }
 
 void flush_store(XLogRecPtr record) {

@@ -29,11 +29,11 @@ void refuse_untrusted_triggers(Relation rel, int16 event) {
             continue;
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-                 errmsg("%s table \"%s\" would run what role \"%s\" has put on it",
+                 errmsg("%s table \"%s\" would run code of role \"%s\" as its owner",
                         event == TRIGGER_TYPE_DELETE ? "deleting from" : "writing to",
                         RelationGetRelationName(rel), GetUserNameFromId(other, true)),
-                 errhint("Give trigger functions, and tables that refer to it with ON DELETE "
-                         "CASCADE or SET, to the owner of the table.")));
+                 errhint("Make its owner the owner of its trigger functions, and of tables that "
+                         "refer to it with ON DELETE CASCADE or SET.")));
     }
 }
 

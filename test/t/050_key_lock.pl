@@ -234,7 +234,7 @@ eval { $two->quit };
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.key_locks'), 'all free');
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('twin 1'); PREPARE TRANSACTION 'p'");
 ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_keys('{$all_names}', wait => '100 ms')");
-like($stderr, qr/cannot be told from another|could not lock key/, 'beside a prepared one nothing is granted that may be held');
+like($stderr, qr/cannot be distinguished from another|could not lock key/, 'beside a prepared one nothing is granted that may be held');
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 eval { $one->quit };
 

@@ -80,11 +80,11 @@ is(usage('lease memory') =~ s/ of .*//r, 0, 'nothing of it is left');
 
 is(fill('role_a', 'a', 50, '10 min'), 50, 'SEC-4: a role has its share');
 my ($out, $error) = ask('role_a', "SELECT * FROM interlock.acquire_lease('more')");
-like($error, qr/ERROR:  53400: role "role_a" has no room for more leases\n.*50.*HINT:.*interlock\.max_leases_per_role/s, 'and not more: 53400, whose it is, and what to do');
+like($error, qr/ERROR:  53400: role "role_a" has used up its share of leases\n.*50.*HINT:.*interlock\.max_leases_per_role/s, 'and not more: 53400, whose it is, and what to do');
 ($out, $error) = ask('role_a', "SELECT * FROM interlock.acquire_leases('{more,most}')");
-like($error, qr/53400: role "role_a" has no room/, 'several at once');
+like($error, qr/53400: role "role_a" has used up its share/, 'several at once');
 ($out, $error) = ask('role_a', "SELECT * FROM interlock.acquire_lease('a1', wait => '1 s')");
-like($error, qr/53400: role "role_a" has no room/, 'nor waits for one');
+like($error, qr/53400: role "role_a" has used up its share/, 'nor waits for one');
 is(fill('role_b', 'b', 1, '10 min'), 1, 'another role has its own');
 
 # The view has one partition after the other
@@ -248,7 +248,7 @@ my $a = hold('role_a', 'a', 31);
 is(usage('key names', 'role_a') . ' ' . usage('key names', 'role_a', 'postgres') . ' ' . usage('key names'), '31 of 32 31 31 of 64', 'names of keys');
 is(ask('role_a', "SELECT interlock.lock_key('a32')"), '', 'up to the share');
 ($out, $error) = ask('role_a', "SELECT interlock.lock_keys('{k1,k2}')");
-like($error, qr/53400: role "role_a" has no room for more keys\n.*32.*HINT:.*interlock\.max_key_names_per_role/s, 'and not more');
+like($error, qr/53400: role "role_a" has used up its share of keys\n.*32.*HINT:.*interlock\.max_key_names_per_role/s, 'and not more');
 is(usage('key names', 'role_a'), '31 of 32', 'all or none');
 is(ask('role_a', "SELECT interlock.try_lock_keys('{a1,a2,a3}')"), 'f', 'a name counts once for a role');
 is(ask('role_b', "BEGIN; SELECT interlock.try_lock_keys('{a1,b1}'), interlock.try_lock_keys('{b1,b2}'); SELECT used FROM interlock.usage WHERE what = 'key names' AND role = 'role_b' AND database IS NULL; ROLLBACK"),
