@@ -13,13 +13,13 @@ CREATE TABLE interlock.idempotency_scope (
     CONSTRAINT idempotency_scope_stale_after
         CHECK (stale_after OPERATOR(pg_catalog.>) '0' AND stale_after OPERATOR(pg_catalog.<=) '3653 days'),
     CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0));
-COMMENT ON TABLE interlock.idempotency_scope IS 'How the keys of a scope live and end; written by define_idempotency_scope.';
+COMMENT ON TABLE interlock.idempotency_scope IS 'Settings of idempotency scopes; written by define_idempotency_scope.';
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
 
 CREATE FUNCTION interlock_internal.idempotency_scope_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.idempotency_scope_trigger() IS
-'Announces changes of idempotency_scope and idempotency_grant to all sessions, which cache what they say. Without it each
+'Announces changes of idempotency_scope and idempotency_grant to all sessions, which cache these tables. Without it each
 claim reads the table.';
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_scope
     FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
@@ -34,8 +34,8 @@ CREATE TABLE interlock.idempotency_grant (
     PRIMARY KEY (scope, role_name));
 COMMENT ON TABLE interlock.idempotency_grant IS
 'Which roles may use the keys of which scopes, by name, so that it survives dump and restore; scope "*" is all scopes, role
-"public" everybody. grant_idempotency_scope and revoke_idempotency_scope write it. A role that is renamed or dropped loses
-nothing here: revoke_idempotency_scope does that.';
+"public" everybody. grant_idempotency_scope and revoke_idempotency_scope write it. Rows of a role that is renamed or dropped
+stay: call revoke_idempotency_scope.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_grant', '');
 CREATE TRIGGER zzz_interlock_scope BEFORE INSERT OR UPDATE OR DELETE ON interlock.idempotency_grant
     FOR EACH ROW EXECUTE FUNCTION interlock_internal.idempotency_scope_trigger();
@@ -43,7 +43,7 @@ ALTER TABLE interlock.idempotency_grant ENABLE ALWAYS TRIGGER zzz_interlock_scop
 COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_grant IS 'See idempotency_scope_trigger.';
 
 CREATE SEQUENCE interlock.idempotency_token;
-COMMENT ON SEQUENCE interlock.idempotency_token IS 'The tokens of claims: each is greater than all before.';
+COMMENT ON SEQUENCE interlock.idempotency_token IS 'Tokens of claims: each is greater than all before.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
 
 CREATE TABLE interlock.idempotency (
@@ -69,9 +69,9 @@ CREATE TABLE interlock.idempotency (
 CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
 COMMENT ON TABLE interlock.idempotency IS
 'The keys: PENDING until the deadline, then COMPLETED or FAILED until they expire. response_omitted: it was larger than the
-scope allows. Users of the functions need a grant of the scope (grant_idempotency_scope) and no right here; the functions work
-with the owner''s rights, past row security.';
-COMMENT ON INDEX interlock.idempotency_expires_idx IS 'What the sweeper deletes.';
+scope allows. Callers of the functions need a grant of the scope (grant_idempotency_scope) and no privilege on this table. The functions
+run with the owner''s privileges and bypass row security.';
+COMMENT ON INDEX interlock.idempotency_expires_idx IS 'Finds expired keys for the sweeper.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
 
 CREATE FUNCTION interlock.define_idempotency_scope(
@@ -80,7 +80,7 @@ CREATE FUNCTION interlock.define_idempotency_scope(
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) IS
-'How the keys of a scope live: ttl after their end, stale_after without a sign of life before somebody else may take them over.
+'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
 A larger response is not kept; its key is never run again all the same. A scope that is not defined has these defaults.
 Needs INSERT and UPDATE on interlock.idempotency_scope. Errors: 22004, 22023.';
@@ -105,39 +105,39 @@ CREATE FUNCTION interlock.idempotency_claim(
     OUT checkpoint text, OUT state jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval) IS
-'Claims a key, or says what is in the way: acquired (with the token), replay (it is completed, with its response), failed,
-in_progress (somebody has it; waits for the end as long as wait says; null: as lock_timeout does), mismatch (the key was used with another request; equal
-JSON is equal). Takes over what had no sign of life for stale_after. This and the functions below need a grant of the scope.
+'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response), failed, in_progress (claimed
+by another; wait: how long to wait for its end, null: as lock_timeout says), mismatch (the key was used with another request; equal
+JSON is equal). Takes over a claim without a sign of life for stale_after. This and the functions below need a grant of the scope.
 Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
 
 CREATE FUNCTION interlock.idempotency_complete(
     scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text) IS
-'Ends a claim well. Once more with the same token and response does nothing. Errors: IL008 the claim was taken over or has ended.';
+'Marks the claim as completed. A second call with the same token and response does nothing. Errors: IL008 the claim was taken over or has ended.';
 
 CREATE FUNCTION interlock.idempotency_fail(
     scope text, key text, token bigint, error jsonb = NULL, retryable boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_fail(text, text, bigint, jsonb, boolean) IS
-'Ends a claim badly: the next claim tries again if it is retryable, else it is told failed with the error. Errors: IL008.';
+'Marks the claim as failed. If retryable, the next claim tries again; else it gets outcome failed with the error. Errors: IL008.';
 
 CREATE FUNCTION interlock.idempotency_checkpoint(
     scope text, key text, token bigint, name text, state jsonb = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_checkpoint(text, text, bigint, text, jsonb) IS
-'Notes how far a job has come, for who takes it over, and extends its claim. Errors: IL008, 55000 the scope is not of model job.';
+'Records the progress of a job for a takeover, and extends its claim. Errors: IL008, 55000 the scope is not of model job.';
 
 CREATE FUNCTION interlock.idempotency_extend(scope text, key text, token bigint) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_extend(text, text, bigint) IS
-'A sign of life: the deadline is stale_after from now, and returned. Errors: IL008.';
+'Extends the claim to stale_after from now, and returns the new deadline. Errors: IL008.';
 
 CREATE FUNCTION interlock.idempotency_assert(scope text, key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_assert(text, text, bigint) IS
-'Raises IL008 unless the claim is held, and keeps everybody from taking it over until the transaction has ended: who lost it
-cannot commit.';
+'Raises IL008 unless the claim is held. Until the transaction ends nobody takes it over: a former owner cannot commit after a
+takeover.';
 
 CREATE FUNCTION interlock.run_once(
     scope text, key text, command regprocedure, request jsonb = NULL, OUT outcome text, OUT response jsonb)
@@ -160,5 +160,5 @@ CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS big
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.idempotency_sweep(integer) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.idempotency_sweep(integer) IS
-'Deletes one batch of expired keys, oldest first, and returns how many; the sweeper does it by itself. Nobody but superusers may
-until it is granted.';
+'Deletes one batch of expired keys, oldest first, and returns how many; the sweeper does so by itself. Only superusers may call it
+until EXECUTE is granted.';

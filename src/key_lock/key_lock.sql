@@ -6,7 +6,7 @@ CREATE FUNCTION interlock.lock_key(
 COMMENT ON FUNCTION interlock.lock_key(text, text, interval, text) IS
 'Locks a name. Modes: shared, update, exclusive, intent_shared, intent_exclusive. Scopes: transaction (until the transaction or
 savepoint ends), session (until unlock_keys). wait: null as lock_timeout says, zero not at all. A key with / is a path: its
-ancestors get the intent mode. Errors: 55P03 not free in time, with the others in DETAIL; 40P01 deadlock; 53400 too many keys.';
+ancestors get the intent mode. Errors: 55P03 not available in time, with the other holders and waiters in DETAIL; 40P01 deadlock; 53400 too many keys.';
 
 CREATE FUNCTION interlock.lock_keys(
     keys text[], mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
@@ -19,13 +19,13 @@ CREATE FUNCTION interlock.try_lock_keys(
     keys text[], mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_lock_keys(text[], text, interval, text) IS
-'As lock_keys, but returns false, holding none of them, when they are not all free in time.';
+'As lock_keys, but returns false and holds none of them when they are not all available in time.';
 
 CREATE FUNCTION interlock.unlock_keys(keys text[], mode text = 'exclusive') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.unlock_keys(text[], text) IS
-'Gives session locks back, each as often as it was taken; false when the session did not hold all of them in that mode.
-Transaction locks end with their transaction.';
+'Releases session locks, each once; false when the session did not hold all of them in that mode. A lock that was acquired several
+times needs as many releases. Transaction locks end with their transaction.';
 
 CREATE FUNCTION interlock_internal.list_key_locks(
     OUT key text, OUT kind text, OUT mode text, OUT pid integer, OUT waiting boolean, OUT wait_start timestamptz,
@@ -36,9 +36,9 @@ COMMENT ON FUNCTION interlock_internal.list_key_locks() IS 'The rows of the view
 CREATE VIEW interlock.key_locks AS SELECT * FROM interlock_internal.list_key_locks();
 GRANT SELECT ON interlock.key_locks TO PUBLIC;
 COMMENT ON VIEW interlock.key_locks IS
-'Who holds and who waits for the key locks and application locks of this database. key is null where the name is not known:
-without preload, and for prepared transactions, whose pid is null; of idempotency also in sessions of other roles, but for
-members of pg_read_all_stats.';
+'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: without
+preload, and for prepared transactions, whose pid is null. Keys of idempotency are shown to the role of the session and to members of
+pg_read_all_stats.';
 
 -- Application locks
 
@@ -53,19 +53,19 @@ victim, -999 bad call; the transaction goes on after each.';
 CREATE FUNCTION interlock.releaseapplock(resource text, lock_owner text = 'Transaction') RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.releaseapplock(text, text) IS
-'SQL Server''s sp_releaseapplock: 0 released, -999 not held by that owner. A lock that was got several times is free after as
-many releases, with all its modes.';
+'SQL Server''s sp_releaseapplock: 0 released, -999 not held by that owner. A lock that was acquired several times is free after
+as many releases, with all its modes.';
 
 CREATE FUNCTION interlock.applock_mode(resource text, lock_owner text = 'Transaction') RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.applock_mode(text, text) IS
-'SQL Server''s APPLOCK_MODE: what this session''s owner holds: NoLock, IntentShared, IntentExclusive, Shared, Update, Exclusive,
+'SQL Server''s APPLOCK_MODE: the mode that this owner of the session holds: NoLock, IntentShared, IntentExclusive, Shared, Update, Exclusive,
 SharedIntentExclusive or UpdateIntentExclusive. Errors: 22004, 22023.';
 
 CREATE FUNCTION interlock.applock_test(resource text, lock_mode text, lock_owner text = 'Transaction') RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.applock_test(text, text, text) IS
-'SQL Server''s APPLOCK_TEST: 1 when getapplock would be granted at once, else 0. It takes nothing. Errors: 22004, 22023.';
+'SQL Server''s APPLOCK_TEST: 1 when getapplock would be granted at once, else 0. It locks nothing. Errors: 22004, 22023.';
 
 -- Row locks
 
@@ -81,7 +81,7 @@ COMMENT ON FUNCTION interlock.select_for_update(regclass, text, text, interval, 
 'SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two calls never deadlock; returns the
 keys of the rows that are there. keys: an array of the key''s type ({1,2}), or for a composite key a JSON array of objects.
 strength: update, no_key_update, share, key_share. wait: for all rows together; null as lock_timeout says, zero not at all.
-skip_locked: pass over rows that are locked. Needs the privileges of the SELECT. Errors: 55P03 not free in time, 55000 no key,
+skip_locked: pass over rows that are locked. Needs the privileges of the SELECT. Errors: 55P03 not available in time, 55000 no key,
 40001 under REPEATABLE READ and above when a row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.select_for_update(regclass, "any", text, interval, boolean) IS
 'As select_for_update(regclass, text, text, interval, boolean), for an array of any type, or a jsonb array.';

@@ -5,12 +5,13 @@ ALTER TABLE interlock_internal.lease_store ALTER COLUMN content SET STORAGE PLAI
 -- It has the secret of tokens, which pg_read_all_data must not see either.
 ALTER TABLE interlock_internal.lease_store ENABLE ROW LEVEL SECURITY;
 COMMENT ON TABLE interlock_internal.lease_store IS
-'What has to be known of leases after a crash, and the secret of their tokens: written in place by the server, outside of transactions.
-Never change it by hand, and let nobody read it: row security without a policy leaves it to superusers and roles with BYPASSRLS.';
+'What the server must know of leases after a crash, and the secret of their tokens. The server writes it in place, outside of
+transactions. Do not change it by hand, and do not grant it: row security without a policy hides it from all but superusers and
+roles with BYPASSRLS.';
 
 CREATE FUNCTION interlock_internal.lease_store_trigger() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.lease_store_trigger() IS
-'Keeps everybody from changing lease_store: 55000. Rows that logical replication brings are passed over.';
+'Refuses changes of lease_store (55000). Skips rows that logical replication applies.';
 CREATE TRIGGER zzz_interlock_store BEFORE INSERT OR UPDATE OR DELETE ON interlock_internal.lease_store
     FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_store_trigger();
 CREATE TRIGGER zzz_interlock_store_truncate BEFORE TRUNCATE ON interlock_internal.lease_store
@@ -23,7 +24,7 @@ COMMENT ON TRIGGER zzz_interlock_store_truncate ON interlock_internal.lease_stor
 CREATE FUNCTION interlock_internal.note_lease_store() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock_internal.note_lease_store() FROM PUBLIC;
 COMMENT ON FUNCTION interlock_internal.note_lease_store() IS
-'Tells the running server that lease_store is a new table, into which it has to write what it knows. Called when the extension is created.';
+'Announces to the running server that lease_store is a new table, so that it writes its state there. Called by CREATE EXTENSION.';
 SELECT interlock_internal.note_lease_store();
 
 CREATE TABLE interlock.lease_audit (
@@ -37,8 +38,8 @@ CREATE TABLE interlock.lease_audit (
     reason text NOT NULL,
     terminated integer[] NOT NULL);
 COMMENT ON TABLE interlock.lease_audit IS
-'Every use of break_lease: when, by whom, which lease, who held it, why, and the processes that were terminated because their
-transactions pinned it.';
+'Every use of break_lease and break_leases: time, user, lease, holder, reason, and the processes that were terminated because
+their transactions pinned it.';
 COMMENT ON SEQUENCE interlock.lease_audit_id_seq IS 'Numbers the rows of lease_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
@@ -48,10 +49,10 @@ CREATE FUNCTION interlock.acquire_lease(
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text) IS
-'Takes a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (holder and
-expires_at of who has it), recovering (after a crash; expires_at says until when). Waits for wait at most (null: as
-lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
-Counts at once, whatever becomes of the transaction. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
+'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (with
+holder and expires_at of the lease in the way), recovering (after a crash, until expires_at). wait: how long to wait at most
+(null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
+Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
 
 CREATE FUNCTION interlock.acquire_permit(
     key text, capacity integer, ttl interval = '30 s', wait interval = '0', holder text = NULL,
@@ -59,52 +60,52 @@ CREATE FUNCTION interlock.acquire_permit(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interval, interval, text) IS
 'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease; 22023
-for another capacity than that of permits that are held.';
+when permits of the key are held with another capacity.';
 
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
     OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text) IS
-'Takes leases on all the keys or on none, exclusive; tokens are in the order of keys. held: blocked_by is the key that could not be
-had, holder who has it. Calls that wait take their keys in one order, so that two such calls never deadlock. Errors: as acquire_lease; 22023 when
+'Acquires exclusive leases on all the keys or on none; tokens are in the order of keys. If held: blocked_by is the key that was
+not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never deadlock. Errors: as acquire_lease; 22023 when
 one key is below another.';
 
 CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
-'Extends the lease to ttl from now (null: its ttl), never shortens it, and returns when it expires; null when it is lost. After a crash it
-reclaims the lease (null: for 30 s). For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null when it is lost. It never shortens a lease. One that has
+expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s). For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.release_lease(text, bigint) IS
-'Gives the lease back, and returns whether it was held. If the transaction has asserted it, it is free for others when that has ended.
+'Releases the lease, and returns whether it was held. If open transactions have asserted it, it is free for others when they have ended.
 For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.assert_lease(text, bigint) IS
-'Raises IL006 unless a role that the caller is a member of holds the lease with the token, and keeps everybody from being granted it until the transaction has ended: who
-lost it cannot commit over a successor. A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
+'Raises IL006 unless the lease is held with the token by a role of which the caller is a member. Until the transaction ends,
+nobody else is granted it: a former holder cannot commit after a later grant (fencing). A transaction that has asserted a lease cannot be prepared. Errors: IL006, 22004, 22023, 25006,
 53400, 55000.';
 
 CREATE FUNCTION interlock.break_lease(key text, reason text, terminate boolean = false) RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.break_lease(text, text, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.break_lease(text, text, boolean) IS
-'Takes the lease on exactly this key from whoever holds it, at once, and returns the holder, several separated by commas; null when nobody
-did. While open transactions pin the lease it raises 55006 and names their processes; terminate ends these sessions first, as
+'Takes the lease on exactly this key from its holder, at once, and returns the holder, several separated by commas; null when nobody
+held it. While open transactions pin the lease it raises 55006 and names their processes; terminate ends these sessions first, as
 pg_terminate_backend does and with the rights that it needs. Audited in lease_audit, and in the server log, which stays when the transaction is
-rolled back. Nobody but superusers may until it is granted. Errors: 22004, 22023, 25006, 42501, 55000, 55006.';
+rolled back. Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023, 25006, 42501, 55000, 55006.';
 
 CREATE FUNCTION interlock.break_leases(pattern text, reason text, role name = NULL) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.break_leases(text, text, name) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
 'Breaks all leases of this database whose keys match the LIKE pattern, of the role (null: of all), and returns how many. Each is audited as by
-break_lease. Those that open transactions have asserted are passed over, with a warning that counts them. Nobody but superusers may until it is granted. Errors: 22004, 22023, 22025
-the pattern, 25006, 42704 no such role, 55000.';
+break_lease. Those that open transactions have asserted are skipped, with a warning that counts them. Only superusers may call it until EXECUTE is
+granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 55000.';
 
 CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
@@ -117,8 +118,8 @@ CREATE VIEW interlock.leases AS SELECT * FROM interlock_internal.list_leases();
 GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
 'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
-pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable tells
-one that has a record of its own.';
+pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable is
+true for a lease with a record of its own.';
 
 CREATE FUNCTION interlock_internal.list_lease_waiters(
     OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)
@@ -129,7 +130,7 @@ COMMENT ON FUNCTION interlock_internal.list_lease_waiters() IS 'The rows of the 
 CREATE VIEW interlock.lease_waiters AS SELECT * FROM interlock_internal.list_lease_waiters();
 GRANT SELECT ON interlock.lease_waiters TO PUBLIC;
 COMMENT ON VIEW interlock.lease_waiters IS
-'Who waits for leases of this database: all that have the first level of their keys in common are in one queue, place is the place there.';
+'Sessions that wait for leases of this database. Keys with the same first level share one queue; place is the place in it.';
 
 CREATE FUNCTION interlock_internal.lease_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -140,17 +141,17 @@ the key, columns whose change needs the lease (none: all).';
 CREATE FUNCTION interlock.require_lease(rel regclass, key text = NULL, columns name[] = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
-'From now on whoever inserts, updates or deletes a row must have asserted, in the same transaction, an exclusive lease on its key or above it,
+'Requires of each transaction that inserts, updates or deletes a row that it has asserted an exclusive lease on its key or above it,
 else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
 its key, doc:{id}. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
 may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
-virtual column, 22004, 22023 template, 42809 no table, 55000 no key. Errors of a write: IL006; 22004 null in a
-column of the key; 55000 the columns do not fit any more.';
+virtual column, 22004, 22023 template, 42809 not a table, 55000 no key. Errors of a write: IL006; 22004 null in a
+column of the key; 55000 the columns no longer match.';
 
 CREATE FUNCTION interlock.unrequire_lease(rel regclass, key text = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.unrequire_lease(regclass, text) IS
-'Lets everybody write again without the lease of that template; null: the only one that the table requires. For the owner of the table.
+'Allows writes without the lease of that template again; null: the only one that the table requires. For the owner of the table.
 Errors: 42501 not the owner, 22023 it requires several, 55000 it does not require it.';
 
 CREATE FUNCTION interlock.key_path(VARIADIC parts text[]) RETURNS text

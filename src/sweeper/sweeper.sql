@@ -12,12 +12,12 @@ COMMENT ON FUNCTION interlock_internal.sweeper_status() IS
 CREATE VIEW interlock.sweeper AS SELECT * FROM interlock_internal.sweeper_status();
 GRANT SELECT ON interlock.sweeper TO pg_monitor;
 COMMENT ON VIEW interlock.sweeper IS
-'What the sweeper does, by database: off, idle, waiting for next_deadline, due or running; markers released and releases that
-failed since the server started; the last error, null when the last run went well; how late the last and the latest run began.';
+'State of the sweeper in each database: off, idle, waiting for next_deadline, due or running; markers released and failed releases
+since the server started; the last error, null when the last run succeeded; the lag of the last run and the longest lag.';
 
 CREATE FUNCTION interlock_internal.wake_sweeper() RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock_internal.wake_sweeper() FROM PUBLIC;
 COMMENT ON FUNCTION interlock_internal.wake_sweeper() IS
-'Lets the sweeper look at this database as soon as the transaction has committed; without preload it does nothing.';
+'Wakes the sweeper for this database when the transaction commits; without preload it does nothing.';
 SELECT interlock_internal.wake_sweeper();
