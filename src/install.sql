@@ -14,7 +14,7 @@ GRANT USAGE ON SCHEMA interlock, interlock_internal TO PUBLIC;
 COMMENT ON SCHEMA interlock_internal IS
 'Trigger functions of pg_interlock, functions that its views call, and tables that only the server uses. Its functions of schema
 interlock are what applications call.';
-COMMENT ON SCHEMA interlock IS 'pg_interlock: keeps concurrent writers from hurting each other''s data';
+COMMENT ON SCHEMA interlock IS 'pg_interlock: prevents lost updates and other write conflicts inside the server';
 
 -- Every verb that takes a key exists twice: for text, which also takes parameters that a driver sends without
 -- a type, and for a value of any other type (bigint, uuid, ...; a jsonb object for composite keys).

@@ -6,9 +6,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Pages whose blocks of SQL are not complete examples yet.
-my %incomplete = map { $_ => 1 } qw(docs/operations/replication.md);
-
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'");
@@ -17,9 +14,9 @@ $node->start;
 my %examples;
 for my $page ('README.md', glob('docs/*.md docs/*/*.md'))
 {
-    $examples{$page} = run_examples($page) if !$incomplete{$page};
+    $examples{$page} = run_examples($page);
 }
-cmp_ok($examples{'README.md'}, '>=', 8, 'there are examples in README.md');
+cmp_ok($examples{'README.md'}, '>=', 3, 'there are examples in README.md');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
 for my $file (glob 'examples/*.sql')
