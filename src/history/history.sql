@@ -2,7 +2,7 @@
 
 CREATE TABLE interlock_internal.history_position (
     history oid PRIMARY KEY,
-    position bigint NOT NULL);
+    reached bigint NOT NULL);
 COMMENT ON TABLE interlock_internal.history_position IS
 'How far the trimming of each history table has come. Not dumped: a restored table is looked through from the start.';
 
@@ -36,11 +36,11 @@ COMMENT ON FUNCTION interlock.disable_history(regclass) IS
 'Stops recording. The history table stays. For the owner of the table. Errors: 42501 not the owner, 55000 no history, or a partition.';
 
 CREATE FUNCTION interlock.row_history(
-    rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT "row" jsonb,
+    rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
     OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.row_history(
-    rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT "row" jsonb,
+    rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
     OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_history(regclass, text) IS

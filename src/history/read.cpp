@@ -75,9 +75,9 @@ Question read_question(const Arguments& arguments) {
 // In their order. The same transaction number can come again after a restore into another server.
 void write_list(Statement* statement, const char* table) {
     statement->add(
-        "SELECT h.version, h.changed_at, h.writer, h.operation, h.\"row\", h.changed, h.before, "
+        "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
         "h.changed_by, h.id FROM (SELECT h.version, h.changed_at, h.writer, h.operation, "
-        "h.\"row\", h.changed, h.before, h.changed_by, h.id, h.transaction, h.command, "
+        "h.row_data, h.changed, h.before, h.changed_by, h.id, h.transaction, h.command, "
         "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
         table);
     add_entry_key(statement, statement->parameter(JSONBOID));
@@ -164,7 +164,7 @@ Answer last_entry(const Question& question, TimestampTz at) {
                 (void)statement->parameter(type);
             write_end(statement, kLast, qualified_name(table),
                       "CASE WHEN h.operation OPERATOR(pg_catalog.=) ANY "
-                      "('{delete,moved,truncate}') THEN NULL ELSE h.\"row\" END",
+                      "('{delete,moved,truncate}') THEN NULL ELSE h.row_data END",
                       "h.changed_at OPERATOR(pg_catalog.<=) $2 AND "
                       "h.changed_at OPERATOR(pg_catalog.>=) $3");
         });
@@ -190,7 +190,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
                 (void)statement->parameter(type);
             write_end(statement, kFirst, qualified_name(table),
                       "CASE WHEN h.operation OPERATOR(pg_catalog.=) 'insert' OR h.changed "
-                      "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE h.\"row\" "
+                      "OPERATOR(pg_catalog.&&) $2 THEN NULL ELSE h.row_data "
                       "OPERATOR(pg_catalog.||) COALESCE(h.before, '{}') END",
                       "h.changed_at OPERATOR(pg_catalog.>) $3");
         });

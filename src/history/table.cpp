@@ -17,7 +17,7 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"writer", TEXTOID, false}, "pg_catalog.text"},
     {{"changed_by", TEXTOID, true}, "pg_catalog.text NOT NULL"},
     {{"operation", TEXTOID, true}, "pg_catalog.text NOT NULL"},
-    {{"row", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
+    {{"row_data", JSONBOID, true}, "pg_catalog.jsonb NOT NULL"},
     {{"changed", TEXTARRAYOID, false}, "pg_catalog.text[]"},
     {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
     {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},

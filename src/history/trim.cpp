@@ -100,7 +100,7 @@ int64 read_position(Oid history) {
             SPIPlanPtr plan =
                 plan_of({table, PlanKind("history_position")}, [](Statement* statement) {
                     statement->add(
-                        "SELECT position FROM interlock_internal.history_position "
+                        "SELECT reached FROM interlock_internal.history_position "
                         "WHERE history OPERATOR(pg_catalog.=) $%d",
                         statement->parameter(OIDOID));
                 });
@@ -130,7 +130,7 @@ void write_position(Oid history, int64 position) {
                     "UPDATE "
                     "SKIP LOCKED))) INSERT INTO interlock_internal.history_position VALUES ($%d, "
                     "$%d) "
-                    "ON CONFLICT (history) DO UPDATE SET position = excluded.position",
+                    "ON CONFLICT (history) DO UPDATE SET reached = excluded.reached",
                     oid, statement->parameter(INT8OID));
             });
             Parameters parameters(2);

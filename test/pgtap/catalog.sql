@@ -1,6 +1,6 @@
 -- What every object of the extension owes its users, whatever its concept.
 BEGIN;
-SELECT plan(9);
+SELECT plan(10);
 
 -- The extension's own objects, not those that come with them (row types, indexes).
 CREATE TEMP VIEW objects AS
@@ -63,6 +63,19 @@ SELECT is_empty(
       WHERE p.prosecdef AND NOT EXISTS (
           SELECT FROM unnest(p.proconfig) setting WHERE setting LIKE 'search_path=%')$$,
     'no function with its owner''s rights leaves the search_path open');
+
+SELECT is_empty(
+    $$SELECT o.identity, n.name
+      FROM objects o
+          CROSS JOIN LATERAL (
+              SELECT unnest(proargnames) FROM pg_proc WHERE o.classid = 'pg_proc'::regclass AND oid = o.objid
+              UNION ALL
+              SELECT attname FROM pg_attribute
+              WHERE attrelid = CASE o.classid WHEN 'pg_class'::regclass THEN o.objid
+                                              WHEN 'pg_type'::regclass THEN (SELECT typrelid FROM pg_type WHERE oid = o.objid) END
+                  AND NOT attisdropped) n(name)
+      WHERE quote_ident(n.name) <> n.name$$,
+    'no argument and no column needs quotes');
 
 SELECT * FROM finish();
 ROLLBACK;

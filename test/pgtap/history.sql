@@ -1,13 +1,15 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(29);
+SELECT plan(30);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
 SELECT interlock.enable_history('page', 10, '30 days');
+SELECT is_empty($$SELECT attname FROM pg_attribute WHERE attrelid = 'page_history'::regclass AND quote_ident(attname) <> attname$$,
+    'no column of a history table needs quotes');
 
 SELECT has_table('page_history');
-SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row,changed,before,transaction,command}'::text[]) c;
+SELECT has_column('public', 'page_history', c, c) FROM unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command}'::text[]) c;
 -- ORM-3: tools for schemas know these types, and the number is that of the transaction
 SELECT set_eq($$SELECT DISTINCT atttypid::regtype::text FROM pg_attribute WHERE attrelid = 'page_history'::regclass AND attnum > 0$$,
     ARRAY['bigint', 'jsonb', 'text', 'text[]', 'timestamp with time zone'], 'ORM-3: types of the history table');
@@ -17,7 +19,7 @@ SELECT results_eq('SELECT pg_visible_in_snapshot(transaction::text::xid8, pg_cur
     'ORM-3: and snapshots are asked about it');
 SELECT interlock.set_writer('anna');
 UPDATE page SET body = 'b';
-SELECT results_eq($$SELECT version, writer, operation, "row", changed, before, changed_by FROM interlock.row_history('page', 1)$$,
+SELECT results_eq($$SELECT version, writer, operation, row_data, changed, before, changed_by FROM interlock.row_history('page', 1)$$,
     $$VALUES (1::bigint, NULL, 'insert', '{"id": 1, "body": "a", "version": 1}'::jsonb, NULL::text[], NULL::jsonb, current_user::text COLLATE "default"),
              (2, 'anna', 'update', '{"id": 1, "body": "b", "version": 2}', '{body,version}', '{"body": "a", "version": 1}', current_user)$$, 'row_history');
 PREPARE untyped AS SELECT count(*) FROM interlock.row_history('page', $1);

@@ -5,9 +5,9 @@ CREATE ROLE history_writer;
 CREATE ROLE history_reader;
 GRANT CREATE, USAGE ON SCHEMA public TO history_owner;
 -- The entries without what differs from run to run
-CREATE FUNCTION entries(history regclass) RETURNS TABLE (key jsonb, version bigint, operation text, "row" jsonb, changed text[], before jsonb)
+CREATE FUNCTION entries(history regclass) RETURNS TABLE (key jsonb, version bigint, operation text, row_data jsonb, changed text[], before jsonb)
     LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE
-    format('SELECT key, version, operation, "row", changed, before FROM %s ORDER BY max(id) OVER (PARTITION BY transaction), command, id', history); END $$;
+    format('SELECT key, version, operation, row_data, changed, before FROM %s ORDER BY max(id) OVER (PARTITION BY transaction), command, id', history); END $$;
 
 -- Every write of every kind, with the counter; HIS-10: each update, not what is left of them
 SET ROLE history_owner;
@@ -21,7 +21,7 @@ UPDATE doc SET price = price + 1;
 UPDATE doc SET title = title WHERE id = 3;
 DELETE FROM doc WHERE id = 3;
 SELECT * FROM entries('doc_history');
-SELECT version, changed_at > now() - interval '1 min' AS recent, writer, operation, "row", changed, before, changed_by, id
+SELECT version, changed_at > now() - interval '1 min' AS recent, writer, operation, row_data, changed, before, changed_by, id
   FROM interlock.row_history('doc', 3);
 -- keys as literals, typed, jsonb; of a row that never was
 SELECT (SELECT count(*) FROM interlock.row_history('doc', '2')), (SELECT count(*) FROM interlock.row_history('doc', 2::bigint)),
@@ -33,7 +33,7 @@ BEGIN; INSERT INTO doc VALUES (4, 'a', 0); UPDATE doc SET title = 'b' WHERE id =
 BEGIN; INSERT INTO doc VALUES (5, 'a', 0); SAVEPOINT s; UPDATE doc SET title = 'b' WHERE id = 5; RELEASE s; UPDATE doc SET title = 'c' WHERE id = 5;
 SAVEPOINT s; UPDATE doc SET title = 'never' WHERE id = 5; ROLLBACK TO s; SAVEPOINT s; DELETE FROM doc WHERE id = 5; RELEASE s; COMMIT;
 BEGIN; UPDATE doc SET title = 'never'; ROLLBACK;
-SELECT key, operation, "row"->>'title' AS title FROM entries('doc_history');
+SELECT key, operation, row_data->>'title' AS title FROM entries('doc_history');
 
 -- OCC-5, C4: an INSERT that does nothing is none; one that updates is an update; MERGE, COPY and RETURNING are writes like others
 TRUNCATE doc_history RESTART IDENTITY;
@@ -52,7 +52,7 @@ SELECT * FROM entries('doc_history');
 TRUNCATE doc_history RESTART IDENTITY;
 UPDATE doc SET id = 20, title = 'moved' WHERE id = 16;
 UPDATE doc SET id = 16 WHERE id = 20;
-SELECT key, operation, "row"->'id' AS id, changed, before FROM entries('doc_history');
+SELECT key, operation, row_data->'id' AS id, changed, before FROM entries('doc_history');
 SELECT operation FROM interlock.row_history('doc', 16);
 SELECT operation FROM interlock.row_history('doc', 20);
 
@@ -70,7 +70,7 @@ SELECT * FROM interlock.row_history('doc', 1);
 SELECT interlock.row_as_of('doc', 1, now());
 INSERT INTO doc_history (key) VALUES ('1');
 RESET ROLE;
-SELECT writer, changed_by, "row"->>'title' AS title FROM interlock.row_history('doc', 1);
+SELECT writer, changed_by, row_data->>'title' AS title FROM interlock.row_history('doc', 1);
 -- a writer set within a SECURITY DEFINER function counts there
 CREATE FUNCTION rename_doc(int, text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS
     $$ BEGIN PERFORM interlock.set_writer('definer'); UPDATE doc SET title = $2 WHERE id = $1; END $$;
@@ -106,17 +106,17 @@ INSERT INTO doc_note (doc, note) VALUES (1, 'a'), (2, 'b'), (2, 'c');
 TRUNCATE doc_history RESTART IDENTITY;
 TRUNCATE doc_note_history;
 TRUNCATE doc;
-BEGIN; UPDATE doc_note SET note = 'last' WHERE id = 3; TRUNCATE doc CASCADE; SELECT key, operation, "row" FROM entries('doc_note_history'); ROLLBACK;
+BEGIN; UPDATE doc_note SET note = 'last' WHERE id = 3; TRUNCATE doc CASCADE; SELECT key, operation, row_data FROM entries('doc_note_history'); ROLLBACK;
 SELECT count(*) FROM doc_history;
 BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM doc_note; TRUNCATE doc_note RESTART IDENTITY; COMMIT;
-SELECT key, operation, "row" FROM entries('doc_note_history');
+SELECT key, operation, row_data FROM entries('doc_note_history');
 TRUNCATE doc_note_history;
 
 -- Foreign keys that cascade
 INSERT INTO doc_note (doc, note) VALUES (1, 'a'), (2, 'b');
 UPDATE doc SET id = 30 WHERE id = 1;
 DELETE FROM doc WHERE id = 2;
-SELECT operation, "row" FROM entries('doc_note_history');
+SELECT operation, row_data FROM entries('doc_note_history');
 
 -- HIS-11, C20: what is stored is what is recorded, whatever triggers do to the row on the way
 CREATE FUNCTION add_to_price() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.price := NEW.price * 10 + TG_ARGV[0]::int; RETURN NEW; END $$;
@@ -125,8 +125,8 @@ CREATE TRIGGER zzy_last BEFORE INSERT OR UPDATE ON doc FOR EACH ROW EXECUTE FUNC
 TRUNCATE doc_history RESTART IDENTITY;
 INSERT INTO doc VALUES (40, 'triggers', 7);
 UPDATE doc SET title = 'again' WHERE id = 40;
-SELECT "row" = to_jsonb(doc) AS same, operation, "row"->'price' AS price FROM doc_history h, doc WHERE doc.id = 40 AND h.operation = 'update'
-UNION ALL SELECT NULL, operation, "row"->'price' FROM doc_history WHERE operation = 'insert';
+SELECT row_data = to_jsonb(doc) AS same, operation, row_data->'price' AS price FROM doc_history h, doc WHERE doc.id = 40 AND h.operation = 'update'
+UNION ALL SELECT NULL, operation, row_data->'price' FROM doc_history WHERE operation = 'insert';
 DROP TRIGGER "000_first" ON doc; DROP TRIGGER zzy_last ON doc;
 -- a BEFORE trigger that lets nothing be written
 CREATE FUNCTION write_nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
@@ -147,24 +147,24 @@ CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RETURN NULL; END $$;
 CREATE TRIGGER "000_a" AFTER INSERT OR UPDATE ON chain FOR EACH ROW EXECUTE FUNCTION again();
 INSERT INTO chain VALUES (1, 0, 'self');
-SELECT version, operation, "row"->>'note' AS note FROM interlock.row_history('chain', 1);
+SELECT version, operation, row_data->>'note' AS note FROM interlock.row_history('chain', 1);
 INSERT INTO chain VALUES (2, 0, ''), (3, 0, ''), (4, 0, '');
 TRUNCATE chain_history RESTART IDENTITY;
 BEGIN; UPDATE chain SET n = 1; UPDATE chain SET note = 'others'; COMMIT;
-SELECT key, version, operation, "row"->'n' AS n, "row"->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
+SELECT key, version, operation, row_data->'n' AS n, row_data->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
 -- and the same with what is deleted by the statement
 CREATE FUNCTION bring_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF OLD.id = 1 THEN INSERT INTO chain VALUES (2, 5, 'back'); END IF; RETURN NULL; END $$;
 CREATE TRIGGER b AFTER DELETE ON chain FOR EACH ROW EXECUTE FUNCTION bring_back();
 TRUNCATE chain_history RESTART IDENTITY;
 DELETE FROM chain WHERE id IN (1, 2);
-SELECT key, operation, "row"->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
+SELECT key, operation, row_data->>'note' AS note FROM chain_history ORDER BY key, transaction::text, command, id;
 -- a BEFORE trigger that replaces: its own command is later than the one whose row it makes way for
 CREATE FUNCTION make_way() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DELETE FROM chain WHERE id = NEW.id; RETURN NEW; END $$;
 CREATE TRIGGER c BEFORE INSERT ON chain FOR EACH ROW WHEN (NEW.note = 'replaces') EXECUTE FUNCTION make_way();
 DROP TRIGGER b ON chain;
 INSERT INTO chain VALUES (4, 9, 'replaces');
-SELECT operation, "row"->>'note' AS note FROM interlock.row_history('chain', 4) ORDER BY id DESC LIMIT 2;
+SELECT operation, row_data->>'note' AS note FROM interlock.row_history('chain', 4) ORDER BY id DESC LIMIT 2;
 SELECT interlock.row_as_of('chain', 4, 'infinity')->>'note' AS note;
 -- keys that make room for each other while a trigger writes elsewhere
 CREATE FUNCTION bump() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id <> OLD.id THEN UPDATE chain SET n = n + 1 WHERE id = 100; END IF; RETURN NULL; END $$;
@@ -215,7 +215,7 @@ SELECT count(*) FROM price_history;
 SET session_replication_role = replica; UPDATE price SET note = 'replica'; RESET session_replication_role;
 ALTER TABLE price DISABLE TRIGGER "000_interlock_history"; UPDATE price SET note = 'disabled'; ALTER TABLE price ENABLE TRIGGER "000_interlock_history";
 SELECT note FROM price;
-SELECT "row"->>'note' AS note FROM interlock.row_history('price', 1) ORDER BY id DESC LIMIT 1;
+SELECT row_data->>'note' AS note FROM interlock.row_history('price', 1) ORDER BY id DESC LIMIT 1;
 -- the same again: it goes on without a break; another retention begins anew, and what came before it is not counted
 SELECT interlock.enable_history('price', 1);
 UPDATE price SET note = 'once' WHERE id = 1;
@@ -251,15 +251,15 @@ DELETE FROM kept WHERE id = 2;
 SELECT count(*) FROM kept_history;
 SELECT * FROM interlock.trim_history('kept', 1);
 SELECT * FROM interlock.trim_history();
-SELECT key, operation, "row"->'n' AS n FROM kept_history ORDER BY id;
+SELECT key, operation, row_data->'n' AS n FROM kept_history ORDER BY id;
 -- a key with fewer entries than that was never trimmed, one with as many may have been
 SELECT interlock.row_as_of('kept', 1, now() - interval '1 us'), interlock.row_as_of('kept', 2, now());
 SELECT interlock.enable_history('kept', 2, '1 day');
 DO $$ BEGIN FOR i IN 6..9 LOOP UPDATE kept SET n = i WHERE id = 1; END LOOP; END $$;
 SELECT trimmed FROM interlock.trim_history('kept');
-UPDATE kept_history SET changed_at = changed_at - interval '2 days' WHERE id <= (SELECT id FROM kept_history WHERE "row"->'n' = '8' );
+UPDATE kept_history SET changed_at = changed_at - interval '2 days' WHERE id <= (SELECT id FROM kept_history WHERE row_data->'n' = '8' );
 SELECT trimmed FROM interlock.trim_history('kept');
-SELECT key, operation, "row"->'n' AS n FROM kept_history ORDER BY id;
+SELECT key, operation, row_data->'n' AS n FROM kept_history ORDER BY id;
 SELECT interlock.enable_history('kept', keep_for => '1 day');
 UPDATE kept_history SET changed_at = changed_at - interval '2 days';
 SELECT trimmed FROM interlock.trim_history('kept');
@@ -269,7 +269,7 @@ SELECT encode(tgargs, 'escape') LIKE '%86400000000 microseconds%' AS in_the_trig
 UPDATE kept SET n = 10; UPDATE kept_history SET changed_at = changed_at - interval '1 hour';
 SELECT interlock.enable_history('kept', 1);
 SELECT trimmed FROM interlock.trim_history('kept');
-SELECT position > 0 AS passed FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
+SELECT reached > 0 AS passed FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
 -- unless its owner has begun the numbers anew
 TRUNCATE kept_history RESTART IDENTITY;
 UPDATE kept SET n = 11; UPDATE kept SET n = 12;
@@ -280,7 +280,7 @@ TRUNCATE kept_history RESTART IDENTITY;
 INSERT INTO kept SELECT g, 0 FROM generate_series(100, 2000) g;
 UPDATE kept_history SET changed_at = changed_at - CASE WHEN id = 1 THEN interval '30 s' ELSE '1 hour' END;
 SELECT trimmed FROM interlock.trim_history('kept');
-SELECT position FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
+SELECT reached FROM interlock_internal.history_position WHERE history = 'kept_history'::regclass;
 DELETE FROM kept WHERE id >= 100;
 SELECT interlock.enable_history('kept');
 SELECT * FROM interlock.trim_history('kept');
@@ -358,7 +358,7 @@ SELECT interlock.enable_history('last'); INSERT INTO last VALUES (1, 0);
 CREATE FUNCTION write_first() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE last SET n = 1; RETURN NULL; END';
 CREATE TRIGGER archive BEFORE TRUNCATE ON last FOR EACH STATEMENT EXECUTE FUNCTION write_first();
 TRUNCATE last;
-SELECT operation, "row" FROM entries('last_history');
+SELECT operation, row_data FROM entries('last_history');
 SELECT interlock.row_as_of('last', 1, 'infinity');
 DROP TABLE last, last_history;
 DROP TABLE kept, kept_history, doc_note, doc_note_history, doc, doc_history;

@@ -20,9 +20,9 @@ BEGIN
         GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, state = RETURNED_SQLSTATE;
     END;
     EXECUTE 'SELECT jsonb_agg(to_jsonb(h) - ''{changed_at,transaction,command}''::text[] || jsonb_build_object(''size'', pg_column_size(h.*), ''row size'',
-        pg_column_size(h."row"), ''mine'', transaction = pg_current_xact_id()::text::bigint, ''command'', command - least) ORDER BY command, id)
+        pg_column_size(h.row_data), ''mine'', transaction = pg_current_xact_id()::text::bigint, ''command'', command - least) ORDER BY command, id)
         FROM t_history h, (SELECT min(command) AS least FROM t_history) m' INTO entries;
-    EXECUTE 'SELECT concat_ws('' '', (SELECT count(*) FROM t_history WHERE id > -1000), (SELECT jsonb_agg((t.id, h.operation, h."row") ORDER BY h.command, h.id)
+    EXECUTE 'SELECT concat_ws('' '', (SELECT count(*) FROM t_history WHERE id > -1000), (SELECT jsonb_agg((t.id, h.operation, h.row_data) ORDER BY h.command, h.id)
         FROM t, t_history h WHERE jsonb_hash_extended(h.key, 0) = jsonb_hash_extended(jsonb_build_object(''id'', t.id), 0)))' INTO found;
     RETURN concat_ws(E'\n', state, regexp_replace(message, '(ours|twin)\.?', ''), entries, found);
 END $$;
@@ -64,7 +64,7 @@ SELECT * FROM try('', $$DO 'BEGIN INSERT INTO t VALUES (1, 1, ''one''); BEGIN UP
 SELECT * FROM try($$ALTER TABLE t_history DROP CONSTRAINT t_history_pkey$$);
 SELECT * FROM try($$ALTER TABLE t_history DROP CONSTRAINT t_history_pkey; DROP INDEX t_history_jsonb_hash_extended_id_idx$$); -- and no index to tell by
 SELECT * FROM try($$ALTER TABLE t_history ALTER id SET INCREMENT BY -1 SET MINVALUE -100 SET START -1 RESTART$$);
-SELECT * FROM try($$ALTER TABLE t_history ALTER "row" SET COMPRESSION pglz, ALTER "row" SET STORAGE EXTERNAL$$, $$INSERT INTO t VALUES (1, 1, repeat('x', 9000)); UPDATE t SET a = 2$$);
+SELECT * FROM try($$ALTER TABLE t_history ALTER row_data SET COMPRESSION pglz, ALTER row_data SET STORAGE EXTERNAL$$, $$INSERT INTO t VALUES (1, 1, repeat('x', 9000)); UPDATE t SET a = 2$$);
 SELECT * FROM try($$ALTER TABLE t_history SET UNLOGGED$$);
 SELECT * FROM try($$ALTER TABLE t_history ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; ALTER TABLE t OWNER TO direct_owner; ALTER TABLE t_history OWNER TO direct_owner$$);
 SELECT * FROM try($$CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN UPDATE t SET a = 100 WHERE id = NEW.id AND a < 100; RETURN NULL; END';
@@ -95,7 +95,7 @@ SELECT * FROM try($$ALTER TABLE t_history ALTER changed_at TYPE timestamptz(0)$$
 SELECT * FROM try($$ALTER TABLE t_history ADD CHECK (operation <> 'delete')$$);
 SELECT * FROM try($$CREATE INDEX ON t_history (transaction)$$);
 SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE INDEX ON t_history ((jsonb_hash_extended(key, 1)), id)$$);
-SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE INDEX ON t_history ((jsonb_hash_extended("row", 0)), id)$$);
+SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE INDEX ON t_history ((jsonb_hash_extended(row_data, 0)), id)$$);
 SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE INDEX ON t_history ((jsonb_hash(key)), id)$$);
 SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE UNIQUE INDEX ON t_history ((jsonb_hash_extended(key, 0)), id)$$);
 SELECT * FROM try($$DROP INDEX t_history_jsonb_hash_extended_id_idx; CREATE INDEX ON t_history (id, (jsonb_hash_extended(key, 0)))$$);
@@ -114,7 +114,7 @@ CREATE FUNCTION owned(more text) RETURNS text LANGUAGE sql RETURN 'ALTER TABLE t
 SELECT * FROM try(owned(''));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner'));
 SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT ON t_history TO direct_member; GRANT direct_member TO direct_owner'));
-SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, "row", changed, before, transaction, command) ON t_history TO direct_owner'));
+SELECT * FROM try(owned('REVOKE INSERT ON t_history FROM direct_owner; GRANT INSERT (key, version, changed_at, writer, changed_by, operation, row_data, changed, before, transaction, command) ON t_history TO direct_owner'));
 SELECT * FROM try(owned($$DO 'BEGIN EXECUTE ''REVOKE USAGE ON SCHEMA '' || current_schema || '' FROM direct_owner''; END'$$));
 
 -- What changes between two writes of a transaction
@@ -165,8 +165,8 @@ INSERT INTO kinds (id, s, i, l, n, n2, f4, f8, yes, t, v, c, "char", name, d, ts
 INSERT INTO kinds (id, n) SELECT g, n FROM unnest('{0.00,100,1000000,-10000,1e-20,1.10,-Infinity}'::numeric[]) WITH ORDINALITY AS x(n, o), LATERAL (SELECT 10 + o) AS y(g);
 -- Of the newest entries: how many there are, and how many are to the last byte what to_jsonb says.
 CREATE VIEW compared AS
-SELECT count(*) AS entries, count(*) FILTER (WHERE h."row" = to_jsonb(k) AND h."row"::text = to_jsonb(k)::text
-    AND pg_column_size(h."row" || '{}') = pg_column_size(to_jsonb(k) || '{}') AND pg_column_size(h."row"->'n') = pg_column_size(to_jsonb(k)->'n')) AS equal
+SELECT count(*) AS entries, count(*) FILTER (WHERE h.row_data = to_jsonb(k) AND h.row_data::text = to_jsonb(k)::text
+    AND pg_column_size(h.row_data || '{}') = pg_column_size(to_jsonb(k) || '{}') AND pg_column_size(h.row_data->'n') = pg_column_size(to_jsonb(k)->'n')) AS equal
 FROM kinds k CROSS JOIN LATERAL (SELECT * FROM kinds_history h WHERE h.key = jsonb_build_object('id', k.id) ORDER BY h.id DESC LIMIT 1) h;
 SET datestyle = 'ISO, MDY'; -- as entries have it
 SET intervalstyle = postgres;

@@ -52,7 +52,7 @@ CREATE TABLE "Odd schema"."The ""T"" Table_history" (not_ours int);
 SELECT interlock.enable_history('"Odd schema"."The ""T"" Table"');
 INSERT INTO "Odd schema"."The ""T"" Table" VALUES (1, 'x''y', 0);
 UPDATE "Odd schema"."The ""T"" Table" SET "row" = 1;
-SELECT operation, "row", changed FROM interlock.row_history('"Odd schema"."The ""T"" Table"', '{"Id 1": 1, "a''b": "x''y"}');
+SELECT operation, row_data, changed FROM interlock.row_history('"Odd schema"."The ""T"" Table"', '{"Id 1": 1, "a''b": "x''y"}');
 SELECT key FROM "Odd schema"."The ""T"" Table_history1";
 SELECT interlock.enable_history('"Odd schema"."The ""T"" Table"', 5);
 SELECT relname FROM pg_class WHERE relnamespace = '"Odd schema"'::regnamespace AND relkind = 'r' ORDER BY 1;
@@ -85,7 +85,7 @@ UPDATE keys SET kf = kf;
 SELECT count(*), count(DISTINCT key) FROM keys_history;
 SELECT count(*) FROM interlock.row_history('keys', '{"kt": "it''s", "kc": "c", "kn": 1.5, "ku": "00000000-0000-0000-0000-000000000001", "kd": "28.02.2026",
     "kz": "28.02.2026 17:30", "ke": "glad", "ko": "o", "kb": "\\001\\377", "kf": 0.1, "ki": "1 2:00:00"}');
-SELECT "row" - 'kz' FROM keys_history WHERE operation = 'update';
+SELECT row_data - 'kz' FROM keys_history WHERE operation = 'update';
 RESET datestyle; RESET timezone; RESET bytea_output; RESET extra_float_digits; RESET intervalstyle;
 DROP TABLE keys, keys_history; DROP TYPE mood; DROP DOMAIN short;
 -- a unique index instead of a primary key, and a huge key
@@ -108,7 +108,7 @@ INSERT INTO kinds VALUES (1, repeat('toast ', 5000), '\xdeadbeef', (1, 'one "two
 UPDATE kinds SET b = false;
 UPDATE kinds SET raw = '\x00', p = (2, NULL), arr = NULL, r = 'empty', j = '"text"', jb = '[1, {"y": 2}]', n = 'NaN', nothing = '', id = 1;
 UPDATE kinds SET big = big || '!';
-SELECT operation, "row" - 'big' AS "row", length("row"->>'big') AS big, changed, before - 'big' AS before, length(before->>'big') AS big_before
+SELECT operation, row_data - 'big' AS row_data, length(row_data->>'big') AS big, changed, before - 'big' AS before, length(before->>'big') AS big_before
   FROM interlock.row_history('kinds', 1);
 SELECT jsonb_populate_record(NULL::kinds, interlock.row_as_of('kinds', 1, 'infinity'))::text = kinds::text AS same FROM kinds;
 DROP TABLE kinds, kinds_history; DROP TYPE pair;
@@ -123,11 +123,11 @@ ALTER TABLE shape RENAME a TO amount;           UPDATE shape SET amount = 4 WHER
 ALTER TABLE shape ALTER amount TYPE text;       UPDATE shape SET amount = 'five' WHERE id = 1;
 ALTER TABLE shape ALTER id TYPE bigint;         UPDATE shape SET amount = 'six' WHERE id = 1;
 VACUUM FULL shape;                              UPDATE shape SET amount = 'seven' WHERE id = 1;
-SELECT operation, "row", changed, before FROM interlock.row_history('shape', 1);
+SELECT operation, row_data, changed, before FROM interlock.row_history('shape', 1);
 -- the same within one session's prepared statement
 PREPARE amount AS UPDATE shape SET amount = $1 WHERE id = 1;
 EXECUTE amount('eight'); ALTER TABLE shape DROP c; EXECUTE amount('nine');
-SELECT "row" FROM interlock.row_history('shape', 1) ORDER BY id DESC LIMIT 2;
+SELECT row_data FROM interlock.row_history('shape', 1) ORDER BY id DESC LIMIT 2;
 -- a key column that gets another name: entries from before are under the old one, and nobody guesses from them
 SELECT clock_timestamp() AS before_rename \gset
 ALTER TABLE shape RENAME id TO nr;
@@ -149,7 +149,7 @@ GRANT USAGE ON SCHEMA "Odd schema" TO history_owner, history_stranger;
 ALTER TABLE "Odd schema".form OWNER TO history_owner; ALTER TABLE "Odd schema".records OWNER TO history_owner;
 UPDATE "Odd schema".form SET amount = 'thirteen';
 SET ROLE history_owner; UPDATE "Odd schema".form SET amount = 'fourteen'; RESET ROLE;
-SELECT "row"->>'amount' AS amount, changed_by = current_user AS mine FROM interlock.row_history('"Odd schema".form', 1) ORDER BY id DESC LIMIT 4;
+SELECT row_data->>'amount' AS amount, changed_by = current_user AS mine FROM interlock.row_history('"Odd schema".form', 1) ORDER BY id DESC LIMIT 4;
 -- an entry that cannot be written: neither is the row
 ALTER TABLE "Odd schema".records ADD CHECK (operation <> 'delete');
 DELETE FROM "Odd schema".form WHERE nr = 1;
@@ -182,7 +182,7 @@ UPDATE part SET a = 1;
 UPDATE part_c SET a = 2; UPDATE part_bc SET a = 3 WHERE id = 2;
 UPDATE part SET r = 'c' WHERE id = 1;
 DELETE FROM part WHERE id = 2;
-SELECT key, version, operation, "row", changed, before FROM part_history ORDER BY id;
+SELECT key, version, operation, row_data, changed, before FROM part_history ORDER BY id;
 SELECT operation FROM interlock.row_history('part', '{"id": 1, "r": "a"}');
 SELECT operation FROM interlock.row_history('part_c', '{"id": 1, "r": "c"}');
 SELECT interlock.enable_history('part_a'); SELECT interlock.disable_history('part_a');
@@ -206,7 +206,7 @@ UPDATE part_c SET a = 11;
 ALTER TABLE part_bc ATTACH PARTITION part_c FOR VALUES IN ('c');
 SELECT interlock.disable_history('part_c');
 ALTER TABLE part_bc ATTACH PARTITION part_c FOR VALUES IN ('c');
-SELECT operation, "row"->'a' AS a FROM part_history UNION ALL SELECT 'of its own: ' || operation, "row"->'a' FROM part_c_history ORDER BY 2;
+SELECT operation, row_data->'a' AS a FROM part_history UNION ALL SELECT 'of its own: ' || operation, row_data->'a' FROM part_c_history ORDER BY 2;
 DROP TABLE part_history;
 SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE tgrelid::regclass::text LIKE 'part%' AND tgname LIKE '%interlock_history%';
 UPDATE part SET a = 12;
@@ -251,7 +251,7 @@ ALTER TABLE calc ADD b int GENERATED ALWAYS AS (a * 2) VIRTUAL;
 \endif
 SELECT interlock.enable_history('calc');
 INSERT INTO calc VALUES (1, 1); UPDATE calc SET a = 2;
-SELECT "row", changed FROM interlock.row_history('calc', 1);
+SELECT row_data, changed FROM interlock.row_history('calc', 1);
 SELECT interlock.row_as_of('calc', 1, now());
 DROP TABLE calc, calc_history;
 

@@ -21,7 +21,7 @@ SELECT owned.detail_of('UPDATE owned.account SET note = ''b''');
 SET ROLE interlock_owner;
 SELECT owned.detail_of('UPDATE owned.account SET note = ''b''') LIKE '23514: Failing row contains%hunter2%' AS shown;
 ALTER TABLE owned.account_history DROP CONSTRAINT writer_is_known;
-CREATE UNIQUE INDEX ON owned.account_history ((jsonb_extract_path_text("row", 'secret')));
+CREATE UNIQUE INDEX ON owned.account_history ((jsonb_extract_path_text(row_data, 'secret')));
 SET ROLE interlock_clerk;
 SELECT owned.detail_of('UPDATE owned.account SET note = ''b''');
 SET ROLE interlock_owner;

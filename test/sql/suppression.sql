@@ -20,7 +20,7 @@ UPDATE x SET a = 1 WHERE id = 1;
 SELECT interlock.restore_history('x');
 UPDATE x SET a = 2 WHERE id = 1;
 COMMIT;
-SELECT "row" FROM x_history;
+SELECT row_data FROM x_history;
 SELECT * FROM logged();
 
 -- HIS-2, C8: scopes follow savepoints, whether opened or closed after them
@@ -48,7 +48,7 @@ RELEASE v;
 UPDATE x SET a = 7 WHERE id = 1;
 SELECT interlock.restore_history('x');
 COMMIT;
-SELECT "row"->'a' AS a FROM x_history ORDER BY id;
+SELECT row_data->'a' AS a FROM x_history ORDER BY id;
 -- an exception block is a savepoint
 BEGIN;
 DO $$ BEGIN PERFORM interlock.suppress_history('x'); RAISE 'oh'; EXCEPTION WHEN others THEN NULL; END $$;
@@ -64,7 +64,7 @@ UPDATE x SET a = 10 WHERE id = 1;
 SELECT interlock.suppress_history('x');
 UPDATE x SET a = 11 WHERE id = 1;
 DO $$ BEGIN PERFORM interlock.suppress_history('x'); COMMIT; UPDATE x SET a = 12 WHERE id = 1; END $$;
-SELECT "row"->'a' AS a FROM x_history WHERE ("row"->'a')::int > 8 ORDER BY id;
+SELECT row_data->'a' AS a FROM x_history WHERE (row_data->'a')::int > 8 ORDER BY id;
 -- HIS-8: ends that no begin belongs to
 SELECT interlock.restore_history('x');
 SELECT interlock.restore_history();
@@ -85,7 +85,7 @@ UPDATE x SET a = 20 WHERE id <= 2;
 DELETE FROM x WHERE id = 3;
 COMMIT;
 SELECT count(*) FROM x_history;
-SELECT operation, "row" FROM y_history ORDER BY id;
+SELECT operation, row_data FROM y_history ORDER BY id;
 -- all tables, and one of them again inside: both must end
 BEGIN;
 SELECT interlock.suppress_history(reason => 'all'), interlock.suppress_history('y', 'y');
@@ -93,7 +93,7 @@ UPDATE x SET a = 21 WHERE id = 2;
 SELECT interlock.restore_history();
 UPDATE x SET a = 22 WHERE id = 2;
 COMMIT;
-SELECT "row"->'a' AS a FROM x_history;
+SELECT row_data->'a' AS a FROM x_history;
 SELECT count(*) FROM y_history;
 DROP TRIGGER touch ON x;
 
@@ -108,7 +108,7 @@ UPDATE x SET a = 30 WHERE id = 1;
 SELECT interlock.restore_history('x');
 UPDATE x SET a = 31 WHERE id = 1;
 COMMIT;
-SELECT "row"->'a' AS a FROM x_history;
+SELECT row_data->'a' AS a FROM x_history;
 DROP TRIGGER late ON x;
 -- C9: a function's settings end with it, a scope does not
 CREATE FUNCTION with_setting() RETURNS int LANGUAGE sql SET work_mem = '1MB' AS $$ SELECT interlock.suppress_history('x') $$;

@@ -75,7 +75,7 @@ like($err, qr/cannot be "paid"/, 'OPS-1: without an index, too, for all but the 
 like($err, qr/cannot be "paid"/, 'OPS-1: and for him where nothing was truncated');
 $node->safe_psql('worst', q(SELECT interlock.unrequire_lease('doc');
     BEGIN; TRUNCATE doc_a; INSERT INTO doc_a VALUES (4, 'a', 'x', 'new'); COMMIT;));
-is($node->safe_psql('worst', q(SELECT count(*) FROM doc_history WHERE "row"->>'note' = 'x')), 1, 'OPS-1: and the history has the row');
+is($node->safe_psql('worst', q(SELECT count(*) FROM doc_history WHERE row_data->>'note' = 'x')), 1, 'OPS-1: and the history has the row');
 $node->safe_psql('worst', 'ALTER TABLE doc DROP CONSTRAINT doc_pkey');
 ($ret, $out, $err) = $node->psql('worst', "SET ROLE loader; BEGIN; TRUNCATE doc_a; INSERT INTO doc_a VALUES (4, 'a', 'x', 'new'); COMMIT");
 like($err, qr/has history and no key/, 'OPS-1: nor does it lose one without a key');

@@ -60,7 +60,7 @@ $new->safe_psql('postgres', "SELECT setval('doc_history_id_seq', 1000)");
 is($new->safe_psql('postgres', 'SELECT count(*) FROM interlock.resync_sequences()'), 0, 'OPS-2: none is set back');
 
 $new->safe_psql('postgres', "UPDATE doc SET note = 'kept'; INSERT INTO \"Odd Part\" VALUES (2, 'a')");
-is($new->safe_psql('postgres', q(SELECT string_agg("row"->>'note', ' ' ORDER BY id) FROM interlock.row_history('doc', 1))), 'a a! kept', 'OPS-2: the history goes on');
+is($new->safe_psql('postgres', q(SELECT string_agg(row_data->>'note', ' ' ORDER BY id) FROM interlock.row_history('doc', 1))), 'a a! kept', 'OPS-2: the history goes on');
 is($new->safe_psql('postgres', "INSERT INTO doc VALUES (2, 'again') RETURNING version"), 4, 'OPS-2: a key that is used again starts above what its history has');
 is($new->safe_psql('postgres', 'DELETE FROM plain; INSERT INTO plain VALUES (1) RETURNING version'), 4, 'OPS-2: or above every row');
 is($new->safe_psql('postgres', "SELECT token > 5 FROM interlock.idempotency_claim('pay', 'new')"), 't', 'OPS-2: tokens are new');

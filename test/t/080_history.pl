@@ -18,7 +18,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE source');
 
 sub sql { return $node->safe_psql('source', $_[0]); }
-sub notes { return sql("SELECT string_agg(\"row\"->>'note', ' ' ORDER BY id) FROM doc_history"); }
+sub notes { return sql("SELECT string_agg(row_data->>'note', ' ' ORDER BY id) FROM doc_history"); }
 
 sql(q(
     CREATE EXTENSION pg_interlock;
@@ -78,7 +78,7 @@ is($node->safe_psql('target', $entries), sql($entries), 'HIS-14: the entries are
 is($node->safe_psql('target', "SELECT count(*) FROM interlock.row_history('doc', 1)"), 6, 'row_history goes on');
 is($node->safe_psql('target', "SELECT interlock.row_as_of('doc', 2, '$at')->>'note'"), 'after', 'row_as_of, too');
 $node->safe_psql('target', q(UPDATE "Odd Part" SET note = 'z'; UPDATE part_a SET note = 'zz'; UPDATE doc SET note = 'restored' WHERE id = 1));
-is($node->safe_psql('target', q(SELECT string_agg("row"->>'note', ' ' ORDER BY id) FROM interlock.row_history('"Odd Part"', '{"id": 1, "r": "a"}'))),
+is($node->safe_psql('target', q(SELECT string_agg(row_data->>'note', ' ' ORDER BY id) FROM interlock.row_history('"Odd Part"', '{"id": 1, "r": "a"}'))),
     'x y z zz', 'and is written on');
 is($node->safe_psql('target', "SELECT count(*) FROM interlock.row_history('doc', 1)"), 7, 'numbers go on as well');
 is($node->safe_psql('target', q(SELECT count(*) FROM interlock.trim_history())), 1, 'retention came along');

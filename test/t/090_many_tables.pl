@@ -131,7 +131,7 @@ is(ask('SELECT max(c13) FROM wide'), $tables, 'what it was to');
 ask(q(CREATE TABLE recorded (id int PRIMARY KEY, a int); SELECT interlock.enable_history('recorded')));
 is(ask(q(BEGIN; CALL subsets(false);
          INSERT INTO recorded VALUES (1, 1); UPDATE recorded SET a = 2;
-         SELECT "row" ->> 'a' FROM interlock.row_history('recorded', 1);
+         SELECT row_data ->> 'a' FROM interlock.row_history('recorded', 1);
          COMMIT)), "1\n2", 'plans by index are used once');
 
 # --- A plan that runs meanwhile ----------------------------------------------------------------------

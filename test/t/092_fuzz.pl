@@ -218,7 +218,7 @@ sub ddl
         "ALTER TABLE $table DETACH PARTITION ${table}_p1", "ALTER TABLE $table ATTACH PARTITION ${table}_p1 FOR VALUES IN (1)", "DROP TABLE ${table}_p2",
         'DROP TRIGGER ' . one('x', 'zzz_interlock_version', '"000_interlock_history"', 'zzz_interlock_marker') . " ON $table",
         "ALTER TRIGGER x ON $table RENAME TO " . one('y', 'zzz_interlock_version', 'zzzz'),
-        "DROP TABLE ${table}_history CASCADE", "ALTER TABLE ${table}_history " . one('DROP COLUMN key', 'ADD COLUMN more int', 'ALTER COLUMN version TYPE text', 'RENAME TO v1', 'RENAME COLUMN "row" TO old'),
+        "DROP TABLE ${table}_history CASCADE", "ALTER TABLE ${table}_history " . one('DROP COLUMN key', 'ADD COLUMN more int', 'ALTER COLUMN version TYPE text', 'RENAME TO v1', 'RENAME COLUMN row_data TO old'),
         "ALTER TABLE $table ENABLE ROW LEVEL SECURITY", "CREATE POLICY p ON $table USING (id > 1)", "ALTER TABLE $table DISABLE ROW LEVEL SECURITY",
         "CREATE OR REPLACE VIEW v1 AS SELECT 1 AS id", "VACUUM $table", "ANALYZE $table", "LOCK TABLE $table", "CLUSTER $table");
 }
