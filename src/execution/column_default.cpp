@@ -5,7 +5,7 @@
 
 namespace interlock {
 
-// What a column gets that is not named: kept as long as what else is known of the table.
+// The default of a column that is not named; cached with the metadata of the table.
 struct ColumnDefault {
     bool known;
     bool plain;

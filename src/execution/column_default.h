@@ -1,4 +1,4 @@
-// What an INSERT without a statement gives to the columns that it does not name.
+// Defaults of the columns that an INSERT without a statement does not name.
 #pragma once
 
 #include "table/relation.h"
@@ -9,8 +9,8 @@ namespace interlock {
 // of the server returns for constants. Domains and other expressions need the planner.
 bool has_plain_defaults(Relation rel, const TableInfo* info, const Bitmapset* named);
 
-// Puts them into the row, in the order of the columns, once they were found plain. Raises 42501
-// when the caller may not call the function.
+// Puts them into the row, in the order of the columns. Call it only where the function above
+// returned true. Raises 42501 when the caller may not call the function.
 void fill_defaults(const TableInfo* info, const Bitmapset* named, TupleTableSlot* row);
 
 // Calls a function of the server with constants, as the executor does.

@@ -20,14 +20,14 @@ bool has_table_privileges(const TableInfo* info, AclMode needed) {
     return pg_class_aclmask(info->relid, GetUserId(), needed, ACLMASK_ALL) == needed;
 }
 
-// The statement names the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
+// The statement finds the table by its schema (RangeVarGetRelid, LookupExplicitNamespace), a verb
 // by its oid.
 bool may_use_schema(Relation rel) {
     return check_schema_privilege(RelationGetNamespace(rel), GetUserId()) == ACLCHECK_OK;
 }
 
-// Nor may a key be compared by a function that the caller could not call in a statement
-// (ExecInitFunc), or that is not the server's own: that may do anything at all.
+// Nor may a key be compared by a function that the caller may not execute (ExecInitFunc), or that
+// is not the server's own, which may do anything.
 bool may_compare_keys(const TableInfo* info) {
     for (int i = 0; i < info->key_count; i++) {
         Oid equal = info->keys[i].equal.fn_oid;
@@ -37,8 +37,8 @@ bool may_compare_keys(const TableInfo* info) {
     return true;
 }
 
-// What is said of a table of the extension that its owner has altered names its columns as they
-// were made (unmodified_info), which are not where the metadata has them.
+// For a table of the extension that its owner has altered, columns are numbered as in the original
+// (unmodified_info), which are not the numbers of the metadata.
 bool has_its_columns(const TableInfo* info) { return info->unmodified != Unmodified::kNo; }
 
 // Policies are expressions of their owner's, which the rewriter adds to the statement
@@ -56,7 +56,7 @@ bool may_act_on(Relation rel, const TableInfo* info, AclMode needed) {
 
 // --- Reading ----------------------------------------------------------------------------------
 
-// A lock needs the right to update some column; one who may update the whole table has it.
+// A lock needs UPDATE on some column; UPDATE on the whole table includes that.
 AclMode rights_to_read(RowLock lock) {
     return lock.strength == RowStrength::kNone ? ACL_SELECT : ACL_SELECT | ACL_UPDATE;
 }
@@ -64,7 +64,7 @@ AclMode rights_to_read(RowLock lock) {
 // --- Triggers of statements -------------------------------------------------------------------
 
 // ExecModifyTable fires them around the rows (fireBSTriggers, fireASTriggers), and collects the
-// rows for transition tables (ExecSetupTransitionCaptureState): neither is followed.
+// rows for transition tables (ExecSetupTransitionCaptureState): neither is imitated here.
 bool has_no_update_statement_triggers(Relation rel) {
     const TriggerDesc* triggers = rel->trigdesc;
     return triggers == nullptr ||
@@ -105,14 +105,14 @@ bool knows_arbiters(const RowInsert& insert) {
 
 // --- What a write says ------------------------------------------------------------------------
 
-// The statement asks who may call its operators (ExecInitFunc). Those of pg_catalog on numbers,
-// times and texts are taken to be everybody's; that of another type is asked for.
+// A statement checks EXECUTE on its operators' functions (ExecInitFunc). For those of pg_catalog on
+// numbers, times and texts it is assumed; for another type it is checked.
 bool may_call(const FmgrInfo& function) {
     return check_function_privilege(function.fn_oid, GetUserId()) == ACLCHECK_OK;
 }
 
-// Of texts whose collation is not deterministic texteq asks the collation's provider (varstr_cmp).
-// Nothing is known to differ; its warnings and errors are left to the statement.
+// For texts whose collation is not deterministic texteq calls the collation's provider
+// (varstr_cmp). No difference is known; its warnings and errors are left to the statement.
 bool compares_bytes(Oid collation) {
     return !OidIsValid(collation) || collation == DEFAULT_COLLATION_OID ||
            collation == C_COLLATION_OID || get_collation_isdeterministic(collation);
@@ -132,7 +132,7 @@ bool may_compare(const Expressions& terms) {
 }
 
 // Not a value that the statement would convert in a way that assigned_value() does not know, nor a
-// column that rewriteTargetListIU lets nobody name.
+// column that rewriteTargetListIU refuses.
 bool may_assign(const RowWrite& write) {
     TupleDesc columns = RelationGetDescr(write.row.rel);
     for (int i = 0; i < write.assignment_count; i++) {
@@ -149,7 +149,7 @@ bool may_assign(const RowWrite& write) {
 
 bool session_is_eligible() {
     return direct_updates &&
-           // ExecCheckXactReadOnly and PreventCommandIfParallelMode raise what is to be raised.
+           // ExecCheckXactReadOnly and PreventCommandIfParallelMode raise the errors.
            !XactReadOnly && !IsInParallelMode() &&
            // A module that checks privileges itself looks at the statement's range table.
            ExecutorCheckPerms_hook == nullptr;
@@ -161,14 +161,14 @@ bool transaction_is_eligible() { return session_is_eligible() && !IsolationUsesX
 
 bool table_is_eligible(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION &&
-           // What the heap's functions return of a row and its versions is what is looked at here.
+           // This code uses heap tuples and their headers.
            rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
            // ExecUpdate checks the partition's constraint and moves the row to another one; a
            // statement on the parent has routed it here.
            !rel->rd_rel->relispartition &&
-           // With ONLY nothing is known to differ for the parent of other tables; not followed.
+           // With ONLY no difference is known for the parent of other tables; not supported.
            !rel->rd_rel->relhassubclass &&
-           // The rewriter makes other statements of it.
+           // The rewriter replaces the statement.
            rel->rd_rules == nullptr &&
            // The planner replaces them by their expressions; a slot has null there.
            !has_virtual_columns(RelationGetDescr(rel));
@@ -192,7 +192,7 @@ bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* name
 }
 
 bool is_said_without_statement(const RowWrite& write) {
-    // What ExecDelete does is not followed.
+    // ExecDelete is not imitated here.
     return write.action == RowAction::kUpdate && has_its_columns(write.row.info) &&
            may_assign(write) && may_compare(write.terms);
 }

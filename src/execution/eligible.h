@@ -2,8 +2,8 @@
 // (execution/eligible.cpp). The rest runs as a statement; either does the same.
 //
 // The rule behind the rules: without a statement we make the calls that the executor would make for
-// that statement. A case is eligible where it is known which these are, and where they are nothing
-// but calls of the server's own functions in the same order.
+// that statement. A case is eligible where these calls are known, and are calls of the server's own
+// functions in the same order.
 #pragma once
 
 #include "execution/probe.h"
@@ -30,8 +30,8 @@ bool may_read_without_statement(Relation rel, const TableInfo* info, RowLock loc
 bool may_update_without_statement(const KeyedRow& row);
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named);
 
-// What the write itself says: its expressions and assignments. To be asked before
-// may_update_without_statement(), which may have been asked for other rows of the table already.
+// The write itself: its expressions and assignments. Call it before may_update_without_statement(),
+// which may have been called for other rows of the table already.
 bool is_said_without_statement(const RowWrite& write);
 
 void define_direct_settings();

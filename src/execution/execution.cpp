@@ -19,7 +19,7 @@ Expr* planned(const TableCheck& check) {
     return check.planned ? check.expression : expression_planner(copy_of(check.expression));
 }
 
-// What is known of a table that has changed meanwhile is left alone, and the executor prepares its
+// If the table has changed meanwhile, the metadata is not used, and the executor prepares the
 // checks itself.
 void prepare_checks(ResultRelInfo* target, EState* estate, const TableInfo* info) {
     if (!info->valid || info->checks == nullptr || check_states(target) != nullptr)

@@ -1,5 +1,5 @@
-// The executor's state around a row that is written without a statement: what the server's own
-// calls, its triggers and its errors look for there.
+// The executor state around a row that is written without a statement, as far as the server's own
+// calls, its triggers and its errors use it.
 #pragma once
 
 #include "table/relation.h"
@@ -11,7 +11,7 @@ Bitmapset* offset_columns(const Bitmapset* columns);
 
 // The table that the state's statement writes, and which columns it names in INSERT or SET, as
 // offset_columns has them. Call once, in the state's memory context. The server copies the table's
-// triggers: where it is to fire none, they are left out.
+// triggers; they are left out where none must fire.
 ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bitmapset* updated,
                            bool fires_triggers = true);
 
@@ -19,7 +19,7 @@ ResultRelInfo* open_target(EState* estate, Relation rel, Bitmapset* inserted, Bi
 // them.
 void begin_query(EState* estate);
 
-// NOT NULL and CHECK, with the checks as the metadata has them.
+// NOT NULL and CHECK, with the prepared checks of the metadata.
 void check_row(ResultRelInfo* target, EState* estate, TupleTableSlot* row, const TableInfo* info);
 
 // Closes all that was opened in it.

@@ -179,7 +179,7 @@ void add_values(Parameters* parameters, const Expression& expression) {
 
 // --- Without a statement ------------------------------------------------------------------------
 
-// Never inlined, so that the common and simple terms do not pay for the registers of all others.
+// Never inlined, so that the common and simple terms do not save registers for all others.
 namespace {
 
 NullableDatum not_null(Datum value) { return {value, false}; }
@@ -243,7 +243,7 @@ pg_noinline NullableDatum either(const Expression& expression, TupleTableSlot* r
     return is_true(right) || !left.isnull ? right : left;
 }
 
-// It asks who may call nextval() and use the sequence, as the statement does.
+// It checks the privileges on nextval() and on the sequence, as the statement does.
 pg_noinline NullableDatum next_number(const char* sequence) {
     Datum oid = ObjectIdGetDatum(own_table(sequence));
     Const* argument = makeConst(REGCLASSOID, -1, InvalidOid, sizeof(Oid), oid, false, true);

@@ -1,8 +1,9 @@
 // What a write computes and compares, as data. The same expression becomes the text of a statement,
-// or is evaluated over a row without one, as the executor would evaluate that text: null as SQL has
-// it, operators and collations of the types, errors, and nothing that a short-circuit leaves out.
+// or is evaluated over a row without one, as the executor would evaluate that text: with SQL's
+// rules for null, the operators and collations of the types, the same errors, and the same
+// short-circuits.
 //
-// The set is closed: what the verbs need, and no more. A new term needs its text and its value in
+// The set has what the verbs need, and no more. A new term needs its text and its value in
 // expression.cpp, and a verb's case in test/sql/direct_*.sql, which compare the two.
 #pragma once
 
@@ -147,9 +148,9 @@ private:
         expression->asks_clock = false;
         return expression;
     }
-    // Of one operand or of two: what has one looks at the left one. The collation is the one that
-    // the parser derives: a column's own beats the default one, which parameters and literals have
-    // (merge_collation_state in parse_collate.c).
+    // Of one operand, the left one, or of two. The collation is the one that the parser derives: a
+    // column's own beats the default one, which parameters and literals have (merge_collation_state
+    // in parse_collate.c).
     Expression* combine(Term term, Oid type, const Expression* left, const Expression* right) {
         Expression* expression = add(term, type);
         expression->operands[0] = left;
@@ -197,7 +198,7 @@ inline bool is_met(const Expression& condition, TupleTableSlot* row) {
     return !value.isnull && DatumGetBool(value.value);
 }
 
-// Whether assigned_value knows what an UPDATE makes of the expression for that column.
+// Whether assigned_value can convert the expression for that column as an UPDATE does.
 bool can_assign(Form_pg_attribute column, const Expression& expression);
 
 // The expression's value as an assignment to the column converts it: raises 22001 for a text that

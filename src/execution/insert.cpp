@@ -90,8 +90,8 @@ void make_row(Insertion* insertion, const Bitmapset* named) {
     ExecMaterializeSlot(row);
 }
 
-// Enters the row for others to see that somebody is about to; it stays unless the index has the
-// key by then.
+// A speculative insertion: visible to others as such; it is confirmed unless the index has the key
+// by then.
 bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_again) {
     Relation rel = insertion->insert->rel;
     EState* estate = insertion->estate;
@@ -105,14 +105,14 @@ bool enter_speculatively(Insertion* insertion, List* arbiters, List** to_check_a
     return !conflict;
 }
 
-// They may have entered the key, or given the row another one.
+// BEFORE triggers may have inserted the key, or given the row another one.
 bool runs_before_triggers(const Insertion* insertion) {
     const TriggerDesc* triggers = insertion->target->ri_TrigDesc;
     return triggers != nullptr && triggers->trig_insert_before_row;
 }
 
-// Returns false when the key is there. Waits for who is about to enter or delete it. The executor
-// looks before the first attempt too, which proves nothing to a caller who has just looked.
+// Returns false when the key is there. Waits for transactions that are inserting or deleting it.
+// The executor looks before the first attempt, too, which is useless after the look of the caller.
 bool enter(Insertion* insertion, List** to_check_again) {
     List* arbiters = list_make1_oid(insertion->insert->info->key_index);
     for (bool looks = runs_before_triggers(insertion);; looks = true) {

@@ -2,9 +2,9 @@
 //
 //     INSERT INTO table (...) VALUES (...) ON CONFLICT (key) DO NOTHING RETURNING ...
 //
-// of a caller who has just looked for the key and found none. It runs as that statement, or without
-// one by the calls that the server's executor would make for it, with the same waits, triggers,
-// checks and errors. What is not eligible (execution/eligible.h) is left to the statement.
+// for a caller that has just looked for the key and found none. It runs as that statement, or
+// without one by the calls that the server's executor would make for it, with the same waits,
+// triggers, checks and errors. Where it is not eligible (execution/eligible.h), the statement runs.
 // execution/update.h lists what differs.
 #pragma once
 

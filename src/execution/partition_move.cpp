@@ -24,7 +24,8 @@ struct KeyValues {
     bool any_null;
 };
 
-// Columns have the same names throughout a partitioned table. False for keys that are expressions.
+// Columns have the same names throughout a partitioned table. False for partition keys that are
+// expressions.
 bool read_key(const RowChange& change, Relation table, PartitionKey key, KeyValues* row) {
     row->any_null = false;
     for (int i = 0; i < key->partnatts; i++) {

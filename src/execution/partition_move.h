@@ -7,8 +7,8 @@
 
 namespace interlock {
 
-// The partition that the update moves the row to; InvalidOid when it stays, or fits nowhere. Calls
-// only what the server calls to route the row.
+// The partition that the update moves the row to; InvalidOid when it stays, or fits nowhere. Runs
+// only the code that the server runs to route the row.
 Oid new_partition(const RowChange& change);
 
 // Raises 55000 when the update moves the row to a partition where a BEFORE INSERT trigger of others

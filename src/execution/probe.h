@@ -21,15 +21,15 @@ struct RowCallback {
     void* closure;
 };
 
-// The key's index, null when its collation differs from the columns': then it does not say which
-// key is equal.
+// The key's index, null when its collation differs from the columns': then it does not decide which
+// keys are equal.
 Relation open_key_index(const TableInfo* info, LOCKMODE mode);
 
 // Puts the row as the active snapshot sees it into the slot; false when there is none.
 bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 
-// The same for many rows of a table: each as the snapshot sees it that is active when it is looked
-// for. index_endscan ends them.
+// The same for many rows of a table, each as the snapshot sees it that is active at its look-up.
+// index_endscan ends them.
 IndexScanDesc begin_probes(Relation rel, const TableInfo* info, Relation index);
 bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot);
 

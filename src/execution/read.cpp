@@ -32,8 +32,9 @@ LockWaitPolicy wait_policy(RowLock lock) {
     }
 }
 
-// Locks the newest version of the row in the slot, and puts it there. False when it is gone, has
-// another key by now, is locked and not waited for, or when a later command has changed it.
+// Locks the newest version of the row in the slot, and puts it there. False when it was deleted,
+// has another key by now, is locked and the call does not wait, or when a later command has changed
+// it.
 bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
     ItemPointerData place = slot->tts_tid;
     ExecClearTuple(slot);

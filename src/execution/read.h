@@ -3,7 +3,7 @@
 //     SELECT ... FROM ONLY table WHERE key = ... [FOR ...]
 //
 // It runs as that statement, or without one as the server's executor would do it where the case is
-// plain (execution/probe.h).
+// eligible (execution/eligible.h).
 #pragma once
 
 #include "execution/probe.h"
@@ -38,11 +38,11 @@ struct DirectReads {
     TupleTableSlot* slot;
 };
 
-// False when the case is not plain; nothing was done then.
+// False when the case is not eligible; nothing was done then.
 bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info, RowLock lock);
 
 // Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
-// newest version once locked, which is good until visit returns.
+// newest version once locked, which is valid until visit returns.
 bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit);
 
 void end_direct_reads(const DirectReads& reads);

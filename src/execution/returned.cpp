@@ -10,7 +10,7 @@ NullableDatum copy_of(Form_pg_attribute column, NullableDatum value) {
     return value;
 }
 
-// Whether the metadata has been compared with how the extension made the table says whose it is.
+// Only tables of the extension have been compared with their original definition.
 const char* target_of(Relation rel, const TableInfo* info) {
     return info->unmodified == Unmodified::kUnknown ? rows_of(rel) : qualified_name(rel);
 }

@@ -9,8 +9,8 @@ namespace interlock {
 // A copy in the current context.
 NullableDatum copy_of(Form_pg_attribute column, NullableDatum value);
 
-// The table of a statement: without the tables that inherit from it, but for a table of the
-// extension, whose heirs are asked too.
+// The table of a statement: without the tables that inherit from it (ONLY); of a table of the
+// extension, with them.
 const char* target_of(Relation rel, const TableInfo* info);
 
 // t.column, ... behind `before`; nothing when there are none.

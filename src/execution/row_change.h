@@ -1,7 +1,6 @@
-// What this library's BEFORE UPDATE triggers make of an update of one row: for the triggers, and
-// for a verb that writes the row itself and then need not go through the server's trigger manager.
-// They read only the row, the writer's name and the clock, and change nothing: a second call for
-// the same row is safe.
+// What this library's BEFORE UPDATE triggers decide about an update of one row: for the triggers,
+// and for a verb that writes the row without the server's trigger manager. They read only the row,
+// the writer's name and the clock, and change nothing: a second call for the same row is safe.
 #pragma once
 
 #include "table/relation.h"
@@ -9,8 +8,8 @@
 
 namespace interlock {
 
-// A concept's verb while it writes a row, for the concept's own check, which knows its verbs by
-// `run`. The concept derives from it what it has to know.
+// A concept's verb while it writes a row, for the concept's own check, which recognizes its verbs
+// by `run`. The concept derives its own type from it.
 struct WritingVerb {
     // Runs body(closure), which writes the row, such that the concept's triggers know it too.
     void (*run)(const WritingVerb& verb, void (*body)(void* closure), void* closure);
@@ -33,7 +32,7 @@ struct RowChange {
 };
 
 // Asks all checks that fire in this session (TablePart::check in table/part.h), for a table with
-// TableInfo::only_row_checks. Returns false when the row is to be left alone.
+// TableInfo::only_row_checks. Returns false when the row must not be written.
 bool decide(RowChange* change);
 
 // For the checks: puts what one decides into a column of the new row, whose tuple, if it has one,

@@ -5,7 +5,7 @@
 
 namespace interlock {
 
-// A clause of SELECT, and what it does when another transaction has it.
+// The locking clause of SELECT, and what it does when another transaction has locked the row.
 enum class RowStrength : uint8 { kNone, kKeyShare, kShare, kNoKeyUpdate, kUpdate };
 enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };
 struct RowLock {
@@ -13,7 +13,7 @@ struct RowLock {
     RowWait wait = RowWait::kWait;
 };
 
-// Adds the clause, if any, to a SELECT; the number tells kept plans of different locks apart.
+// Adds the clause, if any, to a SELECT; the number distinguishes cached plans of different locks.
 void add_row_lock(Statement* statement, RowLock lock);
 AttrNumber row_lock_number(RowLock lock);
 

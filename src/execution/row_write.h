@@ -16,8 +16,8 @@ struct Assignment {
     const Expression* value;
 };
 
-// Lives on the stack of the function that makes it: the expressions point into it, so it is neither
-// copied nor returned.
+// Lives on the stack of the function that creates it. The expressions point into it, so it is
+// neither copied nor returned.
 struct RowWrite {
     // With the columns that SET names, `kind` and `variant` say all that the statement's text
     // depends on: its plan is found by them (table/plan.h).
@@ -31,13 +31,13 @@ struct RowWrite {
     void set(const Changes& given);
     void set(AttrNumber column, const Expression* value);
     void keep(AttrNumber column);
-    // AND with what is required already.
+    // ANDs it with the conditions so far.
     void require(const Expression* condition) {
         if (condition_count == kMostConditions)
             elog(ERROR, "a write has too many conditions");
         conditions[condition_count++] = condition;
     }
-    // Asks for the column of the row as it was stored.
+    // Returns the column of the row as it was stored.
     void returns(AttrNumber column);
 
     static constexpr int kMostAssignments = 16;
@@ -49,10 +49,10 @@ struct RowWrite {
     AttrNumber variant = 0; // PlanShape::subject
     bool by_index = false;  // PlanShape::by_index
     RowAction action;
-    // Whose own write it is: for decide(), and for what code of others asks.
+    // The verb whose write it is: for decide(), and for other triggers that check it.
     const WritingVerb* verb = nullptr;
-    // Asks nothing of the row before it is locked: where the write could not be taken back when its
-    // condition, which looks at the clock, has become false in a wait.
+    // Checks conditions only after the row is locked: for a condition on the clock, which may
+    // become false during a wait.
     bool lock_first = false;
 
     Expressions terms;

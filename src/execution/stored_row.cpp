@@ -16,7 +16,7 @@ AttrNumber* numbers_of(const Bitmapset* columns) {
     return numbers;
 }
 
-// The columns of a row of the table, as a SELECT of them returns it.
+// The columns of a row of the table, as a SELECT returns them.
 void make_row(StoredRow* row, TupleDesc table, const RowRead& read, const NullableDatum* stored) {
     auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (read.count + 1)));
     auto* nulls = static_cast<bool*>(palloc(sizeof(bool) * (read.count + 1)));

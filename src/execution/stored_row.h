@@ -1,4 +1,4 @@
-// One row of a table as it is stored, read without a statement where that can be.
+// One row of a table as it is stored, read without a statement where that is eligible.
 #pragma once
 
 #include "execution/row_lock.h"

@@ -1,4 +1,4 @@
-// Tables of the extension, as they were made.
+// Tables of the extension that are unmodified: as CREATE EXTENSION created them.
 #pragma once
 
 #include "table/made_column.h"
@@ -7,7 +7,8 @@
 
 namespace interlock {
 
-// A table as it was made: its first columns, and how many of these are its key (0: no matter).
+// The original definition of a table: its first columns, and how many of these are its key (0: not
+// checked).
 struct OwnTable {
     const char* name;
     const MadeColumn* columns;
@@ -15,13 +16,13 @@ struct OwnTable {
     int key_count;
 };
 
-// Whether its owner has left those columns and the key as they were made; others may follow. What
-// the metadata is of has only one name, so that the answer stays with them.
+// Whether these columns and the key are unmodified; other columns may follow. The metadata caches
+// the answer.
 bool is_unmodified(const OwnTable& table, const TableInfo* info);
 
-// What a statement of ours says of the table: its metadata, or where its owner has altered it the
-// columns and the key as they were made, for the server to raise what is to be raised. Those are
-// good for nothing but the statement's text (execution/eligible.h).
+// The metadata for the text of a statement on the table. If its owner has altered it, the original
+// columns and key, so that the server raises the right error. Those are valid for the statement's
+// text only (execution/eligible.h).
 const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info);
 
 // The table that has the name once it is locked; null: others drop it or put another in its place.

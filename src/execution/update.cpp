@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-// What the executor keeps for a statement, in the memory of its EState.
+// What the executor allocates for a statement, in the memory of its EState.
 struct Execution {
     EState* estate;
     Relation index;
@@ -43,8 +43,8 @@ Bitmapset* columns_at_stake(const RowUpdate& update) {
     return bms_union(update.changes.columns, update.row.info->maintained);
 }
 
-// That of the referencing side only looks. That of the referenced side may write, and
-// does nothing unless a column of some key changes.
+// The trigger of the referencing side only reads. That of the referenced side may write, and does
+// nothing unless a column of some key changes.
 bool runs_only_key_checks(const RowUpdate& update) {
     Relation rel = update.row.rel;
     const TriggerDesc* triggers = rel->trigdesc;
@@ -63,8 +63,8 @@ bool runs_only_key_checks(const RowUpdate& update) {
                                           RelationGetIndexAttrBitmap(rel, INDEX_ATTR_BITMAP_KEY));
 }
 
-// Whether nobody else's code runs around the update either: no AFTER triggers but foreign keys that
-// look and do not write.
+// Whether no other code runs around the update either: no AFTER triggers but foreign keys that only
+// read.
 bool runs_no_other_code(const RowUpdate& update) {
     const TriggerDesc* triggers = update.row.rel->trigdesc;
     return has_only_row_checks(update.row.info) &&
@@ -101,7 +101,7 @@ void close_execution(Execution* execution) {
     index_close(index, NoLock);
 }
 
-// Those before the update are asked directly where it is judged.
+// BEFORE triggers are replaced by direct calls of the row checks.
 bool fires_triggers(const Execution& execution) {
     const TriggerDesc* triggers = execution.update->row.rel->trigdesc;
     return !execution.only_row_checks || (triggers != nullptr && triggers->trig_update_after_row);
@@ -165,8 +165,8 @@ bool lock_newest(Execution* execution, RowCallback condition) {
            condition.call(condition.closure, execution->old_row);
 }
 
-// Nobody has locked or replaced the version, and its page says so already: to find out whether one
-// who did has ended is left to the lock.
+// True if the hint bits show that xmax is invalid. Otherwise the row is locked first, which finds
+// out whether the transaction of xmax has ended.
 bool is_untouched(HeapTuple version) {
     return (version->t_data->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
@@ -182,8 +182,8 @@ void put_changes(TupleTableSlot* row, const Changes& changes) {
     }
 }
 
-// As ExecGetUpdateNewTuple: what SET does not name stays, and dropped columns are null
-// (ExecBuildUpdateProjection).
+// As ExecGetUpdateNewTuple: columns that SET does not name keep their value, and dropped columns
+// are null (ExecBuildUpdateProjection).
 void make_new_row(Execution* execution) {
     TupleTableSlot* old_row = execution->old_row;
     TupleTableSlot* new_row = execution->new_row;
@@ -201,7 +201,7 @@ void make_new_row(Execution* execution) {
     ExecStoreVirtualTuple(new_row);
 }
 
-// Returns false when the row is to be left alone.
+// Returns false when the row must not be written.
 bool ask_row_checks(Execution* execution) {
     const RowUpdate& update = *execution->update;
     RowChange change = {update.row.rel,     update.row.info,     execution->old_row,
@@ -224,8 +224,8 @@ void check_new_row(Execution* execution) {
     new_row->tts_tableOid = RelationGetRelid(rel);
     if (has_generated_columns(rel))
         ExecComputeStoredGenerated(execution->target, execution->estate, new_row, CMD_UPDATE);
-    // ExecUpdateAct checks the row after it has made a tuple of it, which has to be taken apart for
-    // that; the values are the same.
+    // ExecUpdateAct checks the row after forming the tuple, which must be deformed for that; the
+    // values are the same.
     check_row(execution->target, execution->estate, new_row, execution->update->row.info);
     ExecMaterializeSlot(new_row);
 }
@@ -316,8 +316,8 @@ bool find_and_write(Execution* execution, RowCallback condition, RowCallback ret
     return written == Written::kYes;
 }
 
-// Code of others, if any runs, must see whose write it is. Whether any does is known when the
-// execution is open: to open it may tell of changes.
+// Other code, if any runs, must see which verb writes. Whether any runs is known only after the
+// execution is open, as opening it may process invalidations.
 bool must_show_verb(const Execution& execution) {
     const RowUpdate& update = *execution.update;
     return update.verb != nullptr && !(execution.only_row_checks && runs_no_other_code(update));
@@ -356,7 +356,7 @@ DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, Ro
     if (execution == nullptr)
         return DirectOutcome::kDeclined;
     DirectOutcome outcome = execute(execution, update, condition, returning);
-    // Others' code could change what was found out about the table.
+    // Other code could change the table, and so invalidate its metadata.
     if (open != nullptr && runs_no_other_code(update))
         open->execution = execution;
     else

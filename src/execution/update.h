@@ -5,17 +5,16 @@
 //
 // with the same waits, triggers, checks and errors, at less than half its cost. What is not
 // eligible (execution/eligible.h) is declined before anything is done, and the caller runs the
-// statement. What the server learns of statements alone differs: pg_stat_statements and
-// auto_explain see the caller's statement and not this one, and errors have no line of CONTEXT with
-// its text, hooks of other modules that look at statements do not see it, and indexes that the
-// update does not change are not locked.
+// statement. Modules that watch statements (pg_stat_statements, auto_explain, hooks) see the
+// caller's statement only. Errors have no line of CONTEXT with the text of this one. Indexes that
+// the update does not change are not locked.
 //
-// Where an update runs no code before it is done but our own triggers and what merely computes
-// (TableInfo::only_row_checks), these are asked directly (execution/row_change.h), and a row that
-// nobody has locked is written without locking it first. The version that the snapshot shows is the
-// newest then, and what it says is judged at that moment: if it has changed before it is written,
-// all of it is done again with the lock. One who locks the row in between and does not change it is
-// waited for, and nothing is judged again; what depends on the clock is the caller's to look at
+// Where an update runs no code before the write but our own triggers and immutable functions
+// (TableInfo::only_row_checks), the row checks are called directly (execution/row_change.h), and a
+// row that is not locked is written without locking it first. The snapshot then shows the newest
+// version, and the checks decide on that one. If it has changed before the write, everything is
+// done again with the lock. If another transaction locks the row in between and does not change it,
+// the write waits for it and checks nothing again: the caller checks what depends on the clock
 // afterwards.
 #pragma once
 
@@ -46,8 +45,8 @@ void close_updates(OpenUpdates* open);
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open = nullptr);
 
-// As above with condition(row), which may be asked twice, and returning(row). The row that it is
-// asked of last is the one that is changed: it may fill in values that depend on it.
+// As above with condition(row), which may be called twice, and returning(row). The last row that it
+// is called with is the one that is changed: it may fill in values that depend on it.
 template <typename Condition, typename Returning>
 DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Returning&& returning,
                               OpenUpdates* open = nullptr) {
@@ -62,9 +61,9 @@ DirectOutcome update_directly(const RowUpdate& update, Condition&& condition, Re
                            open);
 }
 
-// Whether our own triggers are asked directly, and the row, unless lock_first, may be written
-// without locking it first. A table that has changed since it was looked at is judged by its
-// triggers.
+// Whether the row checks are called directly, and the row, unless lock_first, may be written
+// without locking it first. If the table has changed since its metadata was read, its triggers
+// fire.
 inline bool has_only_row_checks(const TableInfo* info) {
     return info->valid && info->only_row_checks;
 }

@@ -110,8 +110,8 @@ RowUpdate update_of(const RowWrite& write, Computed* computed) {
     return update;
 }
 
-// Whether the value may be a part of the row, which is let go where the row has to be locked,
-// before the new one is made.
+// Whether the value may point into the row, which is released where the row must be locked, before
+// the new one is formed.
 bool is_part_of_row(const Expression& expression) {
     return expression.term != Term::kValue && expression.term != Term::kLiteral;
 }
@@ -122,8 +122,9 @@ NullableDatum value_to_assign(Form_pg_attribute column, const Expression& expres
     return is_part_of_row(expression) ? copy_of(column, value) : value;
 }
 
-// What is assigned, of the row that is about to be replaced. The executor's plan computes it where
-// it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is not done before.
+// The assigned values, computed from the row that is about to be replaced. The executor's plan
+// computes it where it has found the row or found it again (ExecUpdate's EvalPlanQual), so it is
+// not done before.
 void compute(const RowWrite& write, TupleTableSlot* row, Changes* computed) {
     int next = 0;
     for (int i = 0; i < write.assignment_count; i++) {
@@ -148,8 +149,8 @@ bool meets_all(const RowWrite& write, TupleTableSlot* row) {
     return true;
 }
 
-// Of a row that is written without locking it first, the conditions were asked before a wait if
-// there was one. Nobody has changed the row since, but the clock has gone on.
+// For a row that is written without locking it first, the conditions were checked before a possible
+// wait. The row has not changed since, but the clock has moved on.
 bool still_meets_all(const RowWrite& write, TupleTableSlot* row) {
     if (write.lock_first)
         return true;

@@ -1,6 +1,6 @@
-// The UPDATE or DELETE of one row by its key, said once: what is set, on what condition, and what
-// is to come back, as data. write_row() runs it as a statement, or without one where that does the
-// same (execution/update.h), and the verb does not know which.
+// The UPDATE or DELETE of one row by its key, said once, as data: assignments, conditions, and
+// columns to return. write_row() runs it as a statement, or without one where that does the same
+// (execution/update.h), and the verb does not know which.
 //
 //     RowWrite write({rel, info, &key}, PlanKind("version_update"));
 //     write.set(changes);
@@ -10,8 +10,8 @@
 //     if (write_row(write, &stored)) ...
 //
 // Both run with the caller's privileges and row security, see the row as a fresh snapshot does,
-// wait for who has it locked, ask the condition again of what it is then, fire triggers, and leave
-// a command of their own behind.
+// wait for a lock on it, check the condition again on the newest version, fire triggers, and
+// advance the command counter.
 #pragma once
 
 #include "execution/row_write.h"
@@ -26,8 +26,8 @@ struct OpenUpdates;
 bool write_row(const RowWrite& write, NullableDatum* returned = nullptr,
                OpenUpdates* open = nullptr);
 
-// Whether the row may be written without locking it first: a wait for it, if there was one, then
-// came after everything that was computed.
+// Whether the row may be written without locking it first: a wait for it, if any, then came after
+// everything was computed.
 bool may_write_unlocked(const RowWrite& write);
 
 } // namespace interlock

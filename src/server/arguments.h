@@ -1,6 +1,5 @@
-// The arguments of an SQL function, read with the checks every verb owes its caller: a null where a
-// value is needed is 22004 and names the argument, since a STRICT function would silently do
-// nothing.
+// The arguments of an SQL function, with the checks of every verb: a null where a value is needed
+// is 22004 and names the argument. A STRICT function would silently do nothing.
 #pragma once
 
 #include "server/server.h"
@@ -14,7 +13,7 @@ struct NameList {
     const char* operator[](int i) const { return NameStr(*DatumGetName(values[i])); }
 };
 
-// Whether they differ in no more than the case of letters.
+// Whether they are equal but for the case of letters.
 inline bool is_same_word(std::string_view left, std::string_view right) {
     return left.size() == right.size() &&
            pg_strncasecmp(left.data(), right.data(), left.size()) == 0;

@@ -1,9 +1,9 @@
 // The client of this session: whether it is still connected.
 //
 // A client whose connection is closed does not read the answer. Data that it has sent ahead do not
-// count as closed. Sessions without a client, as background workers, and systems that cannot report
-// a closed connection are left alone. What the network swallows is not seen: for that the server
-// has tcp_keepalives_idle.
+// count as closed. Background workers have no client, and some systems cannot report a closed
+// connection: then nothing happens. A connection that the network has lost without notice is found
+// by tcp_keepalives_idle.
 #pragma once
 
 #include "server/server.h"

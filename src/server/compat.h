@@ -116,9 +116,9 @@ inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot sna
 #endif
 }
 
-// Says that the statement of `estate` inserts or updates these columns of the one table (offset by
-// FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of its
-// own, and 18 asks which tables are not pruned.
+// Declares that the statement of `estate` inserts or updates these columns of the one table (offset
+// by FirstLowInvalidHeapAttributeNumber). 16 moved the columns from the range table to a list of
+// its own, and 18 asks which tables are not pruned.
 inline void set_changed_columns(EState* estate, RangeTblEntry* table, Bitmapset* inserted,
                                 Bitmapset* updated) {
 #if PG_VERSION_NUM >= 160000
@@ -165,7 +165,7 @@ inline bool fire_before_update(EState* estate, EPQState* recheck, ResultRelInfo*
 #endif
 }
 
-// 16 tells the indexes that only summarize from the others.
+// 16 distinguishes indexes that only summarize from the others.
 #if PG_VERSION_NUM >= 160000
 using IndexesToUpdate = TU_UpdateIndexes;
 constexpr IndexesToUpdate kNoIndexes = TU_None;
@@ -184,7 +184,7 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
-// 17 asks for the table instead of its OID. Invalid when the column is no identity column.
+// 17 takes the table instead of its OID. Invalid when the column is no identity column.
 inline Oid sequence_of_identity(Relation rel, AttrNumber column) {
 #if PG_VERSION_NUM >= 170000
     return getIdentitySequence(rel, column, true);
@@ -223,8 +223,8 @@ inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTa
 #endif
 }
 
-// Whether there is a row with the key of an arbiter, after a wait for who may enter or delete it.
-// 18 can leave a row out.
+// Whether there is a row with the key of an arbiter, after a wait for transactions that may insert
+// or delete it. 18 can leave a row out.
 inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                          List* arbiters) {
     ItemPointerData place;
@@ -237,7 +237,7 @@ inline bool has_conflict(ResultRelInfo* target, EState* estate, TupleTableSlot* 
 #endif
 }
 
-// 16 declares what a walker takes.
+// 16 declares the arguments of a walker.
 inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* context) {
 #if PG_VERSION_NUM >= 160000
     return expression_tree_walker(node, visit, context);

@@ -1,9 +1,9 @@
 // What a concept (marker, lease, history, ...: a folder of src/) registers of itself. The floors
-// below the concepts find here what they run, and name none of them.
+// below call the concepts by this descriptor and name none of them.
 //
 // Each concept defines one constant of this type in its concept.cpp; src/pg_interlock.cpp, the one
-// file that names all concepts, registers them when the server loads the library. What a concept
-// does not have stays null.
+// file that names all concepts, registers them when the server loads the library. A member that a
+// concept does not need stays null.
 #pragma once
 
 #include "server/server.h"
@@ -20,8 +20,9 @@ struct Concept {
     // Defines the settings that exist with and without preload. Called once, at load.
     void (*define_settings)() = nullptr;
 
-    // What needs shared_preload_libraries: asks for shared memory (server/shared_memory.h), starts
-    // background workers, defines the settings of both. Called once, at load, only while preloaded.
+    // For what needs shared_preload_libraries: requests shared memory (server/shared_memory.h),
+    // starts background workers, defines the settings of both. Called once, at load, only while
+    // preloaded.
     void (*preload)() = nullptr;
 
     // Called by the sweeper's launcher when it starts: the server has come up or was promoted, and
@@ -34,7 +35,7 @@ struct Concept {
     // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
     void (*report_usage)(UsageReport* report) = nullptr;
 
-    // What it keeps of tables and checks of their rows: an array.
+    // Its metadata of tables and its checks of rows: an array.
     const TablePart* parts = nullptr;
     int part_count = 0;
 };

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64 kForever = -1;
 
-// Longer waits are taken to be for ever: lock_timeout has no more bits.
+// Longer waits have no limit: lock_timeout has no more bits.
 constexpr double kLongest = PG_INT32_MAX * 1000.0;
 
 } // namespace

@@ -1,4 +1,4 @@
-// How long one call may wait in all, however many waits it takes.
+// The limit of all waits of one call together.
 #pragma once
 
 #include "server/arguments.h"

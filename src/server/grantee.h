@@ -10,7 +10,7 @@ constexpr const char* kEverybody = "public";
 // Raises 42704 when there is no such role.
 void check_grantee(const char* role);
 
-// Whether the user has the privileges of the role. One that is gone nobody has.
+// Whether the user has the privileges of the role. False for a role that was dropped.
 bool is_grantee(Oid user, const char* role);
 
 } // namespace interlock

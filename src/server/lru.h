@@ -1,14 +1,13 @@
-// The order in which what is kept for a session was used, so that what has rested longest goes when
-// there is too much.
+// The order in which cached things of a session were used, to evict the least recently used one.
 //
-// What the present transaction has used does not go: a caller further up may hold it.
+// Things that the current transaction has used are not evicted: a caller further up may hold them.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock {
 
-// A member of each thing that is kept.
+// A member of each cached thing.
 struct LastUse {
     dlist_node place;
     LocalTransactionId transaction;
@@ -34,13 +33,13 @@ T* thing_at(dlist_node* place) {
                                 offsetof(LastUse, place));
 }
 
-// The thing that was used last, null when there is none.
+// The most recently used thing, null when there is none.
 template <typename T>
 T* latest(dlist_head* order) {
     return dlist_is_empty(order) ? nullptr : thing_at<T>(dlist_head_node(order));
 }
 
-// The thing that has rested longest, null when this transaction has used every one.
+// The least recently used thing, null when this transaction has used all of them.
 template <typename T>
 T* longest_unused(dlist_head* order) {
     if (dlist_is_empty(order))

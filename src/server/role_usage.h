@@ -2,8 +2,8 @@
 //
 // Each role that uses some has a line: one atomic word with the role and what it uses, so that a
 // limit is checked and the use counted in one step, without a lock. A line that counts nothing can
-// be given to another role. Roles that find no line, because more than kUsageWays roles with the
-// same hash use some at the same time, are counted together in one line and share one limit.
+// be given to another role. When more than kUsageWays roles with the same hash use some at the same
+// time, the rest of them are counted together in one line and share one limit.
 #pragma once
 
 #include "server/server.h"
@@ -61,7 +61,7 @@ inline uint32 share_of(int setting, int all) {
     return static_cast<uint32>(setting == kHalf ? all - all / 2 : setting);
 }
 
-// What superusers find free when all others have used the rest.
+// The reserve for superusers when all others have used the rest.
 inline int superuser_reserve(int all) { return Max(all / 32, 8); }
 
 } // namespace interlock

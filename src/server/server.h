@@ -1,7 +1,7 @@
 // The only file that includes PostgreSQL's headers.
 //
-// Standard headers come first: port.h redefines the printf family as macros. Files that want
-// anything of the server include this one.
+// Standard headers come first: port.h redefines the printf family as macros. Files that need the
+// server include this one.
 //
 // The house rule: the server leaves a function by longjmp whenever it raises an error, so a frame
 // that calls the server holds only trivially destructible values. Memory contexts, resource owners

@@ -13,8 +13,8 @@ inline bool is_cancel(const ErrorData* error) {
            strcmp(error->funcname, "ProcessInterrupts") == 0;
 }
 
-// Runs body() in a subtransaction, which is kept if it returns true and rolled back if it returns
-// false, so that row locks it took are gone. Returns null when it went well; else the
+// Runs body() in a subtransaction, which is committed if it returns true and rolled back if it
+// returns false, so that row locks it took are gone. Returns null on success; else the
 // subtransaction is rolled back and the error returned, in the caller's memory context. A cancel
 // (57014, also by a timeout) is raised again once it is rolled back, unless the caller wants it
 // returned.
@@ -51,7 +51,7 @@ pg_noinline ErrorData* attempt_if(Body&& body, OnCancel on_cancel = OnCancel::kR
     return error;
 }
 
-// As attempt_if, for a body that returns nothing: kept unless it raises an error.
+// As attempt_if, for a body that returns nothing: committed unless it raises an error.
 template <typename Body>
 ErrorData* attempt(Body&& body, OnCancel on_cancel = OnCancel::kRaise) {
     auto keep = [&body] {

@@ -1,4 +1,4 @@
-// What has to be done at the ends of transactions and subtransactions.
+// Callbacks at the ends of transactions and subtransactions.
 #pragma once
 
 #include "server/server.h"

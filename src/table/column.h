@@ -1,4 +1,4 @@
-// Columns of a table: found by name, and what their values are like.
+// Columns of a table: finding them by name, and properties of their types.
 #pragma once
 
 #include "server/server.h"
@@ -14,11 +14,11 @@ void require_column_name(Relation rel, const char* name);
 // The column's number, InvalidAttrNumber when there is none of that name.
 AttrNumber find_attribute(TupleDesc columns, std::string_view name);
 
-// Whether values of the type (below any domain) print the same whatever the session's settings are,
+// Whether values of the type (below any domain) print the same under all settings of the session,
 // or can be made to.
 bool prints_alike(Oid type);
 
-// Whether rows hold the column's value: not if it is computed on reading.
+// Whether rows store the column's value: false for a virtual generated column.
 bool is_stored(Form_pg_attribute attribute);
 
 } // namespace interlock

@@ -1,9 +1,9 @@
-// What the session keeps of a table: its key, its columns, the code that a write runs, and a part
-// for each concept, which alone knows what is in it (table/part.h).
+// The metadata of a table, cached by the session: its key, its columns, the code that a write runs,
+// and a part for each concept, whose contents only the concept knows (table/part.h).
 //
-// The configuration of a table is the arguments of our triggers on it. The server therefore keeps
-// it: it follows renames, partitions and dumps, goes with the table, and is cached per session
-// until the relation changes.
+// The configuration of a table is the arguments of our triggers on it. So the server maintains it:
+// it follows renames, partitions and dumps, goes with the table, and is cached per session until
+// the relation changes.
 #pragma once
 
 #include "server/server.h"
@@ -32,7 +32,7 @@ struct TableCheck {
 
 enum class Unmodified : uint8 { kUnknown, kYes, kNo };
 
-// Decides on a change of a row (execution/row_change.h); false: the row is to be left alone.
+// Decides on a change of a row (execution/row_change.h); false: the row must not be written.
 using RowCheck = bool (*)(RowChange* change);
 
 // At least as many as are registered.

@@ -8,8 +8,8 @@ namespace interlock {
 
 namespace {
 
-// A key is compared as it was given: rounded to the column's precision or cut to its length it
-// would name another row. Hence no typmod, here and in from_json_object, and no domain.
+// A key is compared as given: rounded to the column's precision or cut to its length, it would name
+// another row. Hence no typmod, here and in from_json_object, and no domain.
 constexpr int32 kNoTypmod = -1;
 
 Datum from_text(const KeyColumn& key, char* text) {

@@ -1,4 +1,4 @@
-// The key that names one row: parsing what a caller gave, writing it as JSON, ordering.
+// The key that names one row: parsing an argument, writing it as JSON, ordering.
 #pragma once
 
 #include "table/relation.h"

@@ -33,7 +33,7 @@ bool is_unique_key(Relation rel, HeapTuple tuple) {
 }
 
 // The primary key, else the narrowest NOT NULL unique index (the oldest of several); null if there
-// is none. The indexes are not opened: somebody may have locked one.
+// is none. The indexes are not opened: another transaction may have locked one.
 HeapTuple choose_key_index(Relation rel) {
     HeapTuple best = nullptr;
     int best_width = 0;

@@ -5,14 +5,13 @@
 
 namespace interlock {
 
-// Fills in what the metadata says of the key.
+// Fills in the metadata of the key.
 void load_key(TableInfo* info, Relation rel);
 
 // Raises 55000 when the table has no key that names one row.
 void require_key(Relation rel, const TableInfo* info);
 
-// The names of the key's columns in their order, without a look at what is kept of the table; NIL
-// if it has no key.
+// The names of the key's columns in their order, without the cached metadata; NIL if it has no key.
 List* key_column_names(Oid relid);
 List* key_column_names(Relation rel);
 

@@ -8,7 +8,7 @@ namespace interlock {
 
 namespace {
 
-// The events, of those that matter here, before which the trigger can change a row.
+// Those of the given events before which the trigger can change a row.
 int16 events_of(const Trigger* trigger) {
     if (!TRIGGER_FOR_ROW(trigger->tgtype) || !TRIGGER_FOR_BEFORE(trigger->tgtype))
         return 0;

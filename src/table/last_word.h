@@ -1,8 +1,8 @@
-// The last word: what our BEFORE triggers have checked is what is stored.
+// The last word: the row that our BEFORE triggers have checked is the row that is stored.
 //
 // BEFORE triggers fire in the order of their names, so one that sorts after ours could change the
-// row that ours has checked. It is refused: when the concept is enabled, and by each write, as it
-// may have been created or renamed since. WHEN and UPDATE OF do not exempt it.
+// row that ours has checked. Such a trigger is refused when the concept is enabled, and by each
+// write, as it may have been created or renamed since. WHEN and UPDATE OF do not exempt it.
 //
 // A row that moves to another partition is checked in the one that it leaves. The triggers of its
 // INSERT into the other one, of whatever name, fire after that: a move to a partition that has any

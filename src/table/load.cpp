@@ -13,8 +13,8 @@ namespace interlock {
 
 namespace {
 
-// The conversion caches what it learns of nested row types, and those change without notice to this
-// relation, so only tables without them keep it from call to call.
+// The conversion caches metadata of nested row types, which change without an invalidation of this
+// relation. So only tables without such columns reuse it.
 bool holds_nested_rows(TupleDesc columns) {
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
@@ -34,8 +34,8 @@ void load_populate(TableInfo* info) {
     info->populate_reusable = !holds_nested_rows(info->columns);
 }
 
-// Read from the catalog. The relation cache has the key as well, and the partition's condition: it
-// plans their expressions, which calls what the owner wrote with the rights of whoever asks.
+// Read from the catalog. The relation cache has the key as well, and the partition's condition: but
+// it plans their expressions, which runs code of the owner with the caller's rights.
 void add_partition_key(TableInfo* info, Oid parent) {
     HeapTuple tuple = SearchSysCache1(PARTRELID, ObjectIdGetDatum(parent));
     if (!HeapTupleIsValid(tuple))

@@ -1,4 +1,4 @@
-// Reading what is kept of a table (table/info.h).
+// Reading the metadata of a table (table/info.h).
 #pragma once
 
 #include "table/info.h"

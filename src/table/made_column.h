@@ -1,4 +1,4 @@
-// A column as the extension made it.
+// A column as the extension created it.
 #pragma once
 
 #include "server/server.h"
@@ -12,8 +12,8 @@ struct MadeColumn {
     char identity = '\0'; // attidentity
 };
 
-// Whether its owner has left it so. Any default will do, and any collation under which only equal
-// bytes are equal.
+// Whether it is unchanged. Any default is allowed, and any collation under which only equal bytes
+// are equal.
 bool is_unmodified(const MadeColumn& column, Form_pg_attribute attribute);
 
 } // namespace interlock

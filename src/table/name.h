@@ -1,4 +1,4 @@
-// Tables by what the catalogs say of them, and their names in SQL text.
+// Facts of the catalogs about tables, and their names in SQL text.
 #pragma once
 
 #include "server/server.h"
@@ -18,12 +18,12 @@ char* call_for(const char* function, Relation rel);
 // "OPERATOR(schema.name)" for use in SQL text.
 char* operator_text(Oid operator_oid);
 
-// What follows a column of that type where an operator of enums compares it: the parser finds none
-// of them for a domain over an enum, and the column is cast to the enum.
+// The cast of a column of that type for an operator of enums: the parser finds none for a domain
+// over an enum, so the column is cast to the enum.
 const char* enum_cast(Oid type);
 
-// What a statement on the table's own rows names. Rows of tables that inherit from it are not among
-// them: they have the same keys, and none of its triggers.
+// The table's name in a statement on its own rows (ONLY). Rows of tables that inherit from it are
+// left out: they may have the same keys, and have none of its triggers.
 char* rows_of(Relation rel);
 
 // The partitioned table at the top; the table itself when it is no partition.

@@ -4,7 +4,7 @@ namespace interlock {
 
 namespace {
 
-// Kept until some table or schema is made, renamed or dropped.
+// Cached until some table or schema is created, renamed or dropped.
 struct KnownTable {
     const char* name; // of static storage, and of one table in either schema
     Oid table;
@@ -40,8 +40,7 @@ void watch_catalogs() {
     watches = true;
 }
 
-// The schema that CREATE EXTENSION made a member of the extension; it is found by that, not by its
-// name.
+// The schema that is a member of the extension; it is found by that dependency, not by its name.
 Oid member_schema(Oid extension) {
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
@@ -63,7 +62,7 @@ Oid member_schema(Oid extension) {
     return schema;
 }
 
-// There is no cache for it in the server.
+// The server has no cache for it.
 Schemas schemas_of_extension() {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,

@@ -63,7 +63,7 @@ SPIPlanPtr remove_entry(PlanEntry* entry) {
     return plan;
 }
 
-// Whether one more plan can be kept, if need be in the place of one that nobody runs.
+// Whether one more plan can be cached, if need be by evicting one that is not running.
 bool make_room() {
     while (hash_get_num_entries(plans) >= kMaxCachedPlans) {
         auto* entry = longest_unused<PlanEntry>(&plans_by_use);
@@ -84,7 +84,7 @@ PlanKey make_plan_key(const PlanShape& shape) {
     return key;
 }
 
-// Calls come in rows, and to hash a key takes longer than to compare it.
+// The same call is often repeated, and hashing a key takes longer than comparing it.
 PlanEntry* find_entry(const PlanKey& key) {
     auto* entry = latest<PlanEntry>(&plans_by_use);
     if (entry != nullptr && memcmp(&entry->key, &key, sizeof(PlanKey)) == 0)
@@ -92,8 +92,8 @@ PlanEntry* find_entry(const PlanKey& key) {
     return static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
 }
 
-// Makes the generic plan, unless it is there and fits: where it is run it is found. The server
-// wants an owner for the plans alone that are kept.
+// Makes the generic plan unless there is a valid one: SPI finds it when it runs. The server
+// requires a resource owner for saved plans only.
 void plan_by_index(SPIPlanPtr plan, bool is_cached) {
     with_settings([&] {
         for (const char* setting : {"enable_seqscan", "jit"})

@@ -1,11 +1,11 @@
 // Statements on user tables: their text, their parameters, and the prepared plans kept per session.
 //
-// A plan is kept by relation, kind of statement and set of columns. It is checked before every use
-// as the server's foreign-key triggers do it: a plan that was invalidated is dropped and its text
-// built again, because names may have changed. A plan that is dropped while a caller further up may
-// still run it is freed at the end of the transaction. When there are too many, those go that were
-// used longest ago, but none that this transaction has used: then the new plan is not kept and ends
-// with the SPI connection.
+// A plan is cached by relation, kind of statement and set of columns. It is checked before every
+// use as the server's foreign-key triggers do it: a plan that was invalidated is dropped and its
+// text built again, because names may have changed. A plan that is dropped while a caller further
+// up may still run it is freed at the end of the transaction. When there are too many, the least
+// recently used one is evicted, but none that this transaction has used: then the new plan is not
+// cached and ends with the SPI connection.
 #pragma once
 
 #include "table/key.h"
@@ -22,7 +22,7 @@ struct PlanKind {
     const char* name;
 };
 
-// What a kept plan is found by: everything its text depends on.
+// What a cached plan is found by: everything its text depends on.
 struct PlanShape {
     Oid relid;
     PlanKind kind;
@@ -75,8 +75,8 @@ void add_key(Parameters* parameters, const TableInfo* info, const Key& key);
 
 void initialize_plan_cache();
 
-// The kept plan of this shape, or null when it must be built; cache_plan builds it and keeps it if
-// there is room.
+// The cached plan of this shape, or null when it must be built; cache_plan builds it and caches it
+// if there is room.
 SPIPlanPtr find_plan(const PlanShape& shape);
 SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement);
 

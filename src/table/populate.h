@@ -9,7 +9,7 @@ namespace interlock {
 // it.
 HeapTuple row_from_jsonb(const TableInfo* info, Jsonb* json);
 
-// Makes `populate` ready to read rows of the type; the metadata keeps one for each table.
+// Makes `populate` ready to read rows of the type; the metadata has one for each table.
 void prepare_populate(FmgrInfo* populate, Oid row_type, MemoryContext memory);
 
 // As row_from_jsonb, for columns that are no table's.

@@ -16,7 +16,7 @@ struct CacheEntry {
     LastUse use;
 };
 
-// More only while one transaction uses more tables: it has a lock on each.
+// Exceeded only while one transaction uses more tables: it has a lock on each.
 constexpr int kMaxCachedTables = 8192; // about 8 kB each
 
 HTAB* cache = nullptr;
@@ -101,7 +101,7 @@ bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry-
     pg_unreachable();
 }
 
-// A lock is for those who may do on some column what it is for, as LOCK TABLE has it.
+// As for LOCK TABLE: requires the privilege for this lock mode on the table or on any column.
 void require_privilege(Oid relid, LOCKMODE mode) {
     AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
     Oid user = GetUserId();
@@ -148,8 +148,8 @@ Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
     return rel;
 }
 
-// Asks before the lock is taken, so that nobody locks what he may not, or what is not there, and
-// once more when anything has changed meanwhile: the wait may have been a long one.
+// Checks before the lock is acquired, so that no role locks a table that it may not use or that
+// does not exist. Checks again when anything has changed meanwhile, as the wait may have been long.
 template <typename Require>
 Relation open_if_allowed(Oid relid, LOCKMODE mode, Require&& require) {
     uint64 changes = SharedInvalidMessageCounter;

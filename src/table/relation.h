@@ -1,4 +1,4 @@
-// Tables as the verbs see them: opening them, and what the session knows of one.
+// Opening tables for the verbs, and their cached metadata.
 #pragma once
 
 #include "table/column.h"
@@ -11,11 +11,12 @@ namespace interlock {
 
 void initialize_relation_cache();
 
-// The metadata of an open relation. The pointer stays good until the end of the transaction, though
-// a change of the relation may make a later call return new info.
+// The metadata of an open relation. The pointer stays valid until the end of the transaction,
+// though a change of the relation may make a later call return new info.
 const TableInfo* table_info(Relation rel);
 
-// Those that are kept and still right, else null: for who has not opened the relation.
+// The cached metadata if it is still valid, else null: for callers that have not opened the
+// relation.
 const TableInfo* cached_table_info(Oid relid);
 
 // Opens a table a verb may write: an ordinary or partitioned table, not a catalog. Raises 22004 or

@@ -45,8 +45,7 @@ bool load_row_checks(TableInfo* info, const TriggerDesc* triggers) {
 // --- Expressions
 // -----------------------------------------------------------------------------------
 
-// A function of the server that computes the same from the same neither waits nor looks at who
-// writes.
+// An immutable function of the server neither waits nor depends on the current user.
 bool is_more_than_computing(Oid function, void*) {
     return !is_built_in(function) || func_volatile(function) != PROVOLATILE_IMMUTABLE;
 }
@@ -62,8 +61,8 @@ bool does_more_than_compute(Node* node, void* context) {
 
 bool is_any(Oid, void*) { return true; }
 
-// Planning does such a call. What comes out may depend on a setting, on catalogs that say nothing
-// when they change (bytea_output, text search), and on who may call it.
+// Planning evaluates such a call. Its result may depend on a setting, on catalogs without
+// invalidation (bytea_output, text search), and on the privileges of the caller.
 bool calls_with_constants(Node* node, void* context) {
     if (node == nullptr)
         return false;
@@ -79,7 +78,7 @@ bool does_more_than_compute(const char* text) {
 // --- Indexes and checks
 // ----------------------------------------------------------------------------
 
-// These call what their elements' types bring along.
+// These call functions of their elements' types.
 bool is_composed(Oid type) {
     return type == ANYARRAYOID || type == RECORDOID || type == ANYRANGEOID ||
            type == ANYMULTIRANGEOID;
@@ -132,8 +131,8 @@ bool load_check(TableCheck* check, const char* text) {
     return computes;
 }
 
-// Their text is read here once: the executor would read it for each statement, which costs more
-// than to write a row. What reading and planning leave behind is not kept.
+// Their text is parsed here once: the executor would parse it for each statement, which costs more
+// than writing a row. The memory of parsing and planning is freed.
 bool load_checks(TableInfo* info) {
     const TupleConstr* constraints = info->columns->constr;
     if (constraints == nullptr || constraints->num_check == 0)

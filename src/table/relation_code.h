@@ -1,22 +1,22 @@
-// What code runs when a row of a table is written.
+// Which code runs when a row of a table is written.
 #pragma once
 
 #include "table/info.h"
 
 namespace interlock {
 
-// Whether it is the server's own, which nobody drops or replaces.
+// Whether it is the server's own, which cannot be dropped or replaced.
 inline bool is_built_in(Oid object) { return object < FirstUnpinnedObjectId; }
 
-// Fills in what the metadata says of it. The triggers are the relation's own, or a copy.
+// Fills in the metadata about it. The triggers are the relation's own, or a copy.
 void load_code(TableInfo* info, Relation rel, const TriggerDesc* triggers);
 
 // Whether an INSERT runs triggers, rules, checks or defaults.
 bool inserting_runs_code(Relation rel);
 
 // Whether entering a row into the index only computes: calls nothing but the server's immutable
-// functions. To be asked before the relation cache is asked for its expressions, which it plans:
-// that calls what the owner wrote with the rights of whoever looks.
+// functions. Call it before the expressions of the relation cache are read: it plans them, and that
+// runs code of the owner with the caller's rights.
 bool only_computes(Relation index);
 
 // The same for an expression.

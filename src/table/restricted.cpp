@@ -7,8 +7,8 @@ namespace interlock {
 
 namespace {
 
-// A foreign key that deletes or changes the rows of another table runs that table's triggers as
-// whoever deletes here; one that only looks runs as the other table's owner.
+// A foreign key that deletes or changes rows of another table runs that table's triggers as the
+// user that deletes here; one that only reads runs as the other table's owner.
 bool writes_elsewhere(const Trigger& trigger) {
     return trigger.tgfoid == F_RI_FKEY_CASCADE_DEL || trigger.tgfoid == F_RI_FKEY_SETNULL_DEL ||
            trigger.tgfoid == F_RI_FKEY_SETDEFAULT_DEL;
@@ -45,8 +45,9 @@ bool may_read_all(Relation rel, Oid user) {
 
 namespace {
 
-// Whether the message can have values of the row in it: types also refuse them as a syntax error
-// (tsquery, jsonpath), or as a name of nothing (regclass). The messages of 42501 are not theirs.
+// Whether the message can have values of the row in it: types also refuse values as a syntax error
+// (tsquery, jsonpath), or as an unknown name (regclass). The messages of 42501 are not of this
+// kind.
 bool may_tell_values(int sqlstate) {
     int category = ERRCODE_TO_CATEGORY(sqlstate);
     return category == ERRCODE_DATA_EXCEPTION || category == ERRCODE_FEATURE_NOT_SUPPORTED ||

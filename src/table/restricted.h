@@ -1,6 +1,6 @@
-// Running code that strangers wrote: the triggers, index functions, policies, casts and checks of a
-// table that the caller never named. They must not get the caller's rights, and leave nothing
-// behind that he would run into later.
+// Running untrusted code: the triggers, index functions, policies, casts and checks of a table that
+// the caller has not named. It must not get the caller's rights, and must leave nothing behind in
+// the caller's session.
 #pragma once
 
 #include "server/server.h"
@@ -52,11 +52,11 @@ void deleting_as_owner(Oid table, Body&& body) {
 bool may_read_all(Relation rel, Oid user);
 
 // Raises the current error again, in `context`, without the values of a row that the server has put
-// into it: into the DETAIL when a constraint refuses the row, and anywhere when an expression of
-// the owner's fails. The server log has them.
+// into it. They are in the DETAIL when a constraint refuses the row, and anywhere when an
+// expression of the owner fails. The server log has them.
 [[noreturn]] void raise_without_row(MemoryContext context, const char* table);
 
-// Runs body(), which writes to the table as its owner, for a user who may not read all of it.
+// Runs body(), which writes to the table as its owner, for a user that may not read all of it.
 template <typename Body>
 pg_noinline void hiding_row(Relation rel, Body&& body) {
     static_assert(kIsPlainBody<Body>);
@@ -69,7 +69,7 @@ pg_noinline void hiding_row(Relation rel, Body&& body) {
     PG_END_TRY();
 }
 
-// Closes the cursors that the current subtransaction opened. A stranger could close one of the
+// Closes the cursors that the current subtransaction opened. Untrusted code could close one of the
 // caller's and open another under its name, whose query the caller would then run.
 void close_new_cursors();
 

@@ -36,7 +36,7 @@ AttrNumber changeable_column(Relation rel, const TableInfo* info, const JsonbVal
     return attnum;
 }
 
-// What the object says, by column.
+// The members of the object, by column.
 struct Members {
     Bitmapset* columns;
     JsonbValue* values; // attribute number - 1
@@ -81,8 +81,8 @@ bool is_plain_type(Form_pg_attribute attribute) {
     }
 }
 
-// Reads the commonest values as jsonb_populate_record does, but without the detours it makes for
-// all the others. Returns false for those.
+// Reads the commonest values as jsonb_populate_record does, by a shorter path. Returns false for
+// those.
 bool read_plain(Form_pg_attribute attribute, const JsonbValue& value, Datum* result,
                 bool* is_null) {
     Oid type = attribute->atttypid;

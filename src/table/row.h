@@ -35,11 +35,11 @@ Datum column_names(TupleDesc columns, const Bitmapset* which);
 // The columns the current user may SELECT.
 Bitmapset* readable_columns(Relation rel);
 
-// What an error may tell of a stored row: the columns that the current user could SELECT of it now,
+// What an error may show of a stored row: the columns that the current user could SELECT of it now,
 // from the table or from one that it is a partition of.
 Bitmapset* readable_columns(Relation rel, HeapTuple row);
 
-// The row's key as JSON for an error; null when it is not among the columns that it may tell.
+// The row's key as JSON for an error; null when the error may not show it.
 const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapTuple row);
 
 } // namespace interlock

@@ -4,7 +4,7 @@ namespace interlock {
 
 namespace {
 
-// jsonb keeps short names before long ones, and those of one length by their bytes.
+// jsonb stores short names before long ones, and those of one length by their bytes.
 int compare_names(const void* left, const void* right, void* columns) {
     auto name = [&](const void* column) {
         AttrNumber attnum = *static_cast<const AttrNumber*>(column);

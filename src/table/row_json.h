@@ -1,7 +1,7 @@
 // Rows as jsonb objects, exactly as to_jsonb makes them.
 //
-// The commonest types are turned without the look-ups that to_jsonb makes for each value; all
-// others are left to it.
+// The commonest types are converted without the catalog look-ups that to_jsonb makes for each
+// value; all others by to_jsonb.
 #pragma once
 
 #include "table/row_values.h"

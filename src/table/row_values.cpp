@@ -10,7 +10,7 @@ RowValues values_of_row(TupleDesc columns, HeapTuple row) {
     return result;
 }
 
-// A value out of line that an update does not touch is the same pointer: it need not be fetched.
+// A toasted value that an update does not change is the same pointer: it need not be fetched.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     if (attribute->attlen == -1) {
         const char* left_value = DatumGetPointer(left);

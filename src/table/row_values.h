@@ -5,7 +5,8 @@
 
 namespace interlock {
 
-// A row taken apart, by attribute number - 1: behind a null each column would be searched for anew.
+// A deformed row, by attribute number - 1: after a null, heap_getattr would walk the row for each
+// column.
 struct RowValues {
     Datum* values;
     bool* nulls;

@@ -76,7 +76,7 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
                         errmsg("function \"%s\" must be called by %s ROW trigger", function_name,
                                timing == TRIGGER_EVENT_BEFORE ? "a BEFORE" : "an AFTER"),
                         errhint("The enabling functions of pg_interlock create it.")));
-    // The rows of a foreign table have no header that says who wrote them.
+    // The rows of a foreign table have no header with the transaction that wrote them.
     if (trigger->tg_relation->rd_rel->relkind != RELKIND_RELATION)
         ereport(ERROR,
                 (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -89,7 +89,7 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
 
 namespace {
 
-// Not so in a function that runs with the owner's rights for others, who may have truncated.
+// Not in a function that runs with the owner's rights for other roles, which may have truncated.
 bool session_owns(Oid relid) {
     return owns_relation(relid, GetUserId()) && owns_relation(relid, GetOuterUserId());
 }

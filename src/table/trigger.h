@@ -1,5 +1,5 @@
-// Triggers that call the functions of the extension: which those are, and what a trigger function
-// may rely on.
+// Triggers that call the functions of the extension: finding them, and what a trigger function may
+// rely on.
 #pragma once
 
 #include "server/server.h"
@@ -20,20 +20,21 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // The table the trigger was created for: this one, or one that this is a partition of.
 Oid root_of_trigger(Oid relid, const Trigger* trigger);
 
-// Raises 42710 when the name we would give a trigger is that of another one. CREATE OR REPLACE
-// would replace it.
+// Raises 42710 when another trigger has the name that we would use. CREATE OR REPLACE would replace
+// it.
 void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject);
 
 // Raises 55000 when a concept is enabled on a partition through its parent: it is configured there.
 void refuse_partition(Relation rel, bool is_clone);
 
 // Raises 39P01 for a trigger that calls one of our functions and is not as interlock.<maker>
-// creates it. Anybody can create a trigger with any arguments on a table of his: reading them for
-// the metadata raises nothing, so that the table is in nobody else's way, and who uses the trigger
-// gets this.
+// creates it. Any role can create a trigger with any arguments on a table of its own. So loading
+// the metadata raises nothing, else such a table would break views and sweeps; using the trigger
+// raises this.
 [[noreturn]] void raise_forged(Relation rel, const char* trigger, const char* maker);
 
-// A name among a trigger's arguments, cut between characters where it is longer than names are.
+// A name among a trigger's arguments, truncated between characters where it is longer than
+// NAMEDATALEN.
 void name_argument(const Trigger* trigger, int n, NameData* name);
 
 // The call of a BEFORE or AFTER ROW trigger function on a table; raises 39P01 when it is called in
@@ -45,7 +46,7 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
 // partitioned table when the data of its partitions may be still to come: such a row was checked
 // and recorded where it was dumped. It is one of a partition without any index, which the same
 // transaction has truncated, and which the current user owns, also outside of SECURITY DEFINER
-// functions: whoever owns a table may disable its triggers.
+// functions: the owner of a table may disable its triggers.
 bool fires_in_restore(const TriggerData* trigger);
 
 // How many triggers the session is inside of.

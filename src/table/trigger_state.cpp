@@ -11,7 +11,7 @@ struct TriggerState {
     char enabled;
 };
 
-// In the catalog: ALTER TABLE would ask for the ownership of each partition.
+// In the catalog: ALTER TABLE would require the ownership of each partition.
 void set_state(Relation catalog, Oid trigger, char enabled) {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,

@@ -1,16 +1,16 @@
-// Replacing our triggers without losing what ALTER TABLE ... DISABLE or ENABLE ALWAYS TRIGGER said
-// of them: the server makes each new trigger an ordinary one.
+// Replacing our triggers without losing ALTER TABLE ... DISABLE or ENABLE ALWAYS TRIGGER: the
+// server creates each new trigger as an ordinary one.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock {
 
-// Whether a trigger of the table, and each clone of it in a partition, is enabled otherwise than a
+// The triggers of the table, and their clones in partitions, whose tgenabled differs from that of a
 // new one. Call it inside with_spi.
 List* trigger_states(Oid relid, const char* name);
 
-// Makes them so again; what is gone is left out.
+// Restores it; triggers that were dropped are skipped.
 void restore_trigger_states(const char* name, const List* states);
 
 // Runs a CREATE OR REPLACE TRIGGER. Call it inside with_spi.
