@@ -116,7 +116,8 @@ static void lock_prepared(Connection *connection, const char *key, unsigned *see
 static void connect_call(Connection *connection, const char *server) {
     connect_postgres(connection, server);
     PGresult *functions = checked(connection, PQexec(connection->postgres,
-        "SELECT 'interlock.acquire_lease'::regproc::oid, 'interlock.release_lease'::regproc::oid"));
+        "SELECT 'interlock.acquire_lease(text, interval, interval, text, text, text)'::regprocedure::oid, "
+        "'interlock.release_lease'::regproc::oid"));
     connection->acquire = atoi(PQgetvalue(functions, 0, 0));
     connection->release = atoi(PQgetvalue(functions, 0, 1));
     PQclear(functions);

@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/guide/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(144);
+SELECT plan(148);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -22,8 +22,8 @@ FROM (VALUES
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
     ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text'),
     ('interlock.break_leases(text,text,name)', 'pattern text, reason text, role name DEFAULT NULL::name -> bigint')) f(p, signature);
-SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
-    LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
+SELECT is(count(*), 1::bigint, name || ' has one form but for numbers of seconds') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
+    LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace AND 'interlock.seconds'::regtype <> ALL (proargtypes) GROUP BY name;
 SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
 SELECT columns_are('interlock', 'lease_audit', '{id,broken_at,broken_by,key,holder,token,would_expire_at,reason,terminated}'::name[]);

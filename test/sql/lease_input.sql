@@ -140,6 +140,6 @@ SELECT release_all();
 SELECT interlock.acquire_lease(7);
 SELECT interlock.release_lease('k', '1x');
 SELECT interlock.release_lease('k', 9223372036854775808);
-SELECT interlock.acquire_lease('k', ttl => 30);
+SELECT interlock.acquire_lease('k', ttl => '30'::text);
 SELECT count(*) FROM interlock.leases;
 DROP SCHEMA lease_input CASCADE;

@@ -37,7 +37,7 @@ CREATE FUNCTION pg_temp.type_name(type oid) RETURNS text LANGUAGE sql AS
 -- Without the cast, and an interval as it is read
 CREATE FUNCTION pg_temp.value(expression text) RETURNS text LANGUAGE sql AS $$
     SELECT regexp_replace(regexp_replace(regexp_replace(regexp_replace(expression, '^''(-?\d+)''::integer$', '\1'),
-               '::[a-z ]+(\[\])?$', ''), '^NULL$', 'null'), '^''@ ', '''')$$;
+               '::[a-z_. ]+(\[\])?$', ''), '^NULL$', 'null'), '^''@ ', '''')$$;
 CREATE FUNCTION pg_temp.members(type oid) RETURNS text LANGUAGE sql AS $$
     SELECT '(' || string_agg(quote_ident(attname) || ' ' || pg_temp.type_name(atttypid), ', ' ORDER BY attnum) || ')'
       FROM pg_attribute WHERE attrelid = (SELECT typrelid FROM pg_type WHERE oid = type) AND attnum > 0$$;

@@ -23,7 +23,7 @@ sub has_waiters
     return;
 }
 
-my $acquire_lease = ask("SELECT 'interlock.acquire_lease'::regproc::oid");
+my $acquire_lease = ask("SELECT 'interlock.acquire_lease(text,interval,interval,text,text,text)'::regprocedure::oid");
 
 # --- While it waits ----------------------------------------------------------------------------------
 
