@@ -1,8 +1,8 @@
 // Leases: locks with a time to live, in shared memory, with a token that fences.
 //
-// docs/internals/leases.md says what they guarantee and why it holds. The verbs work in any isolation level,
-// in read-only transactions, and at once: commit and rollback make no difference to a lease. What
-// is durable of them is written outside of the transaction (lease/store.h).
+// docs/internals/leases.md says what they guarantee and why it holds. The verbs work in any
+// isolation level, in read-only transactions, and at once: commit and rollback make no difference
+// to a lease. What is durable of them is written outside of the transaction (lease/store.h).
 //
 // SQLSTATEs: IL006 the lease is not held; 22004, 22023 bad arguments; 25006 on a standby; 53400 no
 // room; 55000 not preloaded.

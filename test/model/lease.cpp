@@ -1,6 +1,6 @@
 // Visits every state that a small world of leases can get into and checks in each what
-// docs/internals/leases.md promises; then breaks the rules one by one and expects to be caught. README.md
-// says what is modelled.
+// docs/internals/leases.md promises; then breaks the rules one by one and expects to be caught.
+// README.md says what is modelled.
 //
 //   lease              checks, as TAP
 //   lease --deep       checks larger worlds too, which takes minutes
