@@ -338,7 +338,7 @@ lease_costs() {
 # The body of the request is none that the plan knows: what is computed of a constant is computed once.
 idempotency_costs() {
     local first="'{\"amount\": 10}'" body="('{\"amount\": ' || :id::text || '}')" answer="'{\"a\": 1}'" load scope
-    local row="'PENDING', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()" first_row="'PENDING', sha256($first), NULL, NULL, now()"
+    local row="'pending', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()" first_row="'pending', sha256($first), NULL, NULL, now()"
     counted claim "SELECT (interlock.idempotency_claim('pay', :id, $body::jsonb)).token;"
     counted claim_from "SELECT token FROM interlock.idempotency_claim('pay', :id, $body::jsonb);"
     counted hand_claim "INSERT INTO keys VALUES ('pay', :id, $row) ON CONFLICT DO NOTHING RETURNING key;"
@@ -346,9 +346,9 @@ idempotency_costs() {
     counted hand_replay '\set id 10' "INSERT INTO keys VALUES ('pay', 'done', $row) ON CONFLICT DO NOTHING RETURNING key;" \
         "SELECT status, response FROM keys WHERE scope = 'pay' AND key = 'done';"
     counted complete "SELECT interlock.idempotency_complete('pay', :id, :proof, $answer);"
-    counted hand_complete "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = :id;"
+    counted hand_complete "UPDATE keys SET status = 'completed', response = $answer WHERE scope = 'pay' AND key = :id;"
     counted fail "SELECT interlock.idempotency_fail('pay', :id, :proof, $answer);"
-    counted hand_fail "UPDATE keys SET status = 'FAILED', response = $answer WHERE scope = 'pay' AND key = :id;"
+    counted hand_fail "UPDATE keys SET status = 'failed', response = $answer WHERE scope = 'pay' AND key = :id;"
     counted checkpoint "SELECT interlock.idempotency_checkpoint('import', :id, :proof, 'half', $answer);"
     counted hand_checkpoint "UPDATE keys SET response = $answer, created = now() WHERE scope = 'pay' AND key = :id;"
     for load in complete fail checkpoint; do

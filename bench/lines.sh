@@ -166,11 +166,11 @@ write_idempotency_loads() {
     local next="SELECT nextval('requests') AS request \\gset" key="'request ' || :request::text" answer="'{\"a\": 1}'"
     local body="('{\"amount\": ' || :request::text || '}')"
     write hand_idempotency "$next" \
-        "INSERT INTO keys VALUES ('pay', $key, 'PENDING', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
-        "UPDATE keys SET status = 'COMPLETED', response = $answer WHERE scope = 'pay' AND key = $key;"
+        "INSERT INTO keys VALUES ('pay', $key, 'pending', sha256(convert_to($body, 'UTF8')), NULL, NULL, now()) ON CONFLICT DO NOTHING RETURNING key;" \
+        "UPDATE keys SET status = 'completed', response = $answer WHERE scope = 'pay' AND key = $key;"
     write full_idempotency "$next" \
         "INSERT INTO full_keys (scope, key, request_hash, claimed_at, deadline, expires_at) VALUES ('pay', $key, sha256(convert_to($body, 'UTF8')), now(), now() + '1 min', now() + '1 day') ON CONFLICT DO NOTHING RETURNING token \\gset" \
-        "UPDATE full_keys SET status = 'COMPLETED', response = $answer, finished_at = now() WHERE scope = 'pay' AND key = $key AND token = :token AND status = 'PENDING';"
+        "UPDATE full_keys SET status = 'completed', response = $answer, finished_at = now() WHERE scope = 'pay' AND key = $key AND token = :token AND status = 'pending';"
     write verb_idempotency "$next" \
         "SELECT (interlock.idempotency_claim('pay', $key, $body::jsonb)).token \\gset" \
         "SELECT interlock.idempotency_complete('pay', $key, :token, $answer);"

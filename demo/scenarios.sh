@@ -162,13 +162,13 @@ payments() {
     load payments_with
     local with=$(ask "$twice") stuck
     sleep 0.3
-    stuck=$(ask "SELECT count(*) FROM interlock.idempotency WHERE status = 'PENDING' AND deadline > clock_timestamp()")
+    stuck=$(ask "SELECT count(*) FROM interlock.idempotency WHERE status = 'pending' AND deadline > clock_timestamp()")
     say "with: $(ask "SELECT count(*) FROM charge") payments were charged, $with more than once, $stuck keys are stuck"
     row "payments charged twice" "$without of $charged" "$with"
     lose "$stuck"
 
     local workers=0
-    while [ "$(ask "SELECT count(*) FROM interlock.idempotency WHERE scope = 'import' AND status = 'COMPLETED'")" = 0 ]; do
+    while [ "$(ask "SELECT count(*) FROM interlock.idempotency WHERE scope = 'import' AND status = 'completed'")" = 0 ]; do
         workers=$((workers + 1))
         import_one_part
     done

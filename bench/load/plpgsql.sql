@@ -179,7 +179,7 @@ DECLARE
     found_row keys;
 BEGIN
     outcome := 'acquired';
-    INSERT INTO keys VALUES (of_scope, of_key, 'PENDING', hash, nextval('own.tokens'), NULL, clock_timestamp())
+    INSERT INTO keys VALUES (of_scope, of_key, 'pending', hash, nextval('own.tokens'), NULL, clock_timestamp())
         ON CONFLICT DO NOTHING RETURNING token INTO proof;
     IF FOUND THEN
         RETURN;
@@ -187,7 +187,7 @@ BEGIN
     SELECT * INTO found_row FROM keys WHERE scope = of_scope AND key = of_key FOR UPDATE;
     IF found_row.request_hash <> hash THEN
         outcome := 'mismatch';
-    ELSIF found_row.status = 'COMPLETED' THEN
+    ELSIF found_row.status = 'completed' THEN
         outcome := 'replay';
         answer := found_row.response;
     ELSIF found_row.created < clock_timestamp() - interval '1 min' THEN
@@ -200,7 +200,7 @@ END $$;
 
 CREATE FUNCTION own.complete(of_scope text, of_key text, proof bigint, answer jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE keys SET status = 'COMPLETED', response = answer WHERE scope = of_scope AND key = of_key AND token = proof;
+    UPDATE keys SET status = 'completed', response = answer WHERE scope = of_scope AND key = of_key AND token = proof;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the claim of % is lost', of_key;
     END IF;

@@ -317,9 +317,9 @@ void raise_claim_lost(const IdempotencyKey& key, int64 token) {
                                                {"token", nullptr, given},
                                                {"current", nullptr, row.found ? current : nullptr},
                                                {"status", !row.found      ? nullptr
-                                                          : row.completed ? "COMPLETED"
-                                                          : row.failed    ? "FAILED"
-                                                                          : "PENDING"}})),
+                                                          : row.completed ? "completed"
+                                                          : row.failed    ? "failed"
+                                                                          : "pending"}})),
          errhint("Somebody else took it over, or it has ended. Undo what was done for it; do not "
                  "repeat it.")));
 }

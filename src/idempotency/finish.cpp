@@ -12,7 +12,7 @@ using namespace interlock;
 
 namespace {
 
-// An ending: COMPLETED or FAILED with what is replayed.
+// An ending: completed or failed with what is replayed.
 struct Ending {
     bool completed;
     bool retryable;
@@ -114,7 +114,7 @@ bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
                                            time(expiry_after(scope, end))));
         write.require(
             terms.equal(terms.column(kToken), terms.value(INT8OID, Int64GetDatum(token))));
-        write.require(terms.equal(terms.column(kStatus), terms.literal_text("PENDING")));
+        write.require(terms.equal(terms.column(kStatus), terms.literal_text("pending")));
         updated = write_row(write);
     });
     return updated;
@@ -154,7 +154,7 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
         stored.response = {0, true};
     TimestampTz now = GetCurrentTimestamp();
     auto set = [&](RowWrite* write) {
-        write->set(kStatus, write->terms.text(ending.completed ? "COMPLETED" : "FAILED"));
+        write->set(kStatus, write->terms.text(ending.completed ? "completed" : "failed"));
         set_value(write, kRetryable, BoolGetDatum(ending.retryable));
         set_value(write, kResponse, stored.response);
         set_value(write, kResponseOmitted, BoolGetDatum(omitted));

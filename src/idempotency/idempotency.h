@@ -1,8 +1,8 @@
 // Idempotency: a table of keys, each claimed by one worker at a time, completed once, and replayed
 // to whoever asks again.
 //
-// A key goes PENDING (claimed, until its deadline) -> COMPLETED or FAILED (until it expires). A
-// claim writes it if there is no key, an expired one, a PENDING one past its deadline, or a failure
+// A key goes pending (claimed, until its deadline) -> completed or failed (until it expires). A
+// claim writes it if there is no key, an expired one, a pending one past its deadline, or a failure
 // that may be tried again. Each claim has a token, the next number of a sequence: complete, fail,
 // checkpoint, extend and assert do nothing for any other (IL008), so that a worker that was taken
 // over cannot disturb its successor. A claim past its deadline that nobody took over is still good.

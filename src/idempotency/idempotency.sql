@@ -49,7 +49,7 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
 CREATE TABLE interlock.idempotency (
     scope text COLLATE pg_catalog."C" NOT NULL,
     key text COLLATE pg_catalog."C" NOT NULL,
-    status text NOT NULL DEFAULT 'PENDING',
+    status text NOT NULL DEFAULT 'pending',
     request_hash bytea,
     token bigint NOT NULL DEFAULT pg_catalog.nextval('interlock.idempotency_token'),
     attempt integer NOT NULL DEFAULT 1,
@@ -64,11 +64,11 @@ CREATE TABLE interlock.idempotency (
     checkpoint text,
     state jsonb,
     PRIMARY KEY (scope, key),
-    CHECK (status OPERATOR(pg_catalog.=) ANY ('{PENDING,COMPLETED,FAILED}')))
+    CHECK (status OPERATOR(pg_catalog.=) ANY ('{pending,completed,failed}')))
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
 COMMENT ON TABLE interlock.idempotency IS
-'The keys: PENDING until the deadline, then COMPLETED or FAILED until they expire. response_omitted: it was larger than the
+'The keys: pending until the deadline, then completed or failed until they expire. response_omitted: it was larger than the
 scope allows. Callers of the functions need a grant of the scope (grant_idempotency_scope) and no privilege on this table. The functions
 run with the owner''s privileges and bypass row security.';
 COMMENT ON INDEX interlock.idempotency_expires_idx IS 'Finds expired keys for the sweeper.';

@@ -1,4 +1,4 @@
-// The sweeper's part in idempotency: expired keys are deleted, PENDING ones too once they are that
+// The sweeper's part in idempotency: expired keys are deleted, pending ones too once they are that
 // old. A live claim expires long after its deadline, so it is never touched.
 #pragma once
 

@@ -21,8 +21,8 @@ constexpr AttrNumber kRead[] = {kStatus,   kRetryable,  kToken,       kAttempt,
 IdempotencyRow row_of(const NullableDatum* columns) {
     IdempotencyRow row = {};
     row.found = true;
-    row.completed = is_text(columns[0], "COMPLETED");
-    row.failed = is_text(columns[0], "FAILED");
+    row.completed = is_text(columns[0], "completed");
+    row.failed = is_text(columns[0], "failed");
     row.retryable = DatumGetBool(columns[1].value);
     row.token = DatumGetInt64(columns[2].value);
     row.attempt = DatumGetInt32(columns[3].value);
@@ -60,7 +60,7 @@ struct Takeover {
 void set_fresh(RowWrite* write) {
     Expressions& terms = write->terms;
     const Expression* no = terms.literal(BOOLOID, {BoolGetDatum(false), false});
-    write->set(kStatus, terms.literal_text("PENDING"));
+    write->set(kStatus, terms.literal_text("pending"));
     write->set(kRetryable, no);
     write->set(kResponse, terms.null_of(kResponse));
     write->set(kResponseOmitted, no);

@@ -20,7 +20,7 @@ IdempotencyScope read_scope(Datum name);
 struct IdempotencyRow {
     bool found;
     bool completed;
-    bool failed; // neither: PENDING
+    bool failed; // neither: pending
     bool retryable;
     int64 token;
     int32 attempt;

@@ -27,7 +27,7 @@ SELECT stored - '{claimed_at,deadline,finished_at,expires_at,token,stamp}'::text
     'finished', (stored->>'finished_at') IS NOT NULL, 'stamped', (stored->>'stamp') IS NOT NULL)
 $$;
 CREATE FUNCTION masked(message text) RETURNS text LANGUAGE sql AS $$
-SELECT regexp_replace(regexp_replace(message, '\d{4}-\d\d-\d\d [^,)"]*', 'a time', 'g'), '((PENDING|COMPLETED|FAILED), [^,]*, )\d+|("(token|current)": )\d+', '\1\3N', 'g')
+SELECT regexp_replace(regexp_replace(message, '\d{4}-\d\d-\d\d [^,)"]*', 'a time', 'g'), '((pending|completed|failed), [^,]*, )\d+|("(token|current)": )\d+', '\1\3N', 'g')
 $$;
 CREATE FUNCTION writes() RETURNS int[] LANGUAGE sql AS $$
 SELECT ARRAY[pg_stat_get_xact_tuples_inserted(t), pg_stat_get_xact_tuples_updated(t), pg_stat_get_xact_tuples_hot_updated(t)]::int[] FROM (VALUES ('interlock.idempotency'::regclass)) x(t)
@@ -158,7 +158,7 @@ SELECT * FROM try_claim('ALTER TABLE interlock.idempotency DROP COLUMN response;
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ADD CHECK (attempt > 1)');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ADD CHECK (attempt > 1)', 'insert_role');
 SELECT * FROM try_claim('ALTER TABLE interlock.idempotency ALTER result_id SET NOT NULL');
-SELECT * FROM try('ALTER TABLE interlock.idempotency ADD CHECK (status <> ''COMPLETED'')', $$SELECT complete('k')$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency ADD CHECK (status <> ''completed'')', $$SELECT complete('k')$$);
 SELECT * FROM try('SELECT claim(''other'')', $$SELECT claim('k')$$);
 SELECT * FROM try('CREATE UNIQUE INDEX ON interlock.idempotency (scope, attempt); SELECT claim(''other'')', $$SELECT claim('k')$$);
 SELECT * FROM try('CREATE UNIQUE INDEX ON interlock.idempotency (scope, key) WHERE attempt > 0', $$SELECT claim('k')$$);

@@ -246,7 +246,7 @@ $app->quit;
 # The sweeper deletes what has expired, and nothing else
 $node->safe_psql('postgres', q(
     INSERT INTO interlock.idempotency (scope, key, status, claimed_at, deadline, expires_at)
-        SELECT 'job', 'expired ' || g, 'COMPLETED', now(), now(), now() - interval '1 s' FROM generate_series(1, 5000) g));
+        SELECT 'job', 'expired ' || g, 'completed', now(), now(), now() - interval '1 s' FROM generate_series(1, 5000) g));
 is(claim('job', 'live'), 'acquired|1', 'a live claim');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM interlock.idempotency WHERE key ~ '^expired'"), 'expired keys are deleted');
 is(claim('job', 'live'), 'in_progress|1', 'the live claim is untouched');
@@ -257,7 +257,7 @@ $node->safe_psql('postgres', q(
     CREATE TABLE item (scope text, key text, FOREIGN KEY (scope, key) REFERENCES interlock.idempotency);
     CREATE TABLE later (scope text, key text, FOREIGN KEY (scope, key) REFERENCES interlock.idempotency DEFERRABLE INITIALLY DEFERRED);
     INSERT INTO interlock.idempotency (scope, key, status, claimed_at, deadline, expires_at)
-        SELECT 'job', 'expired ' || g, 'COMPLETED', now(), now(), now() + interval '1 h' FROM generate_series(1, 500) g;
+        SELECT 'job', 'expired ' || g, 'completed', now(), now(), now() + interval '1 h' FROM generate_series(1, 500) g;
     INSERT INTO item VALUES ('job', 'expired 250')));
 my $blocker = session(); # even when finding out would mean to wait
 $blocker->query_safe('BEGIN; SELECT * FROM item FOR UPDATE');

@@ -57,7 +57,7 @@ while (time < $end)
 note("killed $kills times");
 cmp_ok($node->safe_psql('postgres', 'SELECT count(*) FROM charge'), '>', 0, 'payments were charged');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT FROM charge GROUP BY kind, payment HAVING count(*) > 1) twice'), 0, 'none of them twice');
-is($node->safe_psql('postgres', q(SELECT count(*) FROM interlock.idempotency WHERE status = 'COMPLETED')),
+is($node->safe_psql('postgres', q(SELECT count(*) FROM interlock.idempotency WHERE status = 'completed')),
     $node->safe_psql('postgres', 'SELECT count(*) FROM charge'), 'every charge has its key, and every key its charge');
 
 # Nothing is stuck: whoever comes now gets every payment done
@@ -71,7 +71,7 @@ $node->safe_psql('postgres', qq(
     SELECT interlock.idempotency_complete('job', 'payment ' || payment, token, '1') FROM claimed WHERE outcome = 'acquired'));
 is($node->safe_psql('postgres', 'SELECT kind, count(*), count(DISTINCT payment) FROM charge GROUP BY kind ORDER BY kind'),
     "job|$payments|$payments\nonce|$payments|$payments", 'every payment is charged once');
-is($node->safe_psql('postgres', q(SELECT count(*) FROM interlock.idempotency WHERE status <> 'COMPLETED')), 0, 'no key is stuck');
+is($node->safe_psql('postgres', q(SELECT count(*) FROM interlock.idempotency WHERE status <> 'completed')), 0, 'no key is stuck');
 unlike(slurp_file($node->logfile), qr/TRAP|terminated by signal (?!9)/, 'nothing crashed by itself');
 $node->stop;
 done_testing();
