@@ -9,7 +9,7 @@ SELECT locked, holder FROM interlock.lock_row('wiki_page', 1, 'anna', reason => 
 
 -- Bert is told who has it, and why
 SELECT locked, holder FROM interlock.lock_row('wiki_page', 1, 'bert');
-SELECT holder, reason FROM interlock.row_lock('wiki_page', 1);
+SELECT holder, reason FROM interlock.row_lock_of('wiki_page', 1);
 
 -- the editor calls this every minute while Anna types; null would mean that she lost it
 SELECT interlock.touch_row('wiki_page', 1, 'anna') IS NOT NULL AS still_hers;

@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(lock_row);
 PG_FUNCTION_INFO_V1(unlock_row);
 PG_FUNCTION_INFO_V1(touch_row);
 PG_FUNCTION_INFO_V1(force_unlock_row);
-PG_FUNCTION_INFO_V1(row_lock);
+PG_FUNCTION_INFO_V1(row_lock_of);
 
 Datum lock_row(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
@@ -93,7 +93,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
     raise_suppressed(call.rel);
 }
 
-Datum row_lock(PG_FUNCTION_ARGS) {
+Datum row_lock_of(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     MarkedRow call = open_call(arguments, false, AccessShareLock);
     Look found = look(call);

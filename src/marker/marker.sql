@@ -138,19 +138,19 @@ transaction. Nobody but superusers may until it is granted; the caller also need
 COMMENT ON FUNCTION interlock.force_unlock_row(regclass, "any", text) IS
 'As force_unlock_row(regclass, text, text), for a key of another type.';
 
-CREATE FUNCTION interlock.row_lock(
+CREATE FUNCTION interlock.row_lock_of(
     rel regclass, key text,
     OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.row_lock(
+CREATE FUNCTION interlock.row_lock_of(
     rel regclass, key "any",
     OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.row_lock(regclass, text) IS
+COMMENT ON FUNCTION interlock.row_lock_of(regclass, text) IS
 'Who holds the row, since when, until when and why; locked is false and the rest null when it is free or expired.
 Errors: P0002 no such row.';
-COMMENT ON FUNCTION interlock.row_lock(regclass, "any") IS
-'As row_lock(regclass, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.row_lock_of(regclass, "any") IS
+'As row_lock_of(regclass, text), for a key of another type.';
 
 CREATE FUNCTION interlock_internal.list_row_locks(
     OUT rel regclass, OUT key jsonb, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz,

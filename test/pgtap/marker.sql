@@ -13,7 +13,7 @@ SELECT results_eq($$SELECT locked, holder, locked_at IS NOT NULL, expires_at > l
 SELECT results_eq($$SELECT locked, holder FROM interlock.lock_row('page', 1, 'bert')$$, $$VALUES (false, 'anna')$$, 'refused without an error');
 PREPARE untyped AS SELECT locked, holder FROM interlock.lock_row('page', $1, $2, $3);
 SELECT results_eq($$EXECUTE untyped('1', 'anna', '2 hours')$$, $$VALUES (true, 'anna')$$, 'renewed, with parameters without a type');
-SELECT results_eq($$SELECT locked, holder, reason FROM interlock.row_lock('page', 1)$$, $$VALUES (true, 'anna', NULL)$$, 'row_lock');
+SELECT results_eq($$SELECT locked, holder, reason FROM interlock.row_lock_of('page', 1)$$, $$VALUES (true, 'anna', NULL)$$, 'row_lock_of');
 SELECT results_eq($$SELECT rel, key, holder, live FROM interlock.row_locks$$, $$VALUES ('page'::regclass, '{"id": 1}'::jsonb, 'anna', true)$$, 'row_locks');
 SELECT throws_ok($$UPDATE page SET body = 'y' WHERE id = 1$$, 'IL004');
 SELECT throws_ok($$DELETE FROM page WHERE id = 1$$, 'IL004');

@@ -16,7 +16,7 @@ SELECT locked, holder FROM interlock.lock_row('typed', 1, 'ann', reason => 'why'
 -- an altered column is noticed before it is read
 ALTER TABLE typed ALTER free TYPE name;
 UPDATE typed SET padded = 'x';
-SELECT * FROM interlock.row_lock('typed', 1);
+SELECT * FROM interlock.row_lock_of('typed', 1);
 ALTER TABLE typed ALTER free TYPE text;
 SELECT interlock.unlock_row('typed', 1, 'ann');
 
@@ -75,7 +75,7 @@ INSERT INTO orphan VALUES (1, 'a', 1), (2, 'b', 1);
 INSERT INTO unnamed VALUES (1, 'a', 1);
 SELECT interlock.enable_marker('orphan', '1 hour'), interlock.enable_marker('unnamed', '1 hour');
 SELECT locked, holder FROM interlock.lock_row('orphan', 1, 'anna');
-SELECT locked, holder FROM interlock.row_lock('orphan', 1);
+SELECT locked, holder FROM interlock.row_lock_of('orphan', 1);
 UPDATE orphan SET body = 'x' WHERE id = 1;
 SELECT interlock.force_unlock_row('orphan', 1, 'nobody''s') IS NULL AS free_already;
 SELECT interlock.force_unlock_row('unnamed', 1, 'nobody''s') IS NULL AS free_already;

@@ -17,7 +17,7 @@ SELECT interlock.update_with_retry('secret', 1, 'jsonb_concat(jsonb, jsonb)');
 SELECT interlock.try_transition('secret', 1, 'x', 'y');
 SELECT interlock.select_for_update('secret', '{}'::int[]);
 SELECT interlock.lock_row('secret', 1, 'nobody');
-SELECT interlock.row_lock('secret', 1);
+SELECT interlock.row_lock_of('secret', 1);
 RESET ROLE;
 -- a reader reads
 GRANT SELECT ON secret TO interlock_nobody;
@@ -25,7 +25,7 @@ SET ROLE interlock_nobody;
 SELECT interlock.versioned_update_many('secret', '[]');
 SELECT interlock.select_for_update('secret', '{}'::int[]);
 BEGIN;
-SELECT interlock.row_lock('secret', 1);
+SELECT interlock.row_lock_of('secret', 1);
 SELECT * FROM locks_held;
 COMMIT;
 RESET ROLE;

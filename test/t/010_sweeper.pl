@@ -55,7 +55,7 @@ $node->safe_psql('postgres', q(
     BEGIN; SELECT pg_sleep(1.2);
     UPDATE page SET lock_status = 1, lock_by = 'anna', lock_time = now() WHERE id = 1;
     COMMIT;));
-is($node->safe_psql('postgres', 'SELECT (interlock.row_lock(\'page\', 1)).locked'), 't', 'C6: alive after the commit');
+is($node->safe_psql('postgres', 'SELECT (interlock.row_lock_of(\'page\', 1)).locked'), 't', 'C6: alive after the commit');
 wait_released('postgres', 'page', 'a marker set by plain SQL is released');
 
 # The transaction that sets a marker may take longer than the marker lives: reported when it commits

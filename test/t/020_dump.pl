@@ -52,7 +52,7 @@ $node->safe_psql('target', 'CREATE TABLE shift_the_oids (id int); DROP TABLE shi
 $node->command_ok([ 'pg_restore', '--exit-on-error', '-d', $node->connstr('target'), $dump ], 'pg_restore');
 
 is($node->safe_psql('target', 'SELECT id, version, lock_by FROM doc ORDER BY id'), "1|1|anna\n2|1|bert", 'rows, versions and markers');
-is($node->safe_psql('target', "SELECT (interlock.row_lock('doc', 1)).holder, (interlock.row_lock('doc', 1)).reason"),
+is($node->safe_psql('target', "SELECT (interlock.row_lock_of('doc', 1)).holder, (interlock.row_lock_of('doc', 1)).reason"),
     'anna|over the dump', 'the marker still holds');
 my ($ret, $out, $err) = $node->psql('target', "UPDATE doc SET body = 'stolen' WHERE id = 1");
 like($err, qr/being edited by "anna"/, 'and is enforced');
