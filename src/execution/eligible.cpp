@@ -9,7 +9,7 @@ namespace interlock {
 
 namespace {
 
-bool direct_updates = true;
+bool direct_execution = true;
 
 // --- The caller -------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ bool may_assign(const RowWrite& write) {
 } // namespace
 
 bool session_is_eligible() {
-    return direct_updates &&
+    return direct_execution &&
            // ExecCheckXactReadOnly and PreventCommandIfParallelMode raise the errors.
            !XactReadOnly && !IsInParallelMode() &&
            // A module that checks privileges itself looks at the statement's range table.
@@ -199,9 +199,9 @@ bool is_said_without_statement(const RowWrite& write) {
 
 void define_direct_settings() {
     DefineCustomBoolVariable(
-        "interlock.direct_updates",
+        "interlock.direct_execution",
         "Reads, locks and writes a row without a statement where that is the same.", nullptr,
-        &direct_updates, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+        &direct_execution, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
 }
 
 } // namespace interlock

@@ -15,7 +15,7 @@ namespace interlock {
 struct RowInsert;
 struct RowWrite;
 
-// The session: false also when the administrator has turned it off (interlock.direct_updates).
+// The session: false also when the administrator has turned it off (interlock.direct_execution).
 bool session_is_eligible();
 
 // The session and its transaction.

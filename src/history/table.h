@@ -4,7 +4,7 @@
 // calls that the executor would make for the INSERT: the next value of the sequence, the heap, and
 // the indexes, whose one expression is known. What must be known of the table for that is found out
 // when the table changes, and kept with what else is known of it. All other tables take the
-// statement, and all while interlock.direct_updates is off or the executor is watched.
+// statement, and all while interlock.direct_execution is off or the executor is watched.
 #pragma once
 
 #include "table/made_column.h"

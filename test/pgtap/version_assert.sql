@@ -84,8 +84,8 @@ SELECT throws_ok($$SELECT interlock.assert_version('doc', 2, 1)$$, 'P0002', NULL
 SELECT throws_ok($$SELECT interlock.assert_version('doc', 1, 2)$$, '42501', NULL, 'a row that cannot be written');
 RESET ROLE;
 
--- with interlock.direct_updates = off by a statement
-SET LOCAL interlock.direct_updates = off;
+-- with interlock.direct_execution = off by a statement
+SET LOCAL interlock.direct_execution = off;
 SELECT lives_ok($$SELECT interlock.assert_version('pair', '{"a": 1, "b": "b"}', 1)$$, 'by a statement');
 SELECT throws_ok($$SELECT interlock.assert_version('pair', '{"a": 1, "b": "b"}', 2)$$, 'IL001', NULL, 'which conflicts too');
 SELECT throws_ok($$SELECT interlock.assert_version('pair', '{"a": 9, "b": "b"}', 2)$$, 'P0002', NULL, 'and finds no row');

@@ -28,7 +28,7 @@ SELECT interlock.versioned_update('page', 'ONE'::text, 1, '{"a": 7}');
 SELECT string_agg(key::text, ' '), kept_plans() > 0 AS by_a_statement FROM interlock.select_for_update('page', '{TWO,One}');
 SELECT interlock.lock_row('page', 'Two'::text, 'anna') IS NOT NULL AS locked;
 SELECT interlock.unlock_row('page', 'tWO'::text, 'ANNA');
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT interlock.versioned_update('page', 'ONE'::text, 2, '{"a": 8}');
 SELECT string_agg(key::text, ' '), kept_plans() > 0 AS by_a_statement FROM interlock.select_for_update('page', '{TWO,One}');
 SELECT interlock.unlock_row('page', 'tWO'::text, 'ANNA');

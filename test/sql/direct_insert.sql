@@ -1,5 +1,5 @@
 -- Claims, which insert and update a row without a statement: each case runs the work on interlock.idempotency, and
--- once more with interlock.direct_updates = off, which makes it run statements; answers, rows, triggers fired, tokens
+-- once more with interlock.direct_execution = off, which makes it run statements; answers, rows, triggers fired, tokens
 -- taken, HOT updates and errors must be the same. All of it is rolled back. The context of a row trigger tells how it ran.
 \set SHOW_CONTEXT never
 \set VERBOSITY terse
@@ -36,7 +36,7 @@ $$;
 CREATE FUNCTION effect(setup text, work text, role text, directly boolean) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE answer text; detail text; state text; result text; tokens bigint; before int[];
 BEGIN
-    PERFORM set_config('interlock.direct_updates', directly::text, true);
+    PERFORM set_config('interlock.direct_execution', directly::text, true);
     BEGIN
         IF setup !~ 'untraced' THEN CREATE TRIGGER traced BEFORE INSERT OR UPDATE ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION log_fired(); END IF;
         EXECUTE setup;

@@ -41,9 +41,9 @@ BEGIN
     ours := effect(work, role);
     how := CASE WHEN kept_plans('ours') > before THEN 'statement' ELSE 'direct' END;
     PERFORM make_table('twin', setup);
-    PERFORM set_config('interlock.direct_updates', 'off', true);
+    PERFORM set_config('interlock.direct_execution', 'off', true);
     twin := effect(work, role);
-    PERFORM set_config('interlock.direct_updates', 'on', true);
+    PERFORM set_config('interlock.direct_execution', 'on', true);
     as_twin := ours = twin;
     answer := replace(ours, E'\n', ' | ');
     IF NOT as_twin THEN answer := ours || E'\n<>\n' || twin; END IF;

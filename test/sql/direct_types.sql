@@ -1,5 +1,5 @@
 -- Keys and states of domains, and columns that the server alone fills in: the same without a statement and with
--- interlock.direct_updates = off, which makes each write a statement.
+-- interlock.direct_execution = off, which makes each write a statement.
 \set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE SCHEMA direct_types;
@@ -18,7 +18,7 @@ BEGIN
     CREATE TABLE t (id int PRIMARY KEY, a int, version bigint NOT NULL DEFAULT 1);
     INSERT INTO t VALUES (1, 1);
     EXECUTE setup;
-    PERFORM set_config('interlock.direct_updates', directly::text, true);
+    PERFORM set_config('interlock.direct_execution', directly::text, true);
     BEGIN
         EXECUTE verb INTO answer;
     EXCEPTION WHEN OTHERS THEN

@@ -308,12 +308,12 @@ GRANT SELECT, UPDATE ON direct_closed.t TO direct_role;
 SELECT 'direct_closed.t'::regclass::oid AS closed \gset
 SET ROLE direct_role;
 SELECT interlock.versioned_update(:closed::regclass, 1, 1, '{"a": 7}');
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 RESET ROLE;
 DROP SCHEMA direct_closed CASCADE;
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT * FROM try_update('', '{"a": 7}', $$a = 7$$);
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 
 -- What a check computes from constants alone may come out otherwise when a setting or a privilege is another
 CREATE TABLE hand.folded (id int PRIMARY KEY, note text, n int, CHECK (note <> ('\xff'::bytea)::text), CHECK (n < abs(-1000)));

@@ -1,4 +1,4 @@
--- What transitions and markers write, without a statement and with interlock.direct_updates = off, which makes each a statement: answers,
+-- What transitions and markers write, without a statement and with interlock.direct_execution = off, which makes each a statement: answers,
 -- errors and rows must be the same, whatever the types of the columns and the values that were stored before. The context of an AFTER
 -- trigger shows how the verb ran.
 \set SHOW_CONTEXT never
@@ -26,7 +26,7 @@ BEGIN
     EXECUTE setup;
     CREATE TRIGGER note_how AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION note_how();
     PERFORM setval('how', 3);
-    PERFORM set_config('interlock.direct_updates', directly::text, true);
+    PERFORM set_config('interlock.direct_execution', directly::text, true);
     BEGIN
         IF role IS NOT NULL THEN EXECUTE format('SET LOCAL ROLE %I', role); END IF;
         EXECUTE verb INTO answer;

@@ -1,5 +1,5 @@
 -- Entries written with and without a statement: each case does the same work on a table and on a twin for which
--- interlock.direct_updates is off. Entries, their ids, sizes and commands, what the indexes find, and errors must be the same. Only what is
+-- interlock.direct_execution is off. Entries, their ids, sizes and commands, what the indexes find, and errors must be the same. Only what is
 -- written without a statement keeps its locks on the indexes, which tells how it was done.
 \set SHOW_CONTEXT never
 \set VERBOSITY verbose
@@ -45,10 +45,10 @@ BEGIN
     ours := effect(full_work);
     how := CASE WHEN ours !~ '"operation"' THEN 'nothing' WHEN EXISTS (SELECT FROM pg_locks l JOIN pg_index i ON i.indexrelid = l.relation
         WHERE i.indrelid = to_regclass('ours.t_history') AND l.mode = 'RowExclusiveLock') THEN 'direct' ELSE 'statement' END;
-    SET LOCAL interlock.direct_updates = off;
+    SET LOCAL interlock.direct_execution = off;
     PERFORM make_table('twin', setup);
     twin := effect(full_work);
-    RESET interlock.direct_updates;
+    RESET interlock.direct_execution;
     as_twin := ours = twin AND NOT EXISTS (SELECT FROM pg_locks l JOIN pg_index i ON i.indexrelid = l.relation
         WHERE i.indrelid = to_regclass('twin.t_history') AND l.mode = 'RowExclusiveLock'); -- which did run a statement
     answer := CASE WHEN NOT as_twin THEN ours || E'\n<>\n' || twin WHEN ours !~ '^[[]' THEN replace(split_part(ours, E'\n[', 1), E'\n', ' ') END;

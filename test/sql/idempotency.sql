@@ -166,7 +166,7 @@ DROP ROLE interlock_guest;
 CREATE FUNCTION take_over(directly boolean) RETURNS TABLE (held bigint, outcome text, is_greater boolean) LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM interlock.idempotency WHERE scope = 'job';
-    PERFORM set_config('interlock.direct_updates', directly::text, true);
+    PERFORM set_config('interlock.direct_execution', directly::text, true);
     PERFORM setval('interlock.idempotency_token', 1000000);
     held := (SELECT c.token FROM interlock.idempotency_claim('job', 'k') c);
     PERFORM setval('interlock.idempotency_token', held - 1);
@@ -188,9 +188,9 @@ SELECT interlock.idempotency_checkpoint('job', 'k', 1000001, 'c');
 -- nor does it begin anew at the end of all numbers
 UPDATE interlock.idempotency SET token = 9223372036854775807, deadline = now() WHERE scope = 'job';
 SELECT interlock.idempotency_claim('job', 'k');
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT interlock.idempotency_claim('job', 'k');
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 
 DELETE FROM interlock.idempotency WHERE scope = 'job';
 
@@ -244,7 +244,7 @@ SELECT outcome, token AS bare FROM interlock.idempotency_claim('bare', 'k') \gse
 SELECT interlock.idempotency_fail('bare', 'k', :bare, '{"e": 1}');
 SELECT status, response, retryable, deadline - claimed_at AS stale_after, date_trunc('hour', expires_at - claimed_at) AS ttl FROM interlock.idempotency WHERE scope = 'bare';
 SELECT outcome FROM interlock.idempotency_claim('bare', 'k');
-SET LOCAL interlock.direct_updates = off;
+SET LOCAL interlock.direct_execution = off;
 SELECT outcome FROM interlock.idempotency_claim('bare', 'm');
 SELECT deadline - claimed_at AS stale_after, date_trunc('hour', expires_at - claimed_at) AS ttl FROM interlock.idempotency WHERE key = 'm';
 ROLLBACK;

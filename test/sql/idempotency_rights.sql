@@ -127,7 +127,7 @@ BEGIN
     RETURN result;
 END $$;
 SELECT as_app();
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT as_app();
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT as_app();
@@ -137,7 +137,7 @@ SELECT as_app();
 SELECT interlock.grant_idempotency_scope('*', 'idem_app');
 SELECT as_app();
 SELECT interlock.revoke_idempotency_scope('*', 'idem_app');
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 SELECT as_app();
 -- changed by this transaction, and rolled back
 BEGIN;
@@ -193,11 +193,11 @@ SELECT * FROM interlock.run_once('pay', 'who', 'who(jsonb)');
 SELECT * FROM interlock.run_once('pay', 'forge', 'forge(jsonb)', '"forged"');
 SELECT current_user;
 RESET ROLE;
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SET ROLE idem_app;
 SELECT * FROM interlock.run_once('pay', 'who too', 'who(jsonb)');
 RESET ROLE;
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 
 -- Code on the table: of another role it is refused, to superusers too; the owner's runs restricted, past policies
 CREATE TABLE seen (name text, "user" name, path text);
@@ -219,11 +219,11 @@ SET ROLE idem_app;
 SELECT interlock.idempotency_claim('pay', 'hostile');
 RESET ROLE;
 SELECT interlock.idempotency_claim('pay', 'hostile');
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SET ROLE idem_app;
 SELECT interlock.idempotency_claim('pay', 'hostile');
 RESET ROLE;
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 DROP TRIGGER hostile ON interlock.idempotency;
 SELECT rolsuper FROM pg_roles WHERE rolname = 'idem_other';
 CREATE TRIGGER see BEFORE INSERT OR UPDATE ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION see();
@@ -233,12 +233,12 @@ CREATE POLICY nothing ON interlock.idempotency USING (rights.no_such());
 SET ROLE idem_app;
 SELECT outcome, token AS seen FROM interlock.idempotency_claim('pay', 'seen') \gset
 RESET ROLE;
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SET ROLE idem_app;
 SELECT interlock.idempotency_complete('pay', 'seen', :seen);
 SELECT outcome FROM interlock.idempotency_claim('pay', 'seen');
 RESET ROLE;
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 SELECT name, "user" = session_user AS owner, path FROM seen;
 CREATE OR REPLACE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -173,7 +173,7 @@ ALTER TABLE interlock.idempotency_scope DROP CONSTRAINT idempotency_scope_ttl, D
 INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '-1 day', '-178000000 years', false, -1), ('worse', 'api', '178000000 years', '178000000 years', false, 1);
 SELECT stale_after FROM try('bad');
 SELECT justify_interval(stale_after) FROM try('worse');
-SET LOCAL interlock.direct_updates = off;
+SET LOCAL interlock.direct_execution = off;
 SELECT stale_after FROM try('bad');
 SELECT justify_interval(stale_after) FROM try('worse');
 ROLLBACK;
@@ -209,9 +209,9 @@ SELECT * FROM try();
 BEGIN ISOLATION LEVEL REPEATABLE READ;
 SELECT * FROM try();
 COMMIT;
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT * FROM try();
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 
 DELETE FROM interlock.idempotency_scope;
 DELETE FROM interlock.idempotency_grant;

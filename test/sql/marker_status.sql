@@ -78,9 +78,9 @@ INSERT INTO doc VALUES (5, 'x', 2, 'hand', now(), now() - interval '1 min');
 RESET session_replication_role;
 SELECT try($$SELECT interlock.lock_row('doc', 5, 'anna')$$), try($$SELECT interlock.touch_row('doc', 5, 'hand')$$), try($$SELECT interlock.unlock_row('doc', 5, 'hand')$$),
     try($$SELECT interlock.force_unlock_row('doc', 5, 'why')$$), try($$SELECT interlock.save_row('doc', 5, 'hand', '{"body": "y"}')$$);
-SET interlock.direct_updates = off;
+SET interlock.direct_execution = off;
 SELECT try($$SELECT interlock.lock_row('doc', 5, 'anna')$$), try($$SELECT interlock.unlock_row('doc', 5, 'hand')$$);
-RESET interlock.direct_updates;
+RESET interlock.direct_execution;
 SELECT interlock.sweep() IS NOT NULL AS swept;
 SELECT try($$UPDATE doc SET body = 'y' WHERE id = 5$$);
 SELECT id, body, status, lock_by FROM doc WHERE id = 5;

@@ -228,7 +228,7 @@ sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|
 sub control
 {
     return one('BEGIN', 'COMMIT', 'COMMIT', 'ROLLBACK', 'SAVEPOINT s', 'ROLLBACK TO s', 'RELEASE s', 'BEGIN ISOLATION LEVEL ' . one('REPEATABLE READ', 'SERIALIZABLE', 'READ COMMITTED READ ONLY'),
-        'SET CONSTRAINTS ALL ' . one('IMMEDIATE', 'DEFERRED'), "SET interlock.direct_updates = off", "SET search_path = " . one('public', 'lair, public', 'pg_temp, interlock', "''"),
+        'SET CONSTRAINTS ALL ' . one('IMMEDIATE', 'DEFERRED'), "SET interlock.direct_execution = off", "SET search_path = " . one('public', 'lair, public', 'pg_temp, interlock', "''"),
         'RESET ALL', "SET datestyle = 'SQL, DMY'", 'DISCARD ' . one('PLANS', 'TEMP', 'ALL'), "PREPARE TRANSACTION 'p" . one(1, 2) . "'", "ROLLBACK PREPARED 'p" . one(1, 2) . "'", 'LISTEN interlock_row_lock');
 }
 
