@@ -101,9 +101,8 @@ bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry-
     pg_unreachable();
 }
 
-// As for LOCK TABLE: requires the privilege for this lock mode on the table or on any column.
-void require_privilege(Oid relid, LOCKMODE mode) {
-    AclMode needed = mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE;
+// As for LOCK TABLE: requires one of the privileges on the table or on any column.
+void require_privilege(Oid relid, AclMode needed) {
     Oid user = GetUserId();
     bool is_missing = false;
     if (pg_class_aclcheck_ext(relid, user, needed, &is_missing) == ACLCHECK_OK)
@@ -191,7 +190,11 @@ const TableInfo* cached_table_info(Oid relid) {
 }
 
 Relation open_table(Oid relid, LOCKMODE mode) {
-    return open_if_allowed(relid, mode, [&] { require_privilege(relid, mode); });
+    return open_table(relid, mode, mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE);
+}
+
+Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of) {
+    return open_if_allowed(relid, mode, [&] { require_privilege(relid, any_of); });
 }
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {

@@ -25,6 +25,9 @@ const TableInfo* cached_table_info(Oid relid);
 // again when that has changed while it waited. The lock stays until the end of the transaction.
 Relation open_table(Oid relid, LOCKMODE mode);
 
+// As open_table, for callers who have one of these privileges on any of it.
+Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of);
+
 // As open_table, for a verb that configures the table: only its owner may (42501).
 Relation open_own_table(Oid relid, LOCKMODE mode);
 

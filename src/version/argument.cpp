@@ -14,19 +14,22 @@ int64 token_of_text(TokenKind kind, char* token) {
     return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
 }
 
-int64 parse_token(Relation rel, const Versioning* versioning, Datum value, Oid type) {
-    TokenKind kind = versioning->kind;
-    if (type == TEXTOID)
-        return token_of_text(kind, TextDatumGetCString(value));
-    if (!has_versions_as(versioning, type))
-        ereport(
-            ERROR,
+void require_type(Relation rel, const Versioning* versioning, Oid type) {
+    if (has_versions_as(versioning, type))
+        return;
+    ereport(ERROR,
             (errcode(ERRCODE_DATATYPE_MISMATCH),
              errmsg("version column \"%s\" of table \"%s\" has type %s", NameStr(versioning->name),
-                    RelationGetRelationName(rel), format_type_be(token_type(kind))),
+                    RelationGetRelationName(rel), format_type_be(token_type(versioning->kind))),
              errhint("Give the expected version as %s.",
-                     is_counter(kind) ? "a number" : "a timestamp with time zone, or as text")));
-    if (kind == TokenKind::kTimestamp)
+                     is_counter(versioning->kind) ? "a number"
+                                                  : "a timestamp with time zone, or as text")));
+}
+
+int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
+    if (type == TEXTOID)
+        return token_of_text(versioning->kind, TextDatumGetCString(value));
+    if (versioning->kind == TokenKind::kTimestamp)
         value = DirectFunctionCall1(timestamptz_timestamp, value);
     return DatumGetInt64(value);
 }
@@ -35,8 +38,17 @@ int64 parse_token(Relation rel, const Versioning* versioning, Datum value, Oid t
 
 VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
                                  const Versioning* versioning) {
+    arguments.required(n, "expected");
+    return expected_version_or_null(arguments, n, rel, versioning);
+}
+
+VersionArgument expected_version_or_null(const Arguments& arguments, int n, Relation rel,
+                                         const Versioning* versioning) {
     Oid type = arguments.type(n);
-    return {type, parse_token(rel, versioning, arguments.required(n, "expected"), type)};
+    require_type(rel, versioning, type);
+    if (arguments.is_null(n))
+        return {type, 0, true};
+    return {type, parse_token(versioning, arguments.value(n), type)};
 }
 
 Datum version_result(const Versioning* versioning, Oid type, int64 token) {

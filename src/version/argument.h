@@ -9,6 +9,7 @@ namespace interlock {
 struct VersionArgument {
     Oid type; // INT8OID, TIMESTAMPTZOID or TEXTOID
     int64 token;
+    bool is_null = false; // given by expected_version_or_null() alone
 };
 
 // Argument n, named "expected"; 22004 for null, 42804 for a number where versions are times or the
@@ -16,6 +17,10 @@ struct VersionArgument {
 class Arguments;
 VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
                                  const Versioning* versioning);
+
+// The same, but null is no error: there is to be no row.
+VersionArgument expected_version_or_null(const Arguments& arguments, int n, Relation rel,
+                                         const Versioning* versioning);
 
 // Whether versions of the table can be given and returned in that type.
 inline bool has_versions_as(const Versioning* versioning, Oid type) {

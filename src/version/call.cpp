@@ -6,6 +6,15 @@ namespace interlock {
 
 namespace {
 
+RowCall read_call(const Arguments& arguments, Relation rel) {
+    RowCall call = {};
+    call.rel = rel;
+    call.info = table_info(rel);
+    call.versioning = require_versioning(rel, call.info);
+    call.key = key_argument(arguments, 1, rel, call.info);
+    return call;
+}
+
 template <typename Write>
 Attempt write_as_called(const RowCall& call, Write&& write) {
     Attempt attempt = write(call.expected.token);
@@ -17,12 +26,16 @@ Attempt write_as_called(const RowCall& call, Write&& write) {
 } // namespace
 
 RowCall open_call(const Arguments& arguments, LOCKMODE mode) {
-    RowCall call = {};
-    call.rel = open_table(arguments.relation(0), mode);
-    call.info = table_info(call.rel);
-    call.versioning = require_versioning(call.rel, call.info);
-    call.key = key_argument(arguments, 1, call.rel, call.info);
+    RowCall call = read_call(arguments, open_table(arguments.relation(0), mode));
     call.expected = expected_version(arguments, 2, call.rel, call.versioning);
+    return call;
+}
+
+RowCall open_call_or_new(const Arguments& arguments) {
+    AclMode needed = arguments.is_null(2) ? ACL_INSERT : ACL_UPDATE;
+    RowCall call =
+        read_call(arguments, open_table(arguments.relation(0), RowExclusiveLock, needed));
+    call.expected = expected_version_or_null(arguments, 2, call.rel, call.versioning);
     return call;
 }
 

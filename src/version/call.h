@@ -20,6 +20,10 @@ struct RowCall {
 // expected_version() do.
 RowCall open_call(const Arguments& arguments, LOCKMODE mode = RowExclusiveLock);
 
+// The same, but null may be expected: there is to be no such row. The caller then needs INSERT on
+// some column, and UPDATE otherwise.
+RowCall open_call_or_new(const Arguments& arguments);
+
 // Argument n: columns that the caller may set, which the key and the version are not.
 Changes changes_argument(const Arguments& arguments, int n, const RowCall& call);
 
