@@ -158,6 +158,69 @@ COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, text) IS
 COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", text) IS
 'As try_versioned_delete(regclass, text, bigint), for a key of another type, with the version as text.';
 
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key text, expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key "any", expected bigint, changes jsonb) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key text, expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key "any", expected timestamptz, changes jsonb) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key text, expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.versioned_upsert(rel regclass, key "any", expected text, changes jsonb) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, text, bigint, jsonb) IS
+'With null as expected inserts the row {key, changes}, which must not exist (If-None-Match: *); else updates it as
+versioned_update does (If-Match). Returns the row''s version. Columns that are not named get their defaults.
+Needs the privileges of the INSERT ... ON CONFLICT DO NOTHING RETURNING, or of the UPDATE; row security holds.
+Errors: as versioned_update, and IL001 the row is there, 22023 its key would be stored as another one, 23505 and what else
+the INSERT raises.';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, "any", bigint, jsonb) IS
+'As versioned_upsert(regclass, text, bigint, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, text, timestamptz, jsonb) IS
+'As versioned_upsert(regclass, text, bigint, jsonb), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, "any", timestamptz, jsonb) IS
+'As versioned_upsert(regclass, text, bigint, jsonb), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, text, text, jsonb) IS
+'As versioned_upsert(regclass, text, bigint, jsonb), with the version as text: for parameters without a type, and for
+timestamps that a client would round.';
+COMMENT ON FUNCTION interlock.versioned_upsert(regclass, "any", text, jsonb) IS
+'As versioned_upsert(regclass, text, text, jsonb), for a key of another type.';
+
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key text, expected bigint, changes jsonb, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key "any", expected bigint, changes jsonb, OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key text, expected timestamptz, changes jsonb, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key "any", expected timestamptz, changes jsonb, OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key text, expected text, changes jsonb, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_versioned_upsert(
+    rel regclass, key "any", expected text, changes jsonb, OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, text, bigint, jsonb) IS
+'As versioned_upsert, but reports a conflict instead of raising. Outcomes: inserted (version is the first one), updated,
+conflict (version and current are the row as it is now, as far as the caller may read it), not_found (a version was expected,
+and there is no row).';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, "any", bigint, jsonb) IS
+'As try_versioned_upsert(regclass, text, bigint, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, text, timestamptz, jsonb) IS
+'As try_versioned_upsert(regclass, text, bigint, jsonb), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, "any", timestamptz, jsonb) IS
+'As try_versioned_upsert(regclass, text, bigint, jsonb), for a key of another type and a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, text, text, jsonb) IS
+'As try_versioned_upsert(regclass, text, bigint, jsonb), with the version as text.';
+COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, "any", text, jsonb) IS
+'As try_versioned_upsert(regclass, text, bigint, jsonb), for a key of another type, with the version as text.';
+
 CREATE FUNCTION interlock.assert_version(rel regclass, key text, expected bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.assert_version(rel regclass, key "any", expected bigint) RETURNS void
