@@ -112,6 +112,21 @@ await check('several leases at once, as an array', async () => {
     for (const i of [0, 1])
         assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', keys[i], tokens[i])).released, true);
 });
+await check('numbers are seconds, as parameters and as literals', async () => {
+    const tensOfMinutes = async (sql, ...parameters) => {
+        const { outcome, tens } = await one(`SELECT outcome, round(extract(epoch FROM expires_at - clock_timestamp()) / 600)::int AS tens FROM ${sql}`, ...parameters);
+        return [outcome, tens];
+    };
+    assert.deepEqual(await tensOfMinutes('interlock.acquire_lease($1, $2)', 'number 1', 3000), ['acquired', 5]);
+    assert.deepEqual(await tensOfMinutes('interlock.acquire_lease($1, 3000, 0)', 'number 2'), ['acquired', 5]);
+    assert.deepEqual(await tensOfMinutes('interlock.acquire_lease($1, $2::int)', 'number 3', 3000), ['acquired', 5]);
+});
+await check('keys of parts that are no texts', async () => {
+    const { key } = await one('SELECT interlock.idempotency_key($1, $2, $3) AS key', 'redeem', 123, id);
+    assert.equal(key, `redeem:123:${id}`);
+    const { path } = await one('SELECT interlock.key_path($1::text, $2::int, $3::uuid) AS path', 'a/b', 7, id);
+    assert.equal(path, `a%2Fb/7/${id}`);
+});
 await check('a permit of a pool', async () => {
     const take = () => one('SELECT * FROM interlock.acquire_permit($1, $2, $3)', 'pool', 1, '1 minute');
     const mine = await take();

@@ -1,6 +1,6 @@
 -- What every object of the extension owes its users, whatever its concept.
 BEGIN;
-SELECT plan(10);
+SELECT plan(17);
 
 -- The extension's own objects, not those that come with them (row types, indexes).
 CREATE TEMP VIEW objects AS
@@ -76,6 +76,64 @@ SELECT is_empty(
                   AND NOT attisdropped) n(name)
       WHERE quote_ident(n.name) <> n.name$$,
     'no argument and no column needs quotes');
+
+-- HOUSE-4: one word for one thing
+CREATE TEMP VIEW arguments AS
+SELECT p.oid::regprocedure AS function, p.proname, a.name, a.mode, a.n, format_type(a.type, NULL) AS type
+FROM pg_proc p
+    CROSS JOIN LATERAL unnest(p.proargnames, coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes) WITH ORDINALITY a (name, type, mode, n)
+WHERE p.pronamespace = 'interlock'::regnamespace;
+
+SELECT is_empty(
+    $$SELECT p.oid::regprocedure FROM pg_proc p
+      WHERE p.pronamespace = 'interlock'::regnamespace AND (p.pronargs > 0 AND p.proargnames IS NULL OR '' = ANY (p.proargnames))$$,
+    'HOUSE-4: every argument has a name');
+
+SELECT is_empty(
+    $$SELECT function::text, name FROM arguments WHERE name <> quote_ident(name)
+      UNION ALL SELECT a.attrelid::regclass::text, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+      WHERE c.relnamespace = 'interlock'::regnamespace AND c.relkind IN ('r', 'v', 'c') AND a.attnum > 0 AND NOT a.attisdropped
+          AND a.attname <> quote_ident(a.attname)$$,
+    'HOUSE-4: no argument or column has to be quoted');
+
+SELECT is_empty(
+    $$SELECT function, name, type FROM arguments JOIN (VALUES ('rel', '{regclass}'::text[]), ('changes', '{jsonb}'), ('outcome', '{text}'), ('holder', '{text}'),
+          ('token', '{bigint}'), ('reason', '{text}'), ('scope', '{text}'), ('expires_at', '{timestamp with time zone}'),
+          ('ttl', '{interval,interlock.seconds}'), ('wait', '{interval,interlock.seconds}')) one (name, types) USING (name)
+      WHERE type <> ALL (types)$$,
+    'HOUSE-4: what has one name has one type');
+
+SELECT is_empty(
+    $$SELECT function, name FROM arguments WHERE name IN ('timeout', 'max_wait', 'lock_timeout', 'lease_time', 'expires', 'row_key', 'table_name')
+          AND proname <> 'getapplock' -- SQL Server's words$$,
+    'HOUSE-4: nor another name for the same');
+
+SELECT is_empty(
+    $$SELECT function FROM arguments WHERE name = 'outcome' AND EXISTS (
+          SELECT FROM arguments before WHERE before.function = arguments.function AND before.mode = 'o' AND before.n < arguments.n)
+          AND proname <> 'versioned_update_many' -- a row for each key, which comes first$$,
+    'HOUSE-4: the outcome is the first column of a result');
+
+SELECT is_empty(
+    $$SELECT DISTINCT proname FROM arguments v
+      WHERE name = 'key' AND coalesce(mode, 'i') = 'i' AND EXISTS (SELECT FROM arguments rel WHERE rel.function = v.function AND rel.name = 'rel')
+          AND proname !~ '^try_' AND NOT EXISTS (SELECT FROM pg_proc t WHERE t.pronamespace = 'interlock'::regnamespace AND t.proname = 'try_' || v.proname)
+          AND proname NOT IN (SELECT name FROM (VALUES
+              ('lock_row', 'asks for what another may have, and answers'),
+              ('touch_row', 'prolongs: the new deadline or null'),
+              ('unlock_row', 'gives back: whether it was held'),
+              ('force_unlock_row', 'takes from whoever has it'),
+              ('save_row', 'acts under a claim: raises when it is lost'),
+              ('assert_version', 'an assertion: raises when it does not hold'),
+              ('update_with_retry', 'tries again, and answers'),
+              ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'),
+              ('require_lease', 'configures'), ('unrequire_lease', 'configures')) without_twin (name, reason))$$,
+    'HOUSE-4: a function that changes a row has a twin that answers');
+
+SELECT is_empty(
+    $$SELECT conrelid::regclass, conname FROM pg_constraint
+      WHERE connamespace IN ('interlock'::regnamespace, 'interlock_internal'::regnamespace) AND pg_get_constraintdef(oid) ~ '''[a-z_,{}]*[A-Z][A-Za-z_,{}]*'''$$,
+    'HOUSE-4: statuses are lower case');
 
 SELECT * FROM finish();
 ROLLBACK;

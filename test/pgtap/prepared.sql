@@ -1,0 +1,133 @@
+-- ORM-8: every function can be called with parameters without a type, as drivers send them, and then means the form
+-- that docs/reference documents. A server-typed driver (asyncpg, pgx, Npgsql) sends values of these types.
+BEGIN;
+SELECT plan(4);
+
+-- The types that the parameters get, all of them given. A new function needs its line here.
+CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DROP;
+INSERT INTO documented VALUES
+    ('acquire_lease', '{text,interval,interval,text,text,text}'),
+    ('acquire_leases', '{text[],interval,interval,text}'),
+    ('acquire_permit', '{text,integer,interval,interval,text}'),
+    ('applock_mode', '{text,text}'),
+    ('applock_test', '{text,text,text}'),
+    ('assert_lease', '{text,bigint}'),
+    ('assert_version', '{regclass,text,text}'),
+    ('break_lease', '{text,text,boolean}'),
+    ('break_leases', '{text,text,name}'),
+    ('check_versioning', '{}'),
+    ('current_writer', '{}'),
+    ('define_idempotency_scope', '{text,text,interval,interval,boolean,integer}'),
+    ('define_transitions', '{regclass,name,jsonb,text[]}'),
+    ('disable_history', '{regclass}'),
+    ('disable_marker', '{regclass}'),
+    ('disable_versioning', '{regclass}'),
+    ('drop_transitions', '{regclass,name}'),
+    ('enable_history', '{regclass,integer,interval}'),
+    ('enable_marker', '{regclass,interval,boolean,text,name,name,name,name,name,boolean}'),
+    ('enable_versioning', '{regclass,name,name[]}'),
+    ('first_version', '{text}'),
+    ('force_unlock_row', '{regclass,text,text}'),
+    ('getapplock', '{text,text,text,integer}'),
+    ('grant_idempotency_scope', '{text,name}'),
+    ('grant_writer', '{text,name,boolean}'),
+    ('group_columns', '{regclass,name[]}'),
+    ('hand_over_columns', '{regclass,name[],text}'),
+    ('idempotency_assert', '{text,text,bigint}'),
+    ('idempotency_checkpoint', '{text,text,bigint,text,jsonb}'),
+    ('idempotency_claim', '{text,text,jsonb,interval}'),
+    ('idempotency_complete', '{text,text,bigint,jsonb,text}'),
+    ('idempotency_extend', '{text,text,bigint}'),
+    ('idempotency_fail', '{text,text,bigint,jsonb,boolean}'),
+    ('idempotency_key', '{text,text,text}'),
+    ('idempotency_sweep', '{integer}'),
+    ('key_path', '{text,text,text}'),
+    ('lock_key', '{text,text,interval,text}'),
+    ('lock_keys', '{text[],text,interval,text}'),
+    ('lock_row', '{regclass,text,text,interval,text}'),
+    ('own_columns', '{regclass,text,name[],text}'),
+    ('release_columns', '{regclass,name[]}'),
+    ('release_lease', '{text,bigint}'),
+    ('releaseapplock', '{text,text}'),
+    ('renew_lease', '{text,bigint,interval}'),
+    ('require_lease', '{regclass,text,name[]}'),
+    ('restore_history', '{regclass}'),
+    ('resync_sequences', '{}'),
+    ('revoke_idempotency_scope', '{text,name}'),
+    ('revoke_writer', '{text,name}'),
+    ('row_as_of', '{regclass,text,timestamptz}'),
+    ('row_history', '{regclass,text}'),
+    ('row_lock_of', '{regclass,text}'),
+    ('run_once', '{text,text,regprocedure,jsonb}'),
+    ('save_row', '{regclass,text,text,jsonb,text}'),
+    ('select_for_update', '{regclass,text,text,interval,boolean}'),
+    ('set_holder', '{text}'),
+    ('set_writer', '{text,boolean}'),
+    ('share_columns', '{regclass,name[],text}'),
+    ('suppress_history', '{regclass,text}'),
+    ('sweep', '{integer}'),
+    ('touch_row', '{regclass,text,text,interval}'),
+    ('transition', '{regclass,text,text,text,jsonb,name}'),
+    ('trim_history', '{regclass,integer}'),
+    ('try_lock_keys', '{text[],text,interval,text}'),
+    ('try_transition', '{regclass,text,text,text,jsonb,name}'),
+    ('try_versioned_delete', '{regclass,text,text}'),
+    ('try_versioned_update', '{regclass,text,text,jsonb,jsonb,text}'),
+    ('ungroup_columns', '{regclass,name[]}'),
+    ('unlock_keys', '{text[],text}'),
+    ('unlock_row', '{regclass,text,text}'),
+    ('unrequire_lease', '{regclass,text}'),
+    ('update_with_retry', '{regclass,text,regprocedure,jsonb,integer}'),
+    ('versioned_delete', '{regclass,text,text}'),
+    ('versioned_update', '{regclass,text,text,jsonb}'),
+    ('versioned_update_many', '{regclass,jsonb,boolean}');
+
+CREATE TEMP VIEW functions AS
+SELECT p.proname AS name, min(p.pronargs - p.pronargdefaults) AS required, max(p.pronargs) AS most, bool_or(p.provariadic <> 0) AS is_variadic
+FROM pg_proc p
+WHERE p.pronamespace = 'interlock'::regnamespace
+GROUP BY 1;
+
+SELECT is_empty('SELECT f.name AS of_catalog, d.name AS of_list FROM functions f FULL JOIN documented d USING (name) WHERE f.name IS NULL OR d.name IS NULL',
+    'every function is in the list');
+SELECT is_empty('SELECT name FROM functions JOIN documented USING (name) WHERE NOT is_variadic AND most <> cardinality(types)', 'with all of its arguments');
+
+-- Each call, from the required arguments to all of them.
+CREATE FUNCTION pg_temp.types_of_parameters(name text, count int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE format('PREPARE untyped AS SELECT * FROM interlock.%I(%s)', name, (SELECT string_agg('$' || i, ', ') FROM generate_series(1, count) i));
+    SELECT parameter_types::text INTO result FROM pg_prepared_statements s WHERE s.name = 'untyped';
+    DEALLOCATE untyped;
+    RETURN replace(result, '"timestamp with time zone"', 'timestamptz');
+EXCEPTION WHEN ambiguous_function OR indeterminate_datatype OR undefined_function THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+SELECT is_empty(
+    $$SELECT name, resolved FROM functions JOIN documented USING (name) CROSS JOIN generate_series(required, cardinality(types)) count
+        CROSS JOIN LATERAL pg_temp.types_of_parameters(name, count) resolved
+      WHERE resolved <> types[:count]::text$$,
+    'parameters without a type get the documented types');
+
+-- Named, as "key => $2" is sent: the same.
+CREATE FUNCTION pg_temp.types_of_named_parameters(function oid) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    result text;
+BEGIN
+    EXECUTE (SELECT format('PREPARE untyped AS SELECT * FROM interlock.%I(%s)', proname,
+                 (SELECT string_agg(quote_ident(name) || ' => $' || n, ', ') FROM unnest(proargnames[:pronargs]) WITH ORDINALITY a (name, n)))
+             FROM pg_proc WHERE oid = function);
+    SELECT parameter_types::text INTO result FROM pg_prepared_statements s WHERE s.name = 'untyped';
+    DEALLOCATE untyped;
+    RETURN replace(result, '"timestamp with time zone"', 'timestamptz');
+EXCEPTION WHEN ambiguous_function OR indeterminate_datatype OR undefined_function THEN
+    RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+SELECT is_empty(
+    $$SELECT p.oid::regprocedure, resolved FROM pg_proc p JOIN documented ON name = proname CROSS JOIN LATERAL pg_temp.types_of_named_parameters(p.oid) resolved
+      WHERE p.pronamespace = 'interlock'::regnamespace AND p.provariadic = 0 AND p.pronargs = cardinality(types) AND resolved <> types::text$$,
+    'by name as by position');
+
+SELECT * FROM finish();
+ROLLBACK;
