@@ -22,7 +22,7 @@ struct Ending {
 
 void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
 void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state);
-TimestampTz extend_claim(const IdempotencyKey& key, int64 token);
+bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline);
 void assert_claim(const IdempotencyKey& key, int64 token);
 
 int64 token_argument(const Arguments& arguments, int n) {
@@ -78,7 +78,10 @@ Datum idempotency_extend(PG_FUNCTION_ARGS) {
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     int64 token = token_argument(arguments, 2);
     TimestampTz deadline = 0;
-    using_scope(key.scope, [&] { deadline = extend_claim(key, token); });
+    bool held = false;
+    using_scope(key.scope, [&] { held = extend_claim(key, token, &deadline); });
+    if (!held)
+        PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(deadline);
 }
 
@@ -186,13 +189,14 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
         raise_claim_lost(key, token);
 }
 
-TimestampTz extend_claim(const IdempotencyKey& key, int64 token) {
+// False if the claim is lost: it is the caller who decides what that means, as for a lease.
+bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline) {
     IdempotencyScope scope = read_scope(key.scope);
-    TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
-    auto set = [&](RowWrite* write) { set_value(write, kDeadline, TimestampTzGetDatum(deadline)); };
-    if (!update_claim(PlanKind("idempotency_extend"), key, token, scope, deadline, set))
-        raise_claim_lost(key, token);
-    return deadline;
+    *deadline = GetCurrentTimestamp() + scope.stale_after;
+    auto set = [&](RowWrite* write) {
+        set_value(write, kDeadline, TimestampTzGetDatum(*deadline));
+    };
+    return update_claim(PlanKind("idempotency_extend"), key, token, scope, *deadline, set);
 }
 
 // The lock keeps everybody from taking the key over until this transaction has ended.

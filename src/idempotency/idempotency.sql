@@ -131,7 +131,7 @@ COMMENT ON FUNCTION interlock.idempotency_checkpoint(text, text, bigint, text, j
 CREATE FUNCTION interlock.idempotency_extend(scope text, key text, token bigint) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_extend(text, text, bigint) IS
-'Extends the claim to stale_after from now, and returns the new deadline. Errors: IL008.';
+'Extends the claim to stale_after from now, and returns the new deadline; null when the claim is lost: taken over, or ended.';
 
 CREATE FUNCTION interlock.idempotency_assert(scope text, key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

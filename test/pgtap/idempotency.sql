@@ -1,6 +1,6 @@
 -- What callers of idempotency rely on.
 BEGIN;
-SELECT plan(28);
+SELECT plan(30);
 
 CREATE FUNCTION effect(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT request';
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE scope = ''s'' AND key = k';
@@ -13,7 +13,9 @@ SELECT throws_ok($$SELECT interlock.idempotency_checkpoint('s', 'k', token('k'),
 SELECT throws_ok($$SELECT interlock.idempotency_complete('s', 'k', 0)$$, 'IL008');
 SELECT lives_ok($$SELECT interlock.idempotency_complete('s', 'k', token('k'), '1', 'id')$$, 'complete');
 SELECT results_eq($$SELECT outcome, response, result_id FROM interlock.idempotency_claim('s', 'k')$$, $$VALUES ('replay', '1'::jsonb, 'id')$$, 'replay');
-SELECT throws_ok($$SELECT interlock.idempotency_extend('s', 'k', token('k'))$$, 'IL008');
+SELECT is(interlock.idempotency_extend('s', 'k', token('k')), NULL, 'IDP-5: a claim that has ended is not extended');
+SELECT is(interlock.idempotency_extend('s', 'none', 1), NULL, 'nor one that never was');
+SELECT throws_ok($$SELECT interlock.idempotency_extend('s', 'k', NULL)$$, '22004');
 SELECT lives_ok($$SELECT interlock.idempotency_claim('s', 'f'); SELECT interlock.idempotency_fail('s', 'f', token('f'), '"e"', false)$$, 'fail');
 SELECT results_eq($$SELECT outcome, response FROM interlock.idempotency_claim('s', 'f')$$, $$VALUES ('failed', '"e"'::jsonb)$$, 'IDP-16: failed');
 SELECT results_eq($$SELECT * FROM interlock.run_once('s', 'r', 'effect(jsonb)', '7')$$, $$VALUES ('completed', '7'::jsonb)$$, 'run_once');

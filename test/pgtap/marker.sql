@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(48);
+SELECT plan(52);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -21,6 +21,10 @@ SELECT throws_ok($$SELECT interlock.versioned_update('page', 1, 1, '{"body": "y"
 SELECT throws_ok($$SELECT interlock.save_row('page', 1, 'bert', '{"body": "y"}')$$, 'IL005');
 SELECT throws_ok($$SELECT interlock.save_row('page', 1, 'anna', '{"body": "y"}', 7)$$, 'IL001');
 SELECT throws_ok($$SELECT interlock.lock_row('page', 99, 'anna')$$, 'P0002');
+SELECT throws_ok($$SELECT interlock.row_lock_of('page', 99)$$, 'P0002');
+SELECT throws_ok($$SELECT interlock.save_row('page', 99, 'anna', '{"body": "y"}')$$, 'P0002');
+SELECT is(interlock.touch_row('page', 99, 'anna'), NULL, 'a row that does not exist holds no marker');
+SELECT is(interlock.unlock_row('page', 99, 'anna'), false, 'so there is none to give back');
 SELECT throws_ok($$SELECT interlock.lock_row('page', 2, '')$$, '22023');
 SELECT throws_ok($$SELECT interlock.lock_row('page', 2, 'anna', '0')$$, '22023');
 SELECT isnt(interlock.touch_row('page', 1, 'anna'), NULL, 'touched');
