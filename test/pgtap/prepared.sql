@@ -72,6 +72,7 @@ INSERT INTO documented VALUES
     ('try_lock_keys', '{text[],text,interval,text}'),
     ('try_transition', '{regclass,text,text,text,jsonb,name}'),
     ('try_versioned_delete', '{regclass,text,text}'),
+    ('try_versioned_upsert', '{regclass,text,text,jsonb}'),
     ('try_versioned_update', '{regclass,text,text,jsonb,jsonb,text}'),
     ('ungroup_columns', '{regclass,name[]}'),
     ('unlock_keys', '{text[],text}'),
@@ -80,7 +81,8 @@ INSERT INTO documented VALUES
     ('update_with_retry', '{regclass,text,regprocedure,jsonb,integer}'),
     ('versioned_delete', '{regclass,text,text}'),
     ('versioned_update', '{regclass,text,text,jsonb}'),
-    ('versioned_update_many', '{regclass,jsonb,boolean}');
+    ('versioned_update_many', '{regclass,jsonb,boolean}'),
+    ('versioned_upsert', '{regclass,text,text,jsonb}');
 
 CREATE TEMP VIEW functions AS
 SELECT p.proname AS name, min(p.pronargs - p.pronargdefaults) AS required, max(p.pronargs) AS most, bool_or(p.provariadic <> 0) AS is_variadic
