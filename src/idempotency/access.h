@@ -1,8 +1,8 @@
-// With whose rights the verbs of idempotency reach interlock.idempotency: those of its owner, for
-// callers who may use the scope (idempotency/grant.h). What the caller gave is evaluated before,
-// and run_once runs its command outside of this.
+// The verbs of idempotency use interlock.idempotency with the rights of its owner, for callers with
+// a grant of the scope (idempotency/grant.h). Arguments are evaluated before, and run_once runs its
+// command outside of this.
 //
-// Row security does not count then: a policy on the table neither hides nor protects a key from the
+// So row security does not apply: a policy on the table neither hides nor protects a key from the
 // verbs. Scopes do that.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace interlock {
 
 extern const OwnTable kIdempotencyKeys;
 
-// The place of the answer among the parts of what is known of the table.
+// The place of the answer among the parts of the metadata.
 extern int access_part;
 
-// Whether reading the table and writing its rows runs nothing but the server's own code, as far as
-// the table has to do with it.
+// Whether reading the table and writing its rows runs only the server's own code, as far as the
+// table is concerned.
 bool runs_only_ours(Relation rel, const TableInfo* info);
 
 // Runs body(), which reads or writes the open table, with the rights of its owner. Where code is on
@@ -41,7 +41,7 @@ void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
 Relation open_keys(LOCKMODE mode);
 
 // Opens the table for body(rel, info), which reads or writes its rows, and does the same. Its lock
-// stays. The metadata has the columns as they were made (unmodified_info).
+// stays. The metadata has the original columns (unmodified_info).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);

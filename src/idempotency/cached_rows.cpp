@@ -106,8 +106,8 @@ void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
     qsort(cached->rows, cached->count, cached->row_size, compare_rows);
 }
 
-// What is read here is newer than the info. If the table has changed since they were made, they
-// are not used again, nor is this.
+// These rows are newer than the metadata. If the table has changed since that was loaded, neither
+// is used again.
 void keep(const CachedTable& table, Relation rel, const TableInfo* info, TimestampTz until) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "interlock rows", ALLOCSET_SMALL_SIZES);

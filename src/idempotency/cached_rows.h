@@ -1,11 +1,10 @@
-// What a small table of the extension says, read once and used by the session until it changes:
-// each claim asks for it, and it hardly ever does.
+// The rows of a small table of the extension, cached by the session until the table changes: each
+// claim reads them, and they hardly ever change.
 //
-// The rows are kept with what else is known of the table (TableInfo), and go when the server
-// says that the table has changed. A trigger of ours makes the server say so at each change of a
-// row: to everybody when the change is committed, and before the commit is answered. TRUNCATE and
-// ALTER TABLE say so themselves. A transaction that changes such a table keeps nothing, so that
-// there is nothing to take back when some of it is rolled back.
+// The rows are cached with the metadata of the table (TableInfo), and dropped by an invalidation of
+// the table. A trigger of ours sends one at each change of a row: to all sessions when the change
+// is committed, and before the commit returns. TRUNCATE and ALTER TABLE send their own. A
+// transaction that changes such a table caches nothing, so that a rollback has nothing to undo.
 //
 // ALTER TABLE ... ENABLE TRIGGER ALL, as in the output of pg_dump --data-only --disable-triggers,
 // leaves a trigger that does not fire while session_replication_role is replica. With such a
@@ -19,7 +18,7 @@
 
 namespace interlock {
 
-// What a row is found by comes first; a table's own struct adds what else it says.
+// The name comes first; a table's own struct adds the other columns.
 struct CachedRow {
     const text* name;
 };
@@ -44,12 +43,12 @@ struct CachedRows {
     }
 };
 
-// The place of a table's rows among the parts of what is known of it.
+// The place of a table's rows among the parts of its metadata.
 extern int cached_rows_part;
 
-// What the table says as of its last commit, whatever the transaction's snapshot shows. Null when a
-// statement has to read it: its trigger is off, there are too many rows, or this transaction has
-// changed one. Good until the next call.
+// The rows as of the last commit, whatever the transaction's snapshot shows. Null when a statement
+// has to read it: its trigger is off, there are too many rows, or this transaction has changed one.
+// Good until the next call.
 const CachedRows* cached_rows(const CachedTable& table);
 
 // The place of the first row that has the name, or would be behind those before it.

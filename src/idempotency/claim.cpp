@@ -145,8 +145,9 @@ Claim acquired(Claim claim) {
     return claim;
 }
 
-// Locks the row and takes it over if it may be. When it may not, the lock is undone: whoever works
-// on the key must not wait for one who only asked. Not found: somebody has it locked.
+// Locks the row and takes it over if that is allowed. Else the lock is rolled back: the owner of
+// the claim must not wait for a client that only asks. Not found: another transaction has locked
+// it.
 IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
     IdempotencyRow row = {};
     ErrorData* error = attempt_if([&] {
@@ -163,8 +164,8 @@ IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
     return row;
 }
 
-// With the lock: no other claim of the key is under way, but its row may be locked by one who
-// completes or asserts it.
+// With the lock: no other claim of the key is under way, but its row may be locked by a transaction
+// that completes or asserts it.
 Claim claim_locked(Call* call) {
     constexpr NullableDatum kNull = {0, true};
     Claim claim = {ClaimOutcome::kAcquired, 0, 0, kNull, kNull, kNull, kNull};
@@ -178,7 +179,7 @@ Claim claim_locked(Call* call) {
             row = read_idempotency_row(call->key, {});
         call->is_row_locked = row.found;
     }
-    // Only when there is none: the index would wait for one who is completing it.
+    // Only when there is none: the index would wait for a transaction that is completing it.
     if (!row.found && insert_claim(call->key, call->scope, call->request, &claim))
         return acquired(claim);
     call->running_until = row.deadline;
@@ -186,7 +187,7 @@ Claim claim_locked(Call* call) {
                         row);
 }
 
-// Without the lock somebody else is claiming the key, or has and is not committed.
+// Without the lock another transaction is claiming the key, or has claimed it and is not committed.
 Claim look_only(Call* call) {
     IdempotencyRow row = read_idempotency_row(call->key, {});
     Standing found = standing(row, call->scope, call->request);
@@ -194,8 +195,8 @@ Claim look_only(Call* call) {
     return not_acquired(outcome_of(found), row);
 }
 
-// What became of the row since the snapshot: 40001 if it has changed. Waits for who has it locked.
-// Returns whether the deadline was met; locks nothing.
+// Whether the row has changed since the snapshot: 40001 if so. Waits for the transaction that has
+// locked it. Returns whether the deadline was met; locks nothing.
 bool wait_for_row(const Call& call, const Deadline& wait) {
     if (XactReadOnly)
         return true;
@@ -226,8 +227,8 @@ Claim try_claim(Call* call, const Deadline& wait) {
     return claim;
 }
 
-// Until the deadline of the claim in the way. A moment when somebody has locked the row since it
-// was waited for, or a trigger keeps it from being written, which is no reason to spin.
+// Until the deadline of the claim in the way. A short sleep when another transaction has locked the
+// row again, or a trigger suppresses the write, to avoid a busy loop.
 int64 longest_sleep(const Call& call, const Deadline& wait) {
     constexpr int64 kMoment = 20;
     int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
@@ -237,9 +238,9 @@ int64 longest_sleep(const Call& call, const Deadline& wait) {
                TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call.running_until) + 1);
 }
 
-// Who has claimed the key and is not committed is waited for by the lock, who changes its row by
-// the row: the lock manager sees both. A claim that is committed is waited for without them, until
-// it ends or its deadline is over.
+// Waits for an uncommitted claim by the lock on the name, and for a change of the row by the row
+// lock: the lock manager sees both. A claim that is committed is waited for without them, until it
+// ends or its deadline is over.
 Claim claim_waiting(Call* call, const Deadline& wait) {
     for (;;) {
         CHECK_FOR_INTERRUPTS();
@@ -254,7 +255,7 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
     }
 }
 
-// A claim of this very transaction is in nobody's way but its own.
+// A claim of this transaction.
 bool is_own_claim(const Call& call) {
     const NamedLock* lock = find_lock(call.lock.name);
     return lock != nullptr && held_modes(lock) != 0;

@@ -1,5 +1,5 @@
-// What the holder of a claim does with it: complete, fail, checkpoint, extend and assert. Each is
-// on the condition of the token.
+// What the owner of a claim calls: complete, fail, checkpoint, extend and assert. The condition of
+// each is the token.
 
 #include "execution/write.h"
 #include "idempotency/grant.h"
@@ -97,7 +97,7 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Changes a claim that is still the token's; false if it is not. `kind` tells which columns
+// Changes a claim that still has the token; false if it has not. `kind` tells which columns
 // set(write) sets. The claim ends at `end` unless there is more progress; its expiry moves only
 // when it has become too early.
 template <typename Set>
@@ -170,7 +170,7 @@ void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     note_end_of_claim(key);
 }
 
-// The deadline moves: who makes progress is alive.
+// A checkpoint also extends the deadline.
 void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state) {
     IdempotencyScope scope = read_scope(key.scope);
     if (!scope.is_job)
@@ -199,7 +199,7 @@ bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline)
     return update_claim(PlanKind("idempotency_extend"), key, token, scope, *deadline, set);
 }
 
-// The lock keeps everybody from taking the key over until this transaction has ended.
+// The row lock prevents a takeover until this transaction has ended.
 void assert_claim(const IdempotencyKey& key, int64 token) {
     IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
     if (!row.found || row.token != token || row.completed || row.failed)

@@ -1,6 +1,6 @@
-// Who may use the keys of a scope: members of the roles that it was granted to, which share them.
-// The verbs reach interlock.idempotency with the rights of its owner (idempotency/access.h), so
-// that nobody else needs any on it.
+// Grants of scopes: members of the roles to which a scope was granted share its keys. The verbs use
+// interlock.idempotency with the rights of its owner (idempotency/access.h), so that callers need
+// none on it.
 //
 // Grants are of roles by name, as those of writers (ownership/writer.h); scope '*' is all scopes,
 // and role 'public' everybody. Superusers need none.
@@ -10,14 +10,14 @@
 
 namespace interlock {
 
-// As the last commit has it, whatever the transaction's snapshot shows.
+// As of the last commit, whatever the transaction's snapshot shows.
 bool may_use_scope(Datum scope);
 
 // Raises 42501 with the statement that grants the scope to the current user.
 void require_scope(Datum scope);
 
-// Runs body(), which may wait for other sessions: what was granted before must be so afterwards,
-// else what was done or read is undone by the error.
+// Runs body(), which may wait for other sessions. The grant is checked again afterwards, and an
+// error undoes what body() did.
 template <typename Body>
 void using_scope(Datum scope, Body&& body) {
     require_scope(scope);

@@ -1,11 +1,12 @@
 // Idempotency: a table of keys, each claimed by one worker at a time, completed once, and replayed
-// to whoever asks again.
+// to later requests.
 //
 // A key goes pending (claimed, until its deadline) -> completed or failed (until it expires). A
 // claim writes it if there is no key, an expired one, a pending one past its deadline, or a failure
 // that may be tried again. Each claim has a token, the next number of a sequence: complete, fail,
-// checkpoint, extend and assert do nothing for any other (IL008), so that a worker that was taken
-// over cannot disturb its successor. A claim past its deadline that nobody took over is still good.
+// checkpoint, extend and assert refuse any other token (IL008), so that a worker whose claim was
+// taken over cannot disturb its successor. A claim past its deadline that was not taken over is
+// still valid.
 //
 // A claim that is not committed is guarded by a lock on its name (key_lock/key_lock.h), so that a
 // duplicate learns at once that it is in progress instead of waiting on the index, or waits as long
@@ -56,19 +57,19 @@ const char* outcome_name(ClaimOutcome outcome);
 Datum scope_argument(const Arguments& arguments, int n);
 IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n);
 
-// Claims the key, or says who is in the way. `request` is the hash of the request, null for none.
-// This and complete_key raise 42501 unless the current user may use the scope.
+// Claims the key, or returns what is in the way. `request` is the hash of the request, null for
+// none. This and complete_key raise 42501 unless the current user may use the scope.
 Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait);
 
-// Completes it; IL008 unless the token is the current one. The same once more is fine.
+// Completes it; IL008 unless the token is the current one. A repeated call does nothing.
 void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
                   NullableDatum result_id);
 
 // Raises IL008.
 [[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);
 
-// The table's oid, and a kept plan on it. It must not scan all keys, nor lock them all against
-// serializable transactions, because there were few when it was made.
+// The table's oid, and a cached plan on it. The plan must use the index: one that was made for few
+// keys would scan all of them, and lock all of them against serializable transactions.
 Oid idempotency_table();
 template <typename Build>
 SPIPlanPtr idempotency_plan(PlanKind kind, Build&& build) {

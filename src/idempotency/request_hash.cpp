@@ -1,7 +1,7 @@
 // The hash of a request. jsonb has put members in one order and resolved escapes and duplicates
 // already; numbers are taken as they are sent in binary, which is one form for equal numbers but
-// for the digits to show. Every value is preceded by its kind and length, so that no two structures
-// look alike.
+// for the digits to show. Every value is preceded by its kind and length, so that different
+// structures have different bytes.
 
 #include "idempotency/idempotency.h"
 

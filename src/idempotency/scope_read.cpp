@@ -1,5 +1,5 @@
-// What a scope says. Read with the rights of the table's owner: it holds for everybody who uses the
-// scope.
+// Reading the settings of a scope, with the rights of the table's owner: they are the same for all
+// callers.
 
 #include "execution/eligible.h"
 #include "idempotency/cached_rows.h"

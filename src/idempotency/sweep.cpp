@@ -1,4 +1,4 @@
-// Deleting expired keys: in short batches, oldest first, passing over what somebody has locked.
+// Deleting expired keys: in short batches, oldest first, skipping locked rows.
 
 #include "idempotency/sweep.h"
 #include "idempotency/table.h"
@@ -115,7 +115,7 @@ void postpone_key(const IdempotencyKey& key) {
 }
 
 // Deletes up to max_rows expired keys as the table's owner; returns how many. Raises 42501 when
-// that would run what others have put on the table.
+// that would run code of other roles.
 int64 delete_expired_keys(int32 max_rows) {
     int64 deleted = 0;
     deleting_as_owner(idempotency_table(), [&] {

@@ -77,7 +77,7 @@ const Expression* unless(Expressions* terms, bool is_forgotten, AttrNumber colum
 void set_takeover(RowWrite* write, const Takeover& takeover) {
     Expressions& terms = write->terms;
     set_fresh(write);
-    // Also when the sequence was set back, so that the holder before is fenced off.
+    // Also when the sequence was set back, so that the previous owner is fenced off.
     write->set(kToken, terms.greatest(terms.next_number("idempotency_token"),
                                       terms.successor(terms.column(kToken))));
     set_value(write, kAttempt, Int32GetDatum(takeover.attempt));

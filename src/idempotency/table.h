@@ -1,4 +1,4 @@
-// The rows of interlock.idempotency and the settings of their scopes, as SQL sees them.
+// The rows of interlock.idempotency and the settings of their scopes.
 #pragma once
 
 #include "execution/row_lock.h"
@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-// What a scope says, or the defaults when it was never defined. Times in microseconds.
+// The settings of a scope, or the defaults when it was never defined. Times in microseconds.
 struct IdempotencyScope {
     bool is_job;
     bool replay_failures;
@@ -50,7 +50,7 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, Nullabl
 // its end does not move the indexed column, so that most updates stay in their page.
 TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end);
 
-// Expired keys are swept together: nobody misses them.
+// Expired keys are deleted in batches: their deletion is not urgent.
 constexpr TimestampTz kKeySweepGap = USECS_PER_MINUTE;
 
 } // namespace interlock

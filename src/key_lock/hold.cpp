@@ -91,7 +91,7 @@ void drop_hold_and_lock(LockHold* hold) {
     ending_locks = lock;
 }
 
-// Whether the server still has what we noted.
+// Whether the server still has the lock.
 bool is_real(const LockHold* hold) {
     return hold->count > 0 && hold->mode != NoLock && holds_lock(&hold->lock->tag, hold->mode);
 }
@@ -107,8 +107,8 @@ bool is_lost(const LockHold* hold) {
     return hold->mode == NoLock ? !has_session_hold(hold->lock) : !is_real(hold);
 }
 
-// Forgets session locks that were released behind our back, or never granted: some at the end of
-// each transaction, in turn.
+// Drops entries of session locks that the server released by itself (DISCARD ALL and others), or
+// never granted: some at the end of each transaction, in turn.
 void forget_lost_session_holds() {
     constexpr int kLooked = 16;
     for (int i = 0; i < kLooked && !dlist_is_empty(&session_holds); i++) {

@@ -1,10 +1,10 @@
-// What this backend holds: named locks, counted by mode and owner, beside the lock manager's own
-// table, which does not tell.
+// The named locks of this backend, counted by mode and owner: the lock manager's own table does not
+// show these counts.
 //
 // An owner is the session, or the subtransaction in which the lock was taken; when that ends the
 // locks go to its parent or go away, as the server does it. Session locks can also go behind our
-// back (pg_advisory_unlock_all, DISCARD ALL), so that what is said of them here is checked against
-// the lock manager before it is believed.
+// back (pg_advisory_unlock_all, DISCARD ALL), so these counts are checked against the lock manager
+// before they are used.
 #pragma once
 
 #include "key_lock/name.h"
@@ -35,17 +35,17 @@ struct NamedLock {
     dlist_node node;
 };
 
-// The lock of that name if this backend holds it or is about to; open_lock makes it so, and
-// close_lock forgets it again if nothing of it is held.
+// The lock of that name if this backend holds it or is about to. open_lock creates the entry, and
+// close_lock drops it if nothing of it is held.
 NamedLock* find_lock(const LockName& name);
 NamedLock* open_lock(const LockName& name);
 void close_lock(NamedLock* lock);
 
-// Takes a lock once more for the scope. Without waiting it returns false when it is not free; while
-// waiting, errors (cancel, timeout, deadlock) come as the server raises them.
+// Acquires a lock once more for the scope. Without waiting it returns false when it is not
+// available; while waiting, errors (cancel, timeout, deadlock) are those of the server.
 bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait);
 
-// Gives one take back. False when there is none.
+// Releases it once. False when it is not held.
 bool give_back_lock(NamedLock* lock, LOCKMODE mode, LockScope scope);
 
 // Releases that are only counted until there were as many as takes (key_lock/applock.cpp). Those of

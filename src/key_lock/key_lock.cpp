@@ -26,7 +26,7 @@ struct Keys {
     size_t levels; // of all of them together
 };
 
-// Where a call keeps its requests when they are few.
+// The place of a few requests of a call.
 struct FewRequests {
     LockRequest requests[4];
 };

@@ -16,7 +16,7 @@
 
 namespace interlock {
 
-// Tells a transaction that takes a key out of order, as interlock.lock_order says: 55000 or a
+// Reports a transaction that takes a key out of order, as interlock.lock_order says: 55000 or a
 // warning. Only for requests that may wait: others cannot deadlock.
 void check_lock_order(const LockRequest* requests, int count);
 

@@ -1,4 +1,4 @@
-// key_locks: who holds and who waits for the keys of this database, as the lock manager has it.
+// key_locks: holders and waiters of the keys of this database, from the lock manager.
 
 #include "key_lock/list.h"
 

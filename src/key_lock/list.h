@@ -1,4 +1,4 @@
-// Who holds a lock and who waits for it, as the lock manager has it.
+// Holders and waiters of a lock, from the lock manager.
 #pragma once
 
 #include "server/server.h"
@@ -9,8 +9,8 @@ namespace interlock {
 // current one is left out.
 char* others_to_json(const LOCKTAG& tag);
 
-// Whether another session excludes the mode: by what it holds, or waits for unless what is `held`
-// by this one keeps it waiting.
+// Whether another session excludes the mode: by a mode that it holds, or by one that it waits for,
+// unless it waits for the modes `held` by this session.
 bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held);
 
 } // namespace interlock

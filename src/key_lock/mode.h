@@ -38,7 +38,7 @@ const char* key_mode_name(LOCKMODE mode);
 // SQL Server's name for modes (LOCKBIT_ON of each) that one owner holds together.
 const char* applock_mode_name(LOCKMASK modes);
 
-// What the ancestors of a path are locked in.
+// The mode of the ancestors of a path.
 LOCKMODE intent_of(LOCKMODE mode);
 
 // What a holder of the mode excludes.

@@ -6,8 +6,8 @@ namespace interlock {
 
 constexpr uint16 kNameUsers = 4;
 
-// Two names that are longer than what is shown are taken for equal when 128 bits of hash, the
-// length and the bytes shown are equal.
+// Two names that are longer than the shown part count as equal when 128 bits of hash, the length
+// and the shown bytes are equal.
 struct NameEntry {
     LOCKTAG tag; // hash key
     uint32 pins;
@@ -100,7 +100,7 @@ void fill_entry(NameEntry* entry, const LockName& name) {
     entry->shown[shown] = '\0';
 }
 
-// Which of the tags of its hash is the name's: that of its entry, else the first that is free,
+// The number of the name's tag among those of its hash: that of its entry, else the first free one,
 // kTwins when none is. While nothing in the partition is displaced, that is the first or the
 // second.
 uint16 find_twin(const LockName& name) {
@@ -117,7 +117,7 @@ uint16 find_twin(const LockName& name) {
     return free_twin;
 }
 
-// Counts a name that is new. False: there are as many as may be.
+// Counts a new name. False: the limit is reached.
 bool count_name(bool privileged) {
     uint32 before = pg_atomic_fetch_add_u32(&usage->names, 1);
     if (privileged || before < static_cast<uint32>(key_names))
@@ -212,8 +212,8 @@ bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
            space_of(left) == space_of(right);
 }
 
-// Names of prepared transactions are not kept: which of two names with one hash it holds cannot be
-// known.
+// Names of prepared transactions are not stored: it is unknown which of two names with one hash
+// such a transaction holds.
 bool held_by_prepared_transaction(const LOCKTAG& tag) {
     LockData* data = GetLockStatusData();
     for (int i = 0; i < data->nelements; i++)

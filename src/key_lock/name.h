@@ -7,7 +7,7 @@
 //
 // A role may use a share of that memory (interlock.max_key_names_per_role); a name counts for each
 // role that has it pinned, once, however many of its backends do. Superusers have no such limit,
-// and some room of their own.
+// and a reserve.
 //
 // Tags are advisory locks with a fourth field of their own: pg_advisory_* cannot reach them.
 #pragma once
@@ -33,7 +33,7 @@ uint64 hash_name(const char* bytes, size_t length);
 // By bytes: the order in which keys are taken.
 int compare_names(const LockName& left, const LockName& right);
 
-// What a backend has to give back.
+// What a backend has to release.
 struct NameEntry;
 struct NamePin {
     NameEntry* entry; // null without a registry
@@ -41,8 +41,9 @@ struct NamePin {
     UsageLine line;   // that was charged, if it counts them nowhere
 };
 
-// Finds or enters the name and keeps it there for this backend until unpin_name; without a registry
-// it leaves *pin alone. kAmbiguous: a prepared transaction keeps it from being told from another.
+// Finds or enters the name and pins it for this backend until unpin_name; without a registry it
+// does not set *pin. kAmbiguous: a prepared transaction has a name with the same hash, which is not
+// known.
 enum class Pinned { kYes, kNoRoom, kRoleIsFull, kTooManyTwins, kAmbiguous };
 Pinned pin_name(const LockName& name, LOCKTAG* tag, NamePin* pin);
 void unpin_name(const NamePin& pin);
@@ -64,8 +65,8 @@ bool knows_names();
 constexpr int kNameShown = 256;
 char* name_of(const LOCKTAG& tag);
 
-// What the names use: how many there are, how many there may be but for superusers, and by role;
-// the last is null without a registry.
+// The usage of names: how many there are, the limit without the reserve of superusers, and the
+// usage by role; the last is null without a registry.
 struct NamesUse {
     uint32 used;
     uint32 most;
@@ -79,7 +80,7 @@ template <typename Body>
 void for_each_name_use(Body&& body);
 void visit_name_uses(void (*visit)(void* context, Oid role, Oid database), void* context);
 
-// Asks for the memory and defines the settings of it; only while the library is preloaded.
+// Requests the shared memory and defines its settings; only while the library is preloaded.
 void preload_key_names();
 
 template <typename Body>

@@ -1,4 +1,4 @@
-// interlock.lock_order: telling a transaction that takes keys out of order over several calls. One
+// interlock.lock_order: reports a transaction that takes keys out of order over several calls. One
 // call is always in order; two calls are when every key of the second comes after those of the
 // first, or is held already.
 
@@ -47,7 +47,7 @@ void report_order(const char* what, const char* key, const char* other) {
                  "strongest mode they will need.")));
 }
 
-// Below a key that is held exclusive nobody else can hold anything.
+// Below a key that is held exclusive no other session can hold anything.
 bool is_below_exclusive(const LockName& name) {
     for (size_t end = 1; end < name.length; end++) {
         if (name.bytes[end] != '/')

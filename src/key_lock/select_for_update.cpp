@@ -183,7 +183,7 @@ void name_row_in_context(void* argument) {
                RelationGetRelationName(row->call->rel));
 }
 
-// By the shared means, or by a statement when there are none.
+// Without a statement where that is eligible, else by a statement.
 bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Datum* locked_key) {
     if (reads != nullptr)
         return read_next_directly(*reads, key, [&](TupleTableSlot* version) {

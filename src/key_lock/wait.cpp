@@ -16,7 +16,7 @@ void name_lock_in_context(void* argument) {
                key_mode_name(request->mode));
 }
 
-// The wait for the lock, in a subtransaction that takes the consequences.
+// The wait for the lock, in a subtransaction that an error rolls back.
 ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope,
                     const Deadline& deadline) {
     ErrorContextCallback context = {error_context_stack, name_lock_in_context,
@@ -33,8 +33,8 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
     return error;
 }
 
-// Only those who wait are in the way, and they wait for what we hold: a request that may wait goes
-// before them and is granted at once, one that may not is refused.
+// Only waiters are in the way, and they wait for this session: a request that may wait overtakes
+// them and is granted at once; one that may not wait is refused.
 bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
     LOCKMASK held = held_modes(lock);
     return held != 0 && !is_excluded_by_others(lock->tag, mode, held);
@@ -42,8 +42,8 @@ bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
 
 Deadline shortest() { return Deadline::after_milliseconds(1); }
 
-// Whether the wait came to its end with the lock after all; if it ended for another reason than
-// time, the lock is not wanted any more.
+// Whether the lock was granted after all; if the wait ended for another reason than the timeout,
+// the lock is released.
 bool timed_out_but_granted(NamedLock* lock, const LockRequest& request, const ErrorData* error) {
     if (!was_granted_after_all(lock, request.mode))
         return false;

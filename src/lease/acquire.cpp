@@ -44,7 +44,7 @@ void sleep_until(int64 wake_at, const Deadline& deadline) {
     wait_for_latch(static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
 }
 
-// After an error in the middle of a call: nothing of it stays.
+// After an error in the middle of a call: undoes all of it.
 void abandon(int, Datum argument) {
     auto* waiter = reinterpret_cast<LeaseWaiter*>(DatumGetPointer(argument));
     LWLock* lock = partition_lock(waiter->claim.partition);
@@ -101,8 +101,8 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
     return room;
 }
 
-// Whether what is in the way is bound to this session, or is over and kept by this transaction's
-// own assertion.
+// Whether the lease in the way is bound to this session, or has ended and is pinned by this
+// transaction.
 bool waits_for_itself(const Decision& decision) {
     if (decision.in_the_way == 0)
         return false;
@@ -159,7 +159,7 @@ bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Dead
     return answer->expires != 0;
 }
 
-// The long way: something has to be durable first, or somebody is in the way.
+// The slow path: something must become durable first, or another lease is in the way.
 pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& request,
                                        const Deadline& deadline) {
     LWLock* lock = partition_lock(request.key.partition);
@@ -265,7 +265,7 @@ LeaseAnswer granted_answer(const LeaseClaim& claim) {
     return answer;
 }
 
-// What is in the way, or else who is at the head of the queue.
+// The lease in the way, or else the claim at the head of the queue.
 LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
     LeaseAnswer answer;
     bool recovering = decision.verdict == Verdict::kRecovering;

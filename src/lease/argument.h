@@ -1,4 +1,4 @@
-// Arguments that the verbs of leases have in common.
+// Arguments that several verbs of leases share.
 #pragma once
 
 #include "lease/table.h"
@@ -16,7 +16,7 @@ int64 ttl_argument(const Arguments& arguments, int n);
 // The label of at most 255 bytes; else 22023. Null: the default.
 const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 
-// Who has a lease that says nothing of it: the application's name, else the process.
+// The default holder: the application's name, else the process.
 const char* default_holder(size_t* length);
 
 } // namespace interlock

@@ -1,4 +1,4 @@
-// What is recorded of leases that were broken.
+// The record of broken leases.
 #pragma once
 
 #include "lease/table.h"
@@ -18,7 +18,7 @@ struct BrokenLease {
 // Adds a row to interlock.lease_audit, in the caller's transaction.
 void audit_break(const BrokenLease& broken);
 
-// Says in the server log that it is broken, once it is.
+// Logs that it is broken, after that.
 void log_break(const BrokenLease& broken);
 
 } // namespace interlock

@@ -16,7 +16,7 @@ struct Found {
     char holder[kMaxHolderBytes + 1];
 };
 
-// Of those that pin a lease, as many as are named at once.
+// The most processes that are named at once.
 struct Pinners {
     int32 pids[64];
     int count;
@@ -85,8 +85,8 @@ void find_pinners(const Lease& lease, Pinners* pinners) {
     });
 }
 
-// One that is over is there as long as it is pinned. Whoever waited for the leases and is granted
-// one meanwhile has a token from `end` on, and keeps it.
+// An ended lease stays as long as it is pinned. A waiter that is granted a lease meanwhile has a
+// token from `end` on, and keeps it.
 bool is_breakable(const Lease& lease, int64 end, int64 now) {
     return lease.token < end && (is_live(lease, now) || lease.pins > 0);
 }
@@ -191,8 +191,8 @@ void check_may_call_terminate() {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
 }
 
-// Before the first of several leases is broken: nothing keeps the others from it. What is pinned
-// later is found when its turn comes.
+// Before the first of several leases is broken. A lease that is pinned later is found when its turn
+// comes.
 void check_pinners(const LeaseKey& key, int64 end, bool terminates) {
     int room = 0;
     int32* pids = nullptr;
@@ -222,9 +222,9 @@ bool pins(const LeaseKey& key, int64 token, int32 pid) {
     return false;
 }
 
-// Raises 42501 where the caller may not: the server's function checks that for each process. One
-// that has ended its transaction meanwhile is left alone. As with any use of that function, one
-// that does so between the look and the signal is not.
+// Raises 42501 where the caller may not: the server's function checks that for each process. A
+// process whose transaction has ended meanwhile is skipped. As with any use of that function, one
+// that ends it between the check and the signal is not.
 void terminate(const LeaseKey& key, int64 token, const Pinners& pinners) {
     if (pinners.count > 0)
         check_may_call_terminate();
@@ -243,7 +243,7 @@ void terminate_all(const LeaseKey& key, int64 token) {
     }
 }
 
-// False: there is nothing left to end, or it is pinned meanwhile and must not be.
+// False: there is nothing left to break, or it was pinned meanwhile and must not be broken.
 bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned) {
     bool ends = false;
     with_lease(key, token, [&](Ref ref) {

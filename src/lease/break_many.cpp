@@ -108,7 +108,7 @@ bool add_copy(Copies* copies, const Lease& lease) {
     return true;
 }
 
-// Patterns are matched later: that can raise errors, and takes time.
+// Patterns are matched later, as that can raise errors and takes time.
 bool copy_eligible(int partition, const Choice& choice, Copies* copies) {
     bool all = true;
     copies->used = 0;
@@ -130,7 +130,7 @@ bool matches(const text* key, const Choice& choice) {
 
 enum class End { kBroken, kPinned, kGone };
 
-// With `breaks` false: what would become of it.
+// With `breaks` false: what would happen.
 End end_unpinned(LeaseDatabase* database, const LeaseKey& key, int64 token, bool breaks) {
     End end = End::kGone;
     with_lease(key, token, [&](Ref ref) {

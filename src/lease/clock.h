@@ -1,15 +1,15 @@
-// The clock that leases go by.
+// The clock of leases.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock {
 
-// As time that decides is told: microseconds of a clock that nobody sets.
+// Microseconds of a monotonic clock, which cannot be set. Expiry is decided by it.
 constexpr int64 kNeverExpires = PG_INT64_MAX;
 int64 monotonic_now();
 
-// What a moment of that clock is in the system's time, as it is shown to users.
+// Converts a moment of that clock to the system's time, for display.
 TimestampTz shown_time(int64 moment);
 
 } // namespace interlock

@@ -47,7 +47,7 @@ Ref lease_below(Ref node, LeaseKind wanted) {
     return lease;
 }
 
-// Each lease that is over is dropped, which may drop its key: the way down begins anew.
+// Each ended lease is dropped, which may drop its key: then the descent starts again.
 Ref in_the_way_below(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
     while (any_excludes(wanted, node_at(node)->below)) {
         Ref lease = lease_below(node, wanted);
@@ -86,8 +86,7 @@ Ref in_the_way(const LeaseClaim& claim, int64 now) {
     return found;
 }
 
-// One that is over is in the way with its record, or until the transactions end that have pinned
-// it.
+// An ended lease is in the way while it has a record or is pinned.
 Decision decide_in_the_way(Ref ref, int64 now) {
     const Lease& lease = *lease_at(ref);
     if (is_live(lease, now))

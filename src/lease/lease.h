@@ -1,8 +1,8 @@
 // Leases: locks with a time to live, in shared memory, with a token that fences.
 //
-// docs/internals/leases.md says what they guarantee and why it holds. The verbs work in any
-// isolation level, in read-only transactions, and at once: commit and rollback make no difference
-// to a lease. What is durable of them is written outside of the transaction (lease/store.h).
+// docs/internals/leases.md has the guarantees and the rules. The verbs work in any isolation level
+// and in read-only transactions, and take effect at once: commit and rollback make no difference to
+// a lease. Durable state is written outside of the transaction (lease/store.h).
 //
 // SQLSTATEs: IL006 the lease is not held; 22004, 22023 bad arguments; 25006 on a standby; 53400 no
 // room; 55000 not preloaded.
@@ -14,8 +14,8 @@
 
 namespace interlock {
 
-// What a lease lives as long as: its time, the session, or the call that acquires it, which gives
-// it a time when it has all it wants.
+// What ends a lease: its ttl, the session, or the end of the call that acquires it, which sets a
+// ttl once it has all its leases.
 enum class LeaseBond { kTtl, kSession, kCall };
 
 struct LeaseRequest {
@@ -43,8 +43,8 @@ struct LeaseAnswer {
 LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
                               const Deadline& deadline);
 
-// To the next two and to pin_lease, the lease of a role that the caller does not act for
-// (lease/role.h) is as one that is not there.
+// For the next two and for pin_lease, a lease of a role that the caller does not act for
+// (lease/role.h) does not exist.
 
 // The new expiry, never earlier than that of before; 0: the lease is lost. A ttl of 0 is that of
 // before.
@@ -53,7 +53,7 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// Gives a lease of a call its time.
+// Sets the expiry of a lease of a call.
 void time_lease(const LeaseKey& key, int64 token, int64 expires);
 
 // Ends the lease, but for its record. Whether it was there.
@@ -72,7 +72,7 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
 
 // R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
 // expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
-// somebody waited for it. One without an earlier expiry (0) is new: it is given back when the wait
+// somebody waited for it. One without an earlier expiry (0) is new: it is released when the wait
 // for the standbys is canceled, which raises 57014.
 int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                    int64 earliest);
@@ -82,22 +82,22 @@ int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, in
 enum class RecordWrite { kDone, kOver, kCanceled };
 RecordWrite write_record(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 until);
 
-// Ends a lease that nobody was told of, and clears its record without a wait: it is cleared once
-// more before anything in its way is granted.
+// Ends a lease that was not returned to any client, and clears its record without a wait: it is
+// cleared again before anything in its way is granted.
 void give_back_recorded(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// How much longer than the ttl a record lasts: what writing it takes as a rule.
+// How much longer than the ttl a record lasts: more than writing it normally takes.
 constexpr int64 kRecordReserve = USECS_PER_SEC;
 
 // Clears the records of the partition's leases that are over, which ends them.
 void clear_records(LeaseDatabase* database, int partition);
 
-// Drops what is over, for room.
+// Drops ended leases, to free memory.
 void make_room(LeaseDatabase* database);
 
 // --- Claims (lease/acquire.cpp) ------------------------------------------------------------------
 
-// Sees to what a claim has to wait for that is not a lease: what has to be durable or cleared.
+// Makes durable, or clears, what a claim waits for besides leases.
 void do_work(const LeaseClaim& claim, const Decision& decision);
 
 // A claim that uses its key and has a lease of its own, with the partition's lock held.
@@ -105,9 +105,9 @@ LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, Lease
                      LeaseClaim* claim);
 void drop_claim(const LeaseClaim& claim);
 
-// What to do when there was no room for a lease of the role, with no lock held, before the next
-// attempt: superusers become privileged, then expired leases give their room. Raises 53400 when all
-// of it was done.
+// Frees memory when there was no room for a lease of the role, with no lock held, before the next
+// attempt: superusers become privileged, then expired leases are dropped. Raises 53400 when all of
+// that was tried.
 struct RoomSearch {
     LeaseAccess access = LeaseAccess::kOrdinary;
     bool has_dropped = false;
@@ -118,15 +118,15 @@ void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* se
 void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
-// Grants the waiter's claim if nothing is in its way and nobody in front.
+// Grants the waiter's claim if nothing is in its way and no waiter before it excludes it.
 Decision decide_in_turn(LeaseWaiter* waiter);
 LeaseAnswer granted_answer(const LeaseClaim& claim);
 LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim);
 
 // --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
 
-// Keeps the lease from being followed by another until the transaction has ended. False: it is not
-// held.
+// Pins the lease: nothing that it excludes is granted until the transaction has ended. False: it is
+// not held.
 bool pin_lease(const LeaseKey& key, int64 token);
 
 // Whether the current transaction has pinned the lease with that token.
@@ -137,12 +137,12 @@ bool has_pins();
 // Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
 bool has_pinned(const char* key, size_t length);
 
-// Ends a lease with the session. To be prepared before it is granted.
+// Ends a lease with the session. Call it before the grant.
 void prepare_to_bind();
 void bind_lease(const LeaseKey& key, int64 token);
 void forget_bound_lease(int64 token);
 
-// Asks for the memory and defines the setting of its size.
+// Requests the shared memory and defines the setting of its size.
 void preload_leases();
 
 } // namespace interlock

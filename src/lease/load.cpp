@@ -27,7 +27,7 @@ int64 first_token(const LeaseState& state) {
 }
 
 // With a clean stop, all is as it was. Otherwise what was saved is of another time. The page may
-// have been written for this run already, by somebody who was canceled before he could use it.
+// have been written for this run already, by a call that was canceled before it used it.
 void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boot& boot) {
     bool is_saved_one = state.run == database->saved_run || state.run == database->run;
     bool clean = database->saved && is_saved_one && state.token_high > 0 &&
@@ -51,8 +51,8 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }
 
-// What is left of a long lease at the start of a run. After a reboot that is for the system's clock
-// to say, but not before the grace is over: the clock may be wrong, and the holder right.
+// What is left of a long lease at the start of a run. After a reboot the system's clock decides,
+// but not before the grace is over, as that clock may be wrong.
 int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
     int64 now = monotonic_now();
     if (is_same_boot(record.boot, boot))

@@ -121,8 +121,8 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 
 // --- Granting ------------------------------------------------------------------------------------
 
-// Leases of the call, which nobody was told of yet, are given back. After an error the store is not
-// touched: the record of a long one stays until something in its way is wanted.
+// Releases the leases of the call, which were not returned to the client yet. After an error the
+// store is not touched: the record of a long one stays until something in its way is requested.
 void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
     for (int i = 0; i < many->count; i++) {
@@ -164,7 +164,7 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
-// Nobody sees some of them granted: all partitions are locked meanwhile.
+// No other process sees only some of them granted: all partitions are locked meanwhile.
 Attempt try_together(Many* many, LeaseAnswer* answer) {
     Attempt attempt = Attempt::kDone;
     for_each_partition(*many, [](LWLock* lock) { LWLockAcquire(lock, LW_EXCLUSIVE); });
@@ -244,7 +244,7 @@ int64 cover_all(const Many& many, int64 ttl) {
     }
 }
 
-// Gives the leases of the call their time, and returns when it ends.
+// Sets the expiry of the leases of the call, and returns it.
 int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
     int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);

@@ -65,7 +65,7 @@ void free_shared(Ref first, Ref count) {
 
 // --- What a process keeps -----------------------------------------------------------------------
 
-// What the key and the lease of a short name take.
+// The units of the key and the lease of a short name.
 constexpr int kMaxSpare = kUnitsPerLease;
 Ref spare[kMaxSpare];
 int spare_count = 0;
@@ -79,7 +79,7 @@ void give_back_spare(int, Datum) {
         free_shared(spare[--spare_count], 1);
 }
 
-// Processes that the postmaster forks would all have what it keeps.
+// Not in the postmaster: all processes that it forks would share its cached units.
 void begin_keeping() {
     if (keeping != Keeping::kNotYet || !IsUnderPostmaster)
         return;
@@ -87,7 +87,7 @@ void begin_keeping() {
     keeping = Keeping::kOn;
 }
 
-// Not what is for superusers. An old number does no harm.
+// Not the reserve of superusers. A stale number does no harm.
 bool may_keep() {
     return keeping == Keeping::kOn && spare_count < kMaxSpare &&
            header->used <= header->most[static_cast<int>(LeaseAccess::kOrdinary)];
@@ -119,7 +119,7 @@ void for_each_part(const void* piece, size_t offset, size_t length, Body&& body)
 
 } // namespace
 
-// Units for all leases and for what processes may keep, those for superusers, and the header.
+// Units for all leases and for the caches of processes, the reserve of superusers, and the header.
 size_t lease_memory_size() {
     size_t leases = static_cast<size_t>(max_leases) * kUnitsPerLease;
     size_t spare_units = static_cast<size_t>(MaxBackends) * kMaxSpare;

@@ -1,18 +1,16 @@
 // The shared memory of leases: one region, reserved at the start for interlock.max_leases and
-// touched as it is used, so that what is reserved costs nothing until then.
+// touched as it is used, so that unused memory costs nothing.
 //
 // It lies in the server's main segment and not in dynamic shared memory, because the postmaster
-// itself saves the leases when everybody else is gone (lease/save.cpp).
+// itself saves the leases when all other processes have exited (lease/save.cpp).
 //
-// It is given out in units of one size. What needs more is a chain of units, wherever they are: so
-// any free unit serves any request, and nobody can take and give back memory in such a way that
-// what is free is of no use to others.
+// It is allocated in units of one size. A larger piece is a chain of units, wherever they are. So
+// any free unit serves any request, and there is no fragmentation.
 //
-// A process keeps the last units that it freed for its next lease: they are in its core's cache,
-// and nobody else has to be kept waiting for them.
+// A process caches the last units that it freed for its next lease: they are in its core's cache,
+// and need no lock.
 //
-// Some units are there for superusers alone (superuser_reserve): they find memory for a lease when
-// all others have used the rest.
+// Some units are reserved for superusers (superuser_reserve).
 #pragma once
 
 #include "server/server.h"
@@ -29,7 +27,7 @@ constexpr size_t kChainedBytes = kMemoryUnit - sizeof(Ref);
 // A lease takes two units: one for its key, one for itself.
 constexpr Ref kUnitsPerLease = 2;
 
-// Who asks for memory: superusers, and what was there before a restart, are privileged.
+// Superusers, and leases from before a restart, are privileged.
 enum class LeaseAccess { kOrdinary, kPrivileged };
 
 extern int max_leases;
@@ -47,8 +45,8 @@ constexpr Ref units_of_piece(size_t bytes) {
     return bytes <= kMemoryUnit ? 1 : static_cast<Ref>((bytes + kChainedBytes - 1) / kChainedBytes);
 }
 
-// The bytes of the units that are given out, and of all but those for superusers. Processes keep
-// some units that they freed.
+// The bytes of the allocated units, and of all but those for superusers. Processes cache some units
+// that they freed.
 struct LeaseMemoryUse {
     uint64 used;
     uint64 most;

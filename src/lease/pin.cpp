@@ -1,4 +1,4 @@
-// What ends with the transaction, or with the session: assertions, and leases bound to it.
+// What ends with the transaction (assertions) or with the session (leases bound to it).
 
 #include "lease/lease.h"
 #include "lease/pinner.h"
@@ -34,7 +34,7 @@ void unpin_all(XactEvent event, void*) {
                         errmsg("cannot prepare a transaction that has asserted a lease")));
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
         return;
-    // The transaction is committed and seen, or rolled back.
+    // The transaction is committed and visible, or rolled back.
     for (int i = 0; i < pin_count; i++) {
         LWLockAcquire(partition_lock(pins[i].partition), LW_EXCLUSIVE);
         unpin_lease(pins[i].lease);
@@ -44,7 +44,7 @@ void unpin_all(XactEvent event, void*) {
     pin_count = pin_room = 0;
 }
 
-// Room for one more, before a pin is taken that must not be forgotten.
+// Makes room for one more before the pin, so that the pin cannot be lost by an error.
 void need_room() {
     if (pin_count < pin_room)
         return;

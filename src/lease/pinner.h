@@ -1,8 +1,8 @@
 // The processes whose open transactions have asserted a lease and so pin it.
 //
-// One is noted in the lease itself; several are in a list in the memory of leases. A process is
-// noted until its transaction has ended, and takes itself off with the partition's lock held: while
-// the lock is held its entry in the server's array of processes cannot be another's.
+// One is stored in the lease itself; several are in a list in the memory of leases. A process stays
+// there until its transaction has ended, and removes itself with the partition's lock held. So
+// while the lock is held its entry in the server's array of processes cannot be reused.
 #pragma once
 
 #include "lease/table.h"
@@ -13,7 +13,8 @@ namespace interlock {
 // lease.
 LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
 
-// Takes this process off, which has pinned the lease; what had ended is dropped with the last one.
+// Removes this process, which has pinned the lease; with the last one, a lease that has ended is
+// dropped.
 void unpin_lease(Ref ref);
 
 struct Pinner {

@@ -4,7 +4,8 @@ namespace interlock {
 
 namespace {
 
-// Who is behind another for the same key looks a little later than that one, in case it is paused.
+// A waiter behind another for the same key wakes up a little later than that one, in case it is
+// paused.
 constexpr int64 kLater = 10000;
 
 LeaseWaiter* waiters = nullptr;
@@ -47,7 +48,7 @@ bool is_behind(const LeaseClaim& claim, uint32 look) {
     return false;
 }
 
-// One that sleeps longer than that has to be told.
+// A waiter that sleeps longer than that must be woken.
 void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
     bool earlier = moment < waiter->wake_at;
     if (earlier || waiter->wake_at <= now)

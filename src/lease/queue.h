@@ -1,8 +1,8 @@
-// Who waits for leases: a queue for each tree of keys, served in the order of coming.
+// The waiters for leases: a queue for each tree of keys, first come, first served.
 //
-// A waiter is granted its lease by whoever lets go of what was in its way, or by any waiter that
-// finds it expired. One that cannot be granted yet keeps those behind it waiting that it would
-// exclude, and no others.
+// A waiter is granted its lease by the process that ends the lease in its way, or by any waiter
+// that finds that one expired. A waiter that cannot be granted yet blocks the later waiters that it
+// excludes, and no others.
 #pragma once
 
 #include "lease/grant.h"
@@ -28,26 +28,26 @@ LeaseWaiter* this_waiter();
 
 // All with the lock of the claim's partition held exclusively.
 
-// Puts the waiter at the end of the queue of its tree, or takes it away. has_pins: its transaction
-// pins leases.
+// Appends the waiter to the queue of its tree, or removes it. has_pins: its transaction pins
+// leases.
 void join_queue(LeaseWaiter* waiter, bool has_pins);
 void leave_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);
 
-// Grants what can be granted, and wakes whom it is granted to. Who first needs something durable is
-// woken to see to it; if he is paused, whoever asks behind him is told to.
+// Grants what can be granted, and wakes those waiters. A waiter that first needs something durable
+// is woken to write it; if it is paused, the next waiter writes it.
 Decision serve_queue(Ref node, const LeaseWaiter* asking);
 
 // Only if there is a queue.
 const LeaseWaiter* first_in_queue(Ref node);
 
 // Ends a lease: at once; or, while it is pinned, with the transactions that pin it; or, if it has a
-// record, when that is cleared. A token that is not given back by its holder is lost. What waited
-// for it is served.
+// record, when that is cleared. A token that its holder has not released is lost. Then serves the
+// queue.
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
-// Drops the lease if it has ended and no transaction pins it any more; what waited is served.
+// Drops the lease if it has ended and no transaction pins it any more, and serves the queue.
 void drop_if_ended_and_serve(Ref ref);
 
 // Runs body(const LeaseWaiter&, place) for each waiter of a partition, of each queue in its order.

@@ -1,5 +1,4 @@
-// R9: records of long leases: written before they are granted, cleared before they are followed by
-// others.
+// R9: records of long leases: written before the grant, cleared before the next grant.
 
 #include "lease/lease.h"
 
@@ -74,9 +73,9 @@ bool take_place(const LeaseKey& key, const LongLease& record, StorePlace place, 
     return is_there;
 }
 
-// The place is noted before the record is durable, as that can take long and be canceled: whoever
-// ends the lease then clears the record. A record of it elsewhere is cleared after this one in the
-// WAL, so that a crash leaves one of them at least.
+// The place is noted before the record is durable, as that can take long and be canceled: the
+// process that ends the lease then clears the record. A record of it elsewhere is cleared after
+// this one in the WAL, so that a crash leaves one of them at least.
 RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const LongLease& record,
                             StorePlace place, bool* is_current) {
     if (place.block == InvalidBlockNumber)
@@ -97,8 +96,8 @@ RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const 
     return is_there ? RecordWrite::kDone : RecordWrite::kOver;
 }
 
-// The expiry that the holder is told, once a record until `until` is durable; 0: the lease is over,
-// as somebody waits for it, or the record does not last as long.
+// The expiry that is returned to the holder, once a record until `until` is durable; 0: the lease
+// is over, as somebody waits for it, or the record does not last as long.
 int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(ref);

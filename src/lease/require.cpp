@@ -1,4 +1,4 @@
-// Requiring leases: checks what the owner says and keeps it as the arguments of a trigger.
+// Requiring leases: checks the owner's declaration and stores it as the arguments of a trigger.
 
 #include "lease/require.h"
 

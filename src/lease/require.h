@@ -2,12 +2,12 @@
 // the row's key.
 //
 // The requirement is the arguments of an AFTER ROW trigger: the template of the lease's key, and
-// the columns whose change needs it (none: all). It runs after the write, so that it judges the row
-// as it is stored, whatever other triggers and generated columns have made of it. What it asks is
-// local to the session (has_pinned in lease/lease.h).
+// the columns whose change needs it (none: all). It runs after the write, so that it checks the row
+// as it is stored, after other triggers and generated columns. The check is local to the session
+// (has_pinned in lease/lease.h).
 //
 // SQLSTATEs of a write: IL006 no such lease is asserted; 22004 a null and 22023 a value that cannot
-// be in a lease's key; 55000 the columns do not fit any more.
+// be in a lease's key; 55000 the columns no longer match.
 #pragma once
 
 #include "table/relation.h"

@@ -1,4 +1,4 @@
-// The trigger that demands a lease of every writer.
+// The trigger that requires a lease of every writer.
 
 #include "lease/argument.h"
 #include "lease/lease.h"

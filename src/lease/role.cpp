@@ -45,7 +45,7 @@ Memberships memberships_of(Oid user, Oid session) {
     return granted;
 }
 
-// Whoever has guessed too often as itself has no guess for the roles that it is a member of.
+// A role with too many wrong tokens has no guesses for the roles that it is a member of, either.
 bool accepts_member(LeaseDatabase* database, Oid role) {
     Oid session = session_role();
     return accept_former_token(database, GetUserId(), true) &&

@@ -1,28 +1,28 @@
-// Whose a lease is: only members of the role that acquired it can renew, release or assert it, or
-// see its token.
+// The role of a lease: only members of the role that acquired it can renew, release or assert it,
+// or see its token.
 #pragma once
 
 #include "lease/service.h"
 
 namespace interlock {
 
-// The role that has opened the session, for whom the caller acts also after SET ROLE, as pools use
-// it; InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER
-// and those of indexes: these do not get the session's leases.
+// The role that has opened the session, for which the caller acts also after SET ROLE, as in pools;
+// InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER and
+// those of indexes: these do not get the session's leases.
 Oid session_role();
 
 // Whether the caller acts for the role: the current or the session's role is a member of it. Reads
 // catalogs, and may raise an error: not with a lock held.
 bool acts_for(Oid role);
 
-// The role that was given the token before a crash, if the caller acts for it: its own, that of the
-// session, or one of the first eight that were granted to these; InvalidOid: none of them, or wrong
-// tokens were given too often. The token alone is left of the lease, and it shows whether it was
-// given to a role, not which one. With no lock held.
+// The role to which the token was granted before a crash, if the caller acts for it: its own, that
+// of the session, or one of the first eight that were granted to these; InvalidOid: none of them,
+// or there were too many wrong tokens. Only the token is left of the lease. It shows whether it was
+// granted to a given role, not to which one. With no lock held.
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token, or it is not the
-// caller's, and then there is no lock. The caller must not be able to tell the two apart.
+// caller's, and then there is no lock. The caller must not be able to distinguish the two.
 template <typename Body>
 void with_own_lease(const LeaseKey& key, int64 token, LWLockMode mode, Body&& body) {
     LWLock* lock = partition_lock(key.partition);

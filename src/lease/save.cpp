@@ -84,8 +84,8 @@ void save_lease(Stream* stream, const Lease& lease) {
     put(stream, holder, lease.holder_length);
 }
 
-// In the grace, and until the new epoch has begun, what is in memory is not all there is: then the
-// next start has a grace too. What was restored and never used is passed on.
+// In the grace, and until the new epoch has begun, memory does not have all leases: then the next
+// start has a grace, too. Restored leases that were never used are saved again.
 bool is_saved(const LeaseDatabase& database) {
     return database.loaded
                ? pg_atomic_read_u32(const_cast<pg_atomic_uint32*>(&database.serves)) != 0
@@ -116,8 +116,8 @@ void put_all(Stream* stream) {
     put(stream, &sum, sizeof(sum));
 }
 
-// Everybody has left, and the last checkpoint says that all is written: not so after a crash or an
-// immediate shutdown, when memory may be in the middle of a change.
+// All processes have exited, and the last checkpoint was a shutdown checkpoint. Not so after a
+// crash or an immediate shutdown, when memory may be in the middle of a change.
 bool was_shut_down() {
     bool is_whole;
     ControlFileData* control = get_controlfile(DataDir, &is_whole);
@@ -183,8 +183,7 @@ void restore_database(Stream* stream) {
     memcpy(database->floors, saved.floors, sizeof(saved.floors));
 }
 
-// For the system's clock to say, but at least what a short lease had left: the clock may be wrong,
-// and the holder right.
+// The system's clock decides, but at least what a short lease had left, as that clock may be wrong.
 int64 left_after_reboot(const SavedLease& saved) {
     int64 left = Min(saved.shown_expires - GetCurrentTimestamp(), saved.lease.span);
     return Max(left, Min(saved.left, longest_short_lease()));
@@ -237,7 +236,7 @@ void restore_leases() {
     if (file == nullptr)
         return;
     Stream stream = {file, 0, true};
-    // R10: what is used here is never there again.
+    // R10: a file that was read is never used again.
     if (durable_unlink(kFile, LOG) == 0 && is_whole(file))
         get_all(&stream);
     FreeFile(file);

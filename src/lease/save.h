@@ -1,5 +1,5 @@
-// Leases across a clean restart: the postmaster saves them when all others are gone, and reads them
-// back before anybody comes.
+// Leases across a clean restart: the postmaster saves them when all other processes have exited,
+// and reads them back before it starts any.
 #pragma once
 
 #include "lease/service.h"

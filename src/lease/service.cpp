@@ -72,7 +72,7 @@ int64 end_of_reserve(int64 begin) {
     return begin + kTokenBlock;
 }
 
-// Where the role's wrong tokens are counted; all that find no place share the last one.
+// The counter of the role's wrong tokens; roles without a place share the last one.
 WrongTokens* wrong_tokens_of(LeaseDatabase* database, Oid role) {
     for (uint32 i = 0; i < kMaxGuessers; i++) {
         WrongTokens* wrong = &database->wrong[(role + i) % kMaxGuessers];
@@ -88,8 +88,8 @@ uint64 durable_hash(const LeaseKey& key) {
                                static_cast<int>(key.length), key.database);
 }
 
-// A token is lost when it is not above either of its floors. That of the key tells keys apart; that
-// of the role keeps what one role loses from being lost for the others.
+// A token is lost when it is not above either of its floors. The floor of the key separates keys;
+// the floor of the role prevents that losses of one role affect others.
 struct TokenFloors {
     int64* of_key;
     int64* of_role;
@@ -115,8 +115,8 @@ void initialize_database(LeaseDatabase* database, Oid oid) {
     database->database = oid;
 }
 
-// The store that is used from now on may be another: that of a new extension, or, when its creation
-// is rolled back, the one of before.
+// The store may be another one from now on: that of a new extension, or, when its creation is
+// rolled back, the previous one.
 void note_store_change() {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     if (database != nullptr)
@@ -153,7 +153,7 @@ void drop_leases_of(Oid database) {
 
 LeaseDatabase* own_database() {
     static LeaseDatabase* mine = nullptr;
-    if (created_store) // its rollback would take along what was written for others to rely on
+    if (created_store) // its rollback would undo what other sessions rely on
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("leases cannot be used in the transaction that creates their "
                                "extension")));
@@ -238,7 +238,7 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     });
     flush_store(record);
     close_store(store);
-    if (created_store) // nobody relies on it before it is committed
+    if (created_store) // it is not used before it is committed
         return;
     if (!is_set(database->secret)) // by whoever loads, before others use it
         database->secret = written.secret;

@@ -1,4 +1,4 @@
-// Each database's service of leases: what it has reserved durably, and since when it grants.
+// The state of leases in each database: what it has reserved durably, and since when it grants.
 // docs/internals/leases.md has the rules (R1 to R11) that are named here.
 #pragma once
 
@@ -13,7 +13,7 @@ void define_lease_settings();
 
 inline int64 longest_short_lease() { return lease_durable_after * USECS_PER_SEC; }
 
-// How many wrong tokens a role has given.
+// The number of wrong tokens of a role.
 struct WrongTokens {
     Oid role;
     uint32 count;
@@ -79,8 +79,8 @@ void lose_lease(LeaseDatabase* database, const Lease& lease);
 bool is_former_token(LeaseDatabase* database, int64 token);
 bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 
-// R5: whether a role is to have a lease of before the crash by a token that is genuine, or not. A
-// role that has given too many wrong ones in the grace has none of them.
+// R5: whether the role may reclaim a lease from before the crash by a token that is `genuine` or
+// not. Counts wrong tokens: a role with too many of them in the grace may reclaim none.
 bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine);
 
 // Clears records of long leases, durably when the function returns.
@@ -99,7 +99,7 @@ inline LeaseDatabase* database_of(const Lease& lease) {
 }
 LeaseDatabase* lease_database_number(int i); // null: there are no more
 
-// Drops what is left of databases that are no more.
+// Drops the state of databases that were dropped.
 void forget_dropped_databases();
 
 void drop_leases_of(Oid database);
@@ -110,7 +110,7 @@ int64 longest_span();
 // As interlock.lease_recovery says.
 bool has_grace();
 
-// Notes when no other server grants leases any more: at the start, or at the promotion.
+// Records the time at which no other server grants leases any more: the start, or the promotion.
 void begin_lease_service();
 int64 service_began();
 

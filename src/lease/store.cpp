@@ -268,7 +268,7 @@ void flush_store(XLogRecPtr record) {
 
 extern "C" {
 
-// Rows of another server are passed over, which logical replication would bring.
+// Rows of another server, which logical replication would apply, are skipped.
 Datum lease_store_trigger(PG_FUNCTION_ARGS) {
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo))

@@ -1,9 +1,9 @@
-// What has to be known of leases after a crash, in the pages of the table
+// What must be known of leases after a crash, in the pages of the table
 // interlock_internal.lease_store.
 //
 // The table has rows like any other, but they are written in place, as the server writes a
-// sequence: outside of the caller's transaction, with a generic WAL record of its own, frozen, and
-// so never to be vacuumed. Standbys replay it. The first page has the state
+// sequence: outside of the caller's transaction, with a generic WAL record of its own, frozen, so
+// that they need no vacuum. Standbys replay it. The first page has the state
 // (docs/internals/leases.md), the others have records of long leases.
 //
 // Written by any role that uses leases, also in a read-only transaction.

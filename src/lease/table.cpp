@@ -32,7 +32,8 @@ uint32 bucket_count() { return pg_nextpower2_32(Max(max_leases, 1024)); }
 
 Bucket* bucket_of(uint64 hash) { return &table->buckets[hash & (bucket_count() - 1)]; }
 
-// Nobody can choose keys that are in one bucket, so that all who look there take long.
+// The random seed prevents clients from choosing many keys of one bucket, which would slow down all
+// look-ups there.
 uint64 hash_of(Oid database, const char* bytes, size_t length) {
     SipHash hash(seed);
     hash.add(database);

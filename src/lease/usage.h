@@ -1,4 +1,4 @@
-// What each role uses of the memory of leases, and the share that it may use.
+// How much of the memory of leases each role uses, and its share.
 //
 // A lease is charged to the role that acquires it, from the request on until its memory is free
 // again, in units of the memory that it needs at most: ancestors of its key that others use as well
@@ -13,7 +13,7 @@ namespace interlock {
 // The setting, in leases of two units.
 extern int max_leases_per_role;
 
-// What a lease has to give back.
+// What a lease returns when it ends.
 struct LeaseCharge {
     UsageLine line;
     uint16 units;
@@ -30,8 +30,8 @@ void discharge_lease(const LeaseCharge& charge);
 bool add_to_charge(LeaseCharge* charge, uint32 units, LeaseAccess access);
 void subtract_from_charge(LeaseCharge* charge, uint32 units);
 
-// Whether there was no lease to drop a moment ago when the role looked for room: to look again at
-// once would only keep others waiting.
+// Whether the role has searched for expired leases a moment ago in vain: another search would only
+// block others.
 bool has_looked_for_room(Oid role);
 void note_look_for_room(Oid role);
 
