@@ -207,11 +207,17 @@ version_costs() {
     counted hand_conflict '\set version 7' "$hand" "SELECT * FROM plain WHERE id = :id;"
     counted versioned_delete "SELECT interlock.versioned_delete('versioned', :id, :version);"
     counted hand_delete "DELETE FROM plain WHERE id = :id AND version = :version;"
+    counted assert_version "SELECT interlock.assert_version('versioned', :id, :version);"
+    counted hand_lock "SELECT 1 / (version = :version)::int FROM plain WHERE id = :id FOR NO KEY UPDATE;"
+    counted versioned_upsert "SELECT interlock.versioned_upsert('versioned', 10000000 + :n, NULL::bigint, '$changes');"
+    counted hand_insert "INSERT INTO plain (id, a, b, c) VALUES (10000000 + :n, 1, 'y', 2.5) ON CONFLICT (id) DO NOTHING RETURNING version;"
     cost "versioned_update, three columns" versioned_update hand_update 1
     cost "try_versioned_update, three columns, one column of it" try_update hand_update 1
     cost "try_versioned_update, three columns, in FROM" try_update_from hand_update 1
     cost "try_versioned_update in conflict, in FROM" conflict hand_conflict
     cost "versioned_delete" versioned_delete hand_delete 1
+    cost "versioned_upsert of a new row, three columns" versioned_upsert hand_insert 1
+    cost "assert_version" assert_version hand_lock
     batch_cost
 }
 
