@@ -1,6 +1,7 @@
 // SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two
 // calls never deadlock.
 
+#include "execution/key_list.h"
 #include "execution/read.h"
 #include "execution/stored_row.h"
 #include "server/arguments.h"
@@ -15,8 +16,7 @@ namespace {
 struct RowsCall {
     Relation rel;
     const TableInfo* info;
-    Key* keys; // distinct, in order
-    int count;
+    KeyList keys;
     JsonMembers shown; // of a row that is locked: its key
     RowLock lock;
     Deadline deadline;
@@ -35,7 +35,7 @@ Datum select_for_update(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsCall call = read_call(Arguments(fcinfo));
-    if (call.count > 0)
+    if (call.keys.count > 0)
         lock_all(call, output);
     close_table(call.rel);
     return 0;
@@ -80,92 +80,13 @@ void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
         call->deadline = wait;
 }
 
-int order_of_keys(const void* left, const void* right, void* info) {
-    return compare_keys(static_cast<const TableInfo*>(info), *static_cast<const Key*>(left),
-                        *static_cast<const Key*>(right));
-}
-
-void add_key(RowsCall* call, Datum value, bool is_null, Oid type) {
-    if (is_null)
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
-                        errhint("array_remove(keys, NULL) leaves nulls out.")));
-    call->keys[call->count++] = parse_key(call->rel, call->info, value, type);
-}
-
-void read_sql_array(RowsCall* call, ArrayType* array) {
-    Oid type = ARR_ELEMTYPE(array);
-    int16 length;
-    bool by_value;
-    char alignment;
-    get_typlenbyvalalign(type, &length, &by_value, &alignment);
-    Datum* values;
-    bool* nulls;
-    int count;
-    deconstruct_array(array, type, length, by_value, alignment, &values, &nulls, &count);
-    call->keys = static_cast<Key*>(palloc_extended(sizeof(Key) * (count + 1), MCXT_ALLOC_HUGE));
-    for (int i = 0; i < count; i++)
-        add_key(call, values[i], nulls[i], type);
-}
-
-[[noreturn]] void refuse_shape() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("keys must be an array"),
-                    errhint("Give an array of the key's type, or a JSON array of objects for a "
-                            "composite key.")));
-}
-
-void read_json_array(RowsCall* call, Jsonb* json) {
-    if (!JB_ROOT_IS_ARRAY(json) || JB_ROOT_IS_SCALAR(json))
-        refuse_shape();
-    uint32 count = JB_ROOT_COUNT(json);
-    call->keys = static_cast<Key*>(palloc_extended(sizeof(Key) * (count + 1), MCXT_ALLOC_HUGE));
-    for (uint32 i = 0; i < count; i++) {
-        JsonbValue* element = getIthJsonbValueFromContainer(&json->root, i);
-        add_key(call, JsonbPGetDatum(JsonbValueToJsonb(element)), element->type == jbvNull,
-                JSONBOID);
-    }
-}
-
-// A literal, or what a driver sent without a type.
-void read_text(RowsCall* call, char* keys) {
-    if (keys[strspn(keys, " \t\r\n")] == '[') {
-        read_json_array(call, DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(keys))));
-        return;
-    }
-    Datum array = OidInputFunctionCall(F_ARRAY_IN, keys, TEXTOID, -1);
-    read_sql_array(call, DatumGetArrayTypeP(array));
-}
-
-void read_keys(RowsCall* call, Datum keys, Oid type) {
-    if (type == TEXTOID)
-        read_text(call, TextDatumGetCString(keys));
-    else if (type_is_array(type))
-        read_sql_array(call, DatumGetArrayTypeP(keys));
-    else if (type == JSONBOID)
-        read_json_array(call, DatumGetJsonbP(keys));
-    else
-        refuse_shape();
-}
-
-void keys_argument(RowsCall* call, const Arguments& arguments, int n) {
-    Datum keys = arguments.required(n, "keys");
-    require_key(call->rel, call->info);
-    read_keys(call, keys, getBaseType(arguments.type(n)));
-    qsort_arg(call->keys, call->count, sizeof(Key), order_of_keys,
-              const_cast<TableInfo*>(call->info));
-    int distinct = 0;
-    for (int i = 0; i < call->count; i++)
-        if (i == 0 || compare_keys(call->info, call->keys[distinct - 1], call->keys[i]) != 0)
-            call->keys[distinct++] = call->keys[i];
-    call->count = distinct;
-}
-
 RowsCall read_call(const Arguments& arguments) {
-    RowsCall call = {nullptr, nullptr, nullptr, 0, {}, {}, Deadline::after_milliseconds(-1)};
+    RowsCall call = {nullptr, nullptr, {}, {}, {}, Deadline::after_milliseconds(-1)};
     call.lock.strength = strength_argument(arguments, 2);
     wait_arguments(&call, arguments, 3);
     call.rel = open_table(arguments.relation(0), RowShareLock);
     call.info = table_info(call.rel);
-    keys_argument(&call, arguments, 1);
+    call.keys = key_list_argument(arguments, 1, call.rel, call.info);
     call.shown = json_members(call.info->columns, call.info->key_columns);
     return call;
 }
@@ -212,11 +133,11 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
         AllocSetContextCreate(CurrentMemoryContext, "select_for_update", ALLOCSET_DEFAULT_SIZES);
     DirectReads reads;
     bool direct = begin_direct_reads(&reads, call.rel, call.info, call.lock);
-    for (int i = 0; i < call.count; i++) {
+    for (int i = 0; i < call.keys.count; i++) {
         CHECK_FOR_INTERRUPTS();
         Datum key;
         bool found = in_context(row_memory, [&] {
-            return lock_in_time(call, call.keys[i], direct ? &reads : nullptr, &key);
+            return lock_in_time(call, call.keys.keys[i], direct ? &reads : nullptr, &key);
         });
         bool is_null = false;
         if (found)

@@ -1,0 +1,109 @@
+#include "execution/key_list.h"
+
+#include "server/arguments.h"
+#include "table/key_index.h"
+
+namespace interlock {
+
+namespace {
+
+// The keys are read one after the other into an array that has room for all of them.
+struct Reader {
+    Relation rel;
+    const TableInfo* info;
+    KeyList list;
+};
+
+void make_room(Reader* reader, size_t count) {
+    reader->list.keys =
+        static_cast<Key*>(palloc_extended(sizeof(Key) * (count + 1), MCXT_ALLOC_HUGE));
+}
+
+void add_key(Reader* reader, Datum value, bool is_null, Oid type) {
+    if (is_null)
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
+                        errhint("array_remove(keys, NULL) leaves nulls out.")));
+    reader->list.keys[reader->list.count++] = parse_key(reader->rel, reader->info, value, type);
+}
+
+void read_sql_array(Reader* reader, ArrayType* array) {
+    Oid type = ARR_ELEMTYPE(array);
+    int16 length;
+    bool by_value;
+    char alignment;
+    get_typlenbyvalalign(type, &length, &by_value, &alignment);
+    Datum* values;
+    bool* nulls;
+    int count;
+    deconstruct_array(array, type, length, by_value, alignment, &values, &nulls, &count);
+    make_room(reader, count);
+    for (int i = 0; i < count; i++)
+        add_key(reader, values[i], nulls[i], type);
+}
+
+[[noreturn]] void refuse_shape() {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("keys must be an array"),
+                    errhint("Give an array of the key's type, or a JSON array of objects for a "
+                            "composite key.")));
+}
+
+void read_json_array(Reader* reader, Jsonb* json) {
+    if (!JB_ROOT_IS_ARRAY(json) || JB_ROOT_IS_SCALAR(json))
+        refuse_shape();
+    uint32 count = JB_ROOT_COUNT(json);
+    make_room(reader, count);
+    for (uint32 i = 0; i < count; i++) {
+        JsonbValue* element = getIthJsonbValueFromContainer(&json->root, i);
+        add_key(reader, JsonbPGetDatum(JsonbValueToJsonb(element)), element->type == jbvNull,
+                JSONBOID);
+    }
+}
+
+// A literal, or what a driver sent without a type.
+void read_text(Reader* reader, char* keys) {
+    if (keys[strspn(keys, " \t\r\n")] == '[') {
+        read_json_array(reader,
+                        DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(keys))));
+        return;
+    }
+    Datum array = OidInputFunctionCall(F_ARRAY_IN, keys, TEXTOID, -1);
+    read_sql_array(reader, DatumGetArrayTypeP(array));
+}
+
+void read_keys(Reader* reader, Datum keys, Oid type) {
+    if (type == TEXTOID)
+        read_text(reader, TextDatumGetCString(keys));
+    else if (type_is_array(type))
+        read_sql_array(reader, DatumGetArrayTypeP(keys));
+    else if (type == JSONBOID)
+        read_json_array(reader, DatumGetJsonbP(keys));
+    else
+        refuse_shape();
+}
+
+int order_of_keys(const void* left, const void* right, void* info) {
+    return compare_keys(static_cast<const TableInfo*>(info), *static_cast<const Key*>(left),
+                        *static_cast<const Key*>(right));
+}
+
+void sort_distinct(KeyList* list, const TableInfo* info) {
+    qsort_arg(list->keys, list->count, sizeof(Key), order_of_keys, const_cast<TableInfo*>(info));
+    int distinct = 0;
+    for (int i = 0; i < list->count; i++)
+        if (i == 0 || compare_keys(info, list->keys[distinct - 1], list->keys[i]) != 0)
+            list->keys[distinct++] = list->keys[i];
+    list->count = distinct;
+}
+
+} // namespace
+
+KeyList key_list_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info) {
+    Datum keys = arguments.required(n, "keys");
+    require_key(rel, info);
+    Reader reader = {rel, info, {}};
+    read_keys(&reader, keys, getBaseType(arguments.type(n)));
+    sort_distinct(&reader.list, info);
+    return reader.list;
+}
+
+} // namespace interlock

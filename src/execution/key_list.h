@@ -1,0 +1,21 @@
+// The keys of several rows, as a verb is given them.
+#pragma once
+
+#include "table/key.h"
+
+namespace interlock {
+
+// Distinct, and in the order of the table's key: two calls that go through their rows in this order
+// never deadlock.
+struct KeyList {
+    Key* keys;
+    int count;
+};
+
+// Argument n, named "keys": an array of any type, a JSON array, or either as text. Raises 22004 for
+// null, also in it, 22023 when it is no array, 55000 when the table has no key, and what
+// parse_key() raises.
+class Arguments;
+KeyList key_list_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
+
+} // namespace interlock
