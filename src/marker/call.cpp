@@ -5,20 +5,40 @@
 
 namespace interlock {
 
-MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode) {
+namespace {
+
+MarkedRow open_marked(const Arguments& arguments, LOCKMODE mode) {
     MarkedRow call = {};
     call.rel = open_table(arguments.relation(0), mode);
     call.info = table_info(call.rel);
     call.marker = require_marker(call.rel, call.info);
+    return call;
+}
+
+} // namespace
+
+MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode) {
+    MarkedRow call = open_marked(arguments, mode);
     call.key = key_argument(arguments, 1, call.rel, call.info);
     if (names_holder)
         call.holder = check_holder(arguments.string(2, "holder"));
     return call;
 }
 
-Look look(const MarkedRow& call) {
+MarkedRow open_rows(const Arguments& arguments) {
+    MarkedRow call = open_marked(arguments, RowExclusiveLock);
+    call.holder = check_holder(arguments.string(2, "holder"));
+    return call;
+}
+
+int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
+    return arguments.is_null(n) ? marker->ttl
+                                : duration_argument(arguments.interval(n, "ttl"), "ttl");
+}
+
+Look look(const MarkedRow& call, RowLock lock) {
     Look result = {};
-    StoredRow row = read_row(call.rel, call.info, call.key, call.marker->attnums);
+    StoredRow row = read_row(call.rel, call.info, call.key, call.marker->attnums, lock);
     result.found = row.found;
     if (!row.found)
         return result;
@@ -33,6 +53,10 @@ Look look(const MarkedRow& call) {
     if (!is_null)
         result.reason = TextDatumGetCString(reason);
     return result;
+}
+
+bool is_held_by_other(const MarkedRow& call, const Look& found) {
+    return found.state.live && strcmp(found.state.holder, call.holder) != 0;
 }
 
 } // namespace interlock

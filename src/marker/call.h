@@ -1,6 +1,7 @@
 // What the verbs on marked rows have in common: their arguments, and how they read a marker.
 #pragma once
 
+#include "execution/row_lock.h"
 #include "marker/write.h"
 
 namespace interlock {
@@ -11,12 +12,22 @@ class Arguments;
 MarkedRow open_call(const Arguments& arguments, bool names_holder,
                     LOCKMODE mode = RowExclusiveLock);
 
-// The marker as it is stored; one that is live has a holder, the empty name if none is stored.
+// As above for a verb on several rows, without the key.
+MarkedRow open_rows(const Arguments& arguments);
+
+// Argument n, named "ttl": in microseconds, null for the table's; 22023 unless it is above zero.
+int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);
+
+// The marker as it is stored, or in the newest version of the row once that is locked; one that is
+// live has a holder, the empty name if none is stored.
 struct Look {
     bool found;
     MarkerState state;
     const char* reason;
 };
-Look look(const MarkedRow& call);
+Look look(const MarkedRow& call, RowLock lock = {});
+
+// Whether another holder has it.
+bool is_held_by_other(const MarkedRow& call, const Look& found);
 
 } // namespace interlock

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason);
 Datum marker_row(FunctionCallInfo fcinfo, bool locked, const MarkerState& state);
 
@@ -40,7 +39,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
         Look found = look(call);
         if (!found.found)
             raise_no_such_row(call.rel, call.info, call.key);
-        if (found.state.live && strcmp(found.state.holder, call.holder) != 0) {
+        if (is_held_by_other(call, found)) {
             close_table(call.rel);
             return marker_row(fcinfo, false, found.state);
         }
@@ -116,12 +115,6 @@ Datum row_lock_of(PG_FUNCTION_ARGS) {
 }
 
 namespace {
-
-// Null: the table's.
-int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
-    return arguments.is_null(n) ? marker->ttl
-                                : duration_argument(arguments.interval(n, "ttl"), "ttl");
-}
 
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
     Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};

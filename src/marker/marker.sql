@@ -54,6 +54,22 @@ Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or ttl n
 COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interval, text) IS
 'As lock_row(regclass, text, text, interval, text), for a key of another type.';
 
+CREATE FUNCTION interlock.lock_rows(
+    rel regclass, keys text, holder text = NULL, ttl interval = NULL, reason text = NULL,
+    OUT locked boolean, OUT blocked jsonb, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.lock_rows(
+    rel regclass, keys "any", holder text = NULL, ttl interval = NULL, reason text = NULL,
+    OUT locked boolean, OUT blocked jsonb, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lock_rows(regclass, text, text, interval, text) IS
+'As lock_row, for several rows: all or none, in the order of their keys, so that two calls never deadlock. keys: an array of the
+key''s type ({1,2}), or for a composite key a JSON array of objects. expires_at is the earliest deadline. If other holders have
+some of the rows, none is taken, and blocked lists those rows: [{key, holder, expires_at}]. Errors: as lock_row; 22004 no holder:
+row locks without one are select_for_update.';
+COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, interval, text) IS
+'As lock_rows(regclass, text, text, interval, text), for an array of any type, or a jsonb array.';
+
 CREATE FUNCTION interlock.unlock_row(rel regclass, key text, holder text) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.unlock_row(rel regclass, key "any", holder text) RETURNS boolean

@@ -1,0 +1,186 @@
+// lock_rows: the markers of several rows for one holder, all or none.
+//
+// The rows are locked in the order of their keys before any of them is marked. From then on their
+// markers stand still, so that none is marked where one is held by another: a refusal leaves no
+// dead rows, and its row locks end with the subtransaction that took them.
+
+#include "execution/key_list.h"
+#include "marker/call.h"
+#include "server/arguments.h"
+#include "server/result_row.h"
+#include "server/subtransaction.h"
+#include "table/row_json.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr int kAttempts = 10;
+
+struct RowsCall {
+    MarkedRow row; // its key is that of one row after the other
+    KeyList keys;
+    int64 ttl;
+    const char* reason;
+    MemoryContext scratch; // for one row
+};
+
+RowsCall read_call(const Arguments& arguments);
+JsonbValue* find_held(RowsCall* call);
+void lock_all(RowsCall* call);
+TimestampTz mark_all(RowsCall* call);
+Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(lock_rows);
+
+// lock_rows(rel, keys, holder, ttl, reason) -> (locked, blocked, expires_at)
+Datum lock_rows(PG_FUNCTION_ARGS) {
+    RowsCall call = read_call(Arguments(fcinfo));
+    TimestampTz until = DT_NOEND;
+    JsonbValue* held = find_held(&call); // what is refused at once locks no row
+    ErrorData* error = nullptr;
+    if (held == nullptr && call.keys.count > 0)
+        error = attempt_if([&] {
+            lock_all(&call);
+            held = find_held(&call);
+            if (held == nullptr)
+                until = mark_all(&call);
+            return held == nullptr;
+        });
+    if (error != nullptr)
+        ReThrowError(error);
+    close_table(call.row.rel);
+    return answer(fcinfo, held, until);
+}
+}
+
+namespace {
+
+// --- Arguments -----------------------------------------------------------------------------------
+
+// As a literal that can be typed, unless it is long.
+const char* typed_keys(const Arguments& arguments) {
+    if (arguments.is_null(1))
+        return "keys";
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(arguments.type(1), &output, &is_varlena);
+    const char* keys = OidOutputFunctionCall(output, arguments.value(1));
+    return strlen(keys) < NAMEDATALEN ? quote_literal_cstr(keys) : "keys";
+}
+
+// What the call without a holder means in other libraries has another name here.
+void require_holder(const Arguments& arguments) {
+    if (!arguments.is_null(2))
+        return;
+    const char* table =
+        DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(arguments.relation(0))));
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                    errmsg("argument \"%s\" must not be null", "holder"),
+                    errhint("Row locks until the end of the transaction are: SELECT * FROM "
+                            "interlock.select_for_update(%s, %s). Markers need the name of a "
+                            "holder as the third argument.",
+                            quote_literal_cstr(table), typed_keys(arguments))));
+}
+
+RowsCall read_call(const Arguments& arguments) {
+    require_holder(arguments);
+    RowsCall call = {};
+    call.row = open_rows(arguments);
+    call.keys = key_list_argument(arguments, 1, call.row.rel, call.row.info);
+    call.ttl = ttl_argument(arguments, 3, call.row.marker);
+    call.reason = arguments.string_or_null(4);
+    call.scratch = AllocSetContextCreate(CurrentMemoryContext, "lock_rows", ALLOCSET_DEFAULT_SIZES);
+    return call;
+}
+
+// --- The rows ------------------------------------------------------------------------------------
+
+template <typename Visit>
+void each_row(RowsCall* call, Visit&& visit) {
+    for (int i = 0; i < call->keys.count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        call->row.key = call->keys.keys[i];
+        in_context(call->scratch, [&] {
+            visit();
+            return 0;
+        });
+        MemoryContextReset(call->scratch);
+    }
+}
+
+JsonbValue* add_held(JsonbParseState** state, const MarkedRow& row, const MarkerState& held) {
+    TupleDesc columns = CreateTemplateTupleDesc(3);
+    TupleDescInitEntry(columns, 1, "key", JSONBOID, -1, 0);
+    TupleDescInitEntry(columns, 2, "holder", TEXTOID, -1, 0);
+    TupleDescInitEntry(columns, 3, "expires_at", TIMESTAMPTZOID, -1, 0);
+    Datum values[3] = {key_to_jsonb(row.info, row.key), CStringGetTextDatum(held.holder),
+                       TimestampTzGetDatum(held.until)};
+    bool nulls[3] = {};
+    Jsonb* json = DatumGetJsonbP(row_to_jsonb(columns, heap_form_tuple(columns, values, nulls)));
+    JsonbValue object;
+    JsonbToJsonbValue(json, &object);
+    return pushJsonbValue(state, WJB_ELEM, &object);
+}
+
+// The rows with a live marker of another holder, as an array of {key, holder, expires_at}; null
+// when there are none.
+JsonbValue* find_held(RowsCall* call) {
+    MemoryContext caller = CurrentMemoryContext;
+    JsonbParseState* state = nullptr;
+    each_row(call, [&] {
+        Look found = look(call->row);
+        if (!found.found)
+            raise_no_such_row(call->row.rel, call->row.info, call->row.key);
+        if (!is_held_by_other(call->row, found))
+            return;
+        MemoryContextSwitchTo(caller);
+        if (state == nullptr)
+            pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+        add_held(&state, call->row, found.state);
+        MemoryContextSwitchTo(call->scratch);
+    });
+    return state == nullptr ? nullptr : pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+}
+
+// A row that is not found by a lock may have been deleted and inserted again in the wait for it.
+void lock(const MarkedRow& row) {
+    for (int i = 0; i < kAttempts; i++) {
+        if (look(row, {RowStrength::kNoKeyUpdate}).found)
+            return;
+        if (!look(row).found)
+            raise_no_such_row(row.rel, row.info, row.key);
+    }
+    raise_suppressed(row.rel);
+}
+
+void lock_all(RowsCall* call) {
+    each_row(call, [&] { lock(call->row); });
+}
+
+// Returns the earliest deadline.
+TimestampTz mark_all(RowsCall* call) {
+    TimestampTz until = DT_NOEND;
+    each_row(call, [&] {
+        MarkerState held = {};
+        if (!take_marker(call->row, call->ttl, call->reason, &held))
+            raise_suppressed(call->row.rel);
+        until = Min(until, held.until);
+    });
+    return until;
+}
+
+Datum answer(FunctionCallInfo fcinfo, JsonbValue* held, TimestampTz until) {
+    Datum values[3] = {BoolGetDatum(held == nullptr)};
+    bool nulls[3] = {false, held == nullptr, held != nullptr || until == DT_NOEND};
+    if (!nulls[1])
+        values[1] = JsonbPGetDatum(JsonbValueToJsonb(held));
+    if (!nulls[2])
+        values[2] = TimestampTzGetDatum(until);
+    return result_row(fcinfo, values, nulls);
+}
+
+} // namespace
