@@ -110,14 +110,11 @@ Jsonb* run_transform(Transform* transform, Datum current) {
 
 Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
              int64 token, int attempts) {
-    // outcome, version, attempts, version_time
-    Datum token_values[2] = {};
-    bool token_nulls[2] = {true, true};
+    // outcome, version, version_time, attempts
+    Datum values[4] = {CStringGetTextDatum(outcome), 0, 0, Int32GetDatum(attempts)};
+    bool nulls[4] = {false, true, true, false};
     if (found)
-        set_version_columns(versioning, token, token_values, token_nulls);
-    Datum values[4] = {CStringGetTextDatum(outcome), token_values[0], Int32GetDatum(attempts),
-                       token_values[1]};
-    bool nulls[4] = {false, token_nulls[0], false, token_nulls[1]};
+        set_version_columns(versioning, token, values + 1, nulls + 1);
     return result_row(fcinfo, values, nulls);
 }
 

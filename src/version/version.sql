@@ -261,11 +261,11 @@ With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised 
 
 CREATE FUNCTION interlock.update_with_retry(
     rel regclass, key text, transform regprocedure, args jsonb = '{}', max_retries integer = 3,
-    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    OUT outcome text, OUT version bigint, OUT version_time timestamptz, OUT attempts integer)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.update_with_retry(
     rel regclass, key "any", transform regprocedure, args jsonb = '{}', max_retries integer = 3,
-    OUT outcome text, OUT version bigint, OUT attempts integer, OUT version_time timestamptz)
+    OUT outcome text, OUT version bigint, OUT version_time timestamptz, OUT attempts integer)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
 'Reads the row, asks transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
