@@ -28,7 +28,7 @@ COMMENT ON FUNCTION interlock.unlock_keys(text[], text) IS
 times needs as many releases. Transaction locks end with their transaction.';
 
 CREATE FUNCTION interlock_internal.list_key_locks(
-    OUT key text, OUT kind text, OUT mode text, OUT pid integer, OUT waiting boolean, OUT wait_start timestamptz,
+    OUT key text, OUT kind text, OUT mode text, OUT pid integer, OUT waiting boolean, OUT waiting_since timestamptz,
     OUT hash bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_key_locks() IS 'The rows of the view key_locks.';

@@ -48,7 +48,7 @@ Datum list_key_locks(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// key, kind, mode, pid, waiting, wait_start, hash
+// key, kind, mode, pid, waiting, waiting_since, hash
 void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
     const LOCKTAG& tag = instance.locktag;
     constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
