@@ -45,6 +45,7 @@ INSERT INTO documented VALUES
     ('lock_key', '{text,text,interval,text}'),
     ('lock_keys', '{text[],text,interval,text}'),
     ('lock_row', '{regclass,text,text,interval,text}'),
+    ('lock_rows', '{regclass,text,text,interval,text}'),
     ('own_columns', '{regclass,text,name[],text}'),
     ('release_columns', '{regclass,name[]}'),
     ('release_lease', '{text,bigint}'),
