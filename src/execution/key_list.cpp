@@ -1,6 +1,7 @@
 #include "execution/key_list.h"
 
 #include "server/arguments.h"
+#include "server/error.h"
 #include "table/key_index.h"
 
 namespace interlock {
@@ -41,10 +42,15 @@ void read_sql_array(Reader* reader, ArrayType* array) {
         add_key(reader, values[i], nulls[i], type);
 }
 
+int hint_shape() {
+    return errhint(
+        "Give an array of the key's type, such as '{1,2}', or a JSON array of objects "
+        "for a composite key.");
+}
+
 [[noreturn]] void refuse_shape() {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("keys must be an array"),
-                    errhint("Give an array of the key's type, or a JSON array of objects for a "
-                            "composite key.")));
+                    hint_shape()));
 }
 
 void read_json_array(Reader* reader, Jsonb* json) {
@@ -66,7 +72,8 @@ void read_text(Reader* reader, char* keys) {
                         DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(keys))));
         return;
     }
-    Datum array = OidInputFunctionCall(F_ARRAY_IN, keys, TEXTOID, -1);
+    Datum array = with_hint([] { hint_shape(); },
+                            [&] { return OidInputFunctionCall(F_ARRAY_IN, keys, TEXTOID, -1); });
     read_sql_array(reader, DatumGetArrayTypeP(array));
 }
 

@@ -1,7 +1,8 @@
 // Application locks as SQL Server's sp_getapplock has them: its modes, its owners, its codes.
 //
 // They have a space of names of their own, in which '/' means nothing. No refusal raises an error:
-// errors are caught in a subtransaction and returned as the code, and the transaction goes on.
+// errors are caught in a subtransaction and returned as the code, and the transaction goes on. A
+// warning says what is wrong with a bad call.
 // Differences: there is no database principal; the two owners of one session never exclude each
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.
 
@@ -23,8 +24,19 @@ constexpr int32 kBadCall = -999;
 
 constexpr int32 kReleased = 0;
 
+constexpr const char* kModeHint =
+    "Modes are Shared, Update, IntentShared, IntentExclusive and Exclusive.";
+constexpr const char* kOwnerHint = "Owners are Transaction and Session.";
+
+struct ApplockCall {
+    LOCKMODE mode;
+    LockScope scope;
+    int32 timeout; // milliseconds, -1 for ever
+};
+
 LockName resource_name(Datum resource);
 bool owner_named(std::string_view name, LockScope* scope);
+bool read_call(const Arguments& arguments, ApplockCall* call);
 LockScope owner_argument(const Arguments& arguments, int n);
 int32 code_of(Grant grant, ErrorData* error);
 
@@ -39,18 +51,13 @@ PG_FUNCTION_INFO_V1(applock_test);
 // getapplock(resource, lock_mode, lock_owner, lock_timeout)
 Datum getapplock(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    for (int i = 0; i < 4; i++)
-        if (arguments.is_null(i))
-            PG_RETURN_INT32(kBadCall);
-    LOCKMODE mode = applock_mode_named(arguments.view(1, "lock_mode"));
-    int32 timeout = DatumGetInt32(arguments.value(3));
-    LockScope scope;
-    if (mode == NoLock || timeout < -1 || !owner_named(arguments.view(2, "lock_owner"), &scope))
+    ApplockCall call;
+    if (!read_call(arguments, &call))
         PG_RETURN_INT32(kBadCall);
 
-    LockRequest request = {resource_name(arguments.value(0)), mode};
+    LockRequest request = {resource_name(arguments.value(0)), call.mode};
     ErrorData* error;
-    Grant grant = acquire(request, scope, Deadline::after_milliseconds(timeout), &error);
+    Grant grant = acquire(request, call.scope, Deadline::after_milliseconds(call.timeout), &error);
     PG_RETURN_INT32(code_of(grant, error));
 }
 
@@ -92,9 +99,7 @@ Datum applock_test(PG_FUNCTION_ARGS) {
     (void)owner_argument(arguments, 2);
     if (mode == NoLock)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("unknown lock mode \"%s\"", mode_name),
-                        errhint("Modes are Shared, Update, IntentShared, IntentExclusive and "
-                                "Exclusive.")));
+                        errmsg("unknown lock mode \"%s\"", mode_name), errhint("%s", kModeHint)));
     NamedLock* lock = open_lock(name);
     LOCKMASK held = held_modes(lock);
     bool free = covers(held, mode) || !is_excluded_by_others(lock->tag, mode, held);
@@ -121,13 +126,49 @@ bool owner_named(std::string_view name, LockScope* scope) {
     return is_session || is_same_word(name, "Transaction");
 }
 
+bool warn_of_call(const char* message, const char* hint) {
+    ereport(WARNING, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg_internal("%s", message),
+                      errhint("%s", hint)));
+    return false;
+}
+
+bool warn_of_mode(const char* resource, const char* mode) {
+    const char* message = psprintf("unknown lock mode \"%s\"", mode);
+    if (applock_mode_named(resource) == NoLock)
+        return warn_of_call(message, kModeHint);
+    return warn_of_call(message, psprintf("The resource comes first: interlock.getapplock(%s, %s).",
+                                          quote_literal_cstr(mode), quote_literal_cstr(resource)));
+}
+
+// False, after a warning, for what no lock can be asked for with.
+bool read_call(const Arguments& arguments, ApplockCall* call) {
+    constexpr const char* kNames[] = {"resource", "lock_mode", "lock_owner", "lock_timeout"};
+    for (int i = 0; i < static_cast<int>(lengthof(kNames)); i++)
+        if (arguments.is_null(i))
+            return warn_of_call(
+                psprintf("argument \"%s\" must not be null", kNames[i]),
+                "Call interlock.getapplock(resource, lock_mode), or with lock_owner "
+                "and lock_timeout, too.");
+    char* mode = arguments.string(1, "lock_mode");
+    char* owner = arguments.string(2, "lock_owner");
+    call->mode = applock_mode_named(mode);
+    call->timeout = DatumGetInt32(arguments.value(3));
+    if (call->mode == NoLock)
+        return warn_of_mode(arguments.string(0, "resource"), mode);
+    if (!owner_named(owner, &call->scope))
+        return warn_of_call(psprintf("unknown lock owner \"%s\"", owner), kOwnerHint);
+    if (call->timeout < -1)
+        return warn_of_call(psprintf("lock_timeout must not be %d", call->timeout),
+                            "Give milliseconds, or -1 to wait for ever.");
+    return true;
+}
+
 LockScope owner_argument(const Arguments& arguments, int n) {
     char* name = arguments.string(n, "lock_owner");
     LockScope scope;
     if (!owner_named(name, &scope))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("unknown lock owner \"%s\"", name),
-                        errhint("Owners are Transaction and Session.")));
+                        errmsg("unknown lock owner \"%s\"", name), errhint("%s", kOwnerHint)));
     return scope;
 }
 

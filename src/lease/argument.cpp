@@ -31,7 +31,9 @@ LeaseKey lease_key_argument(const text* key) {
     if (has_empty_level)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("key \"%s\" has an empty level", text_to_cstring(key)),
-                        errhint("A slash separates levels; none may be empty.")));
+                        errhint("A slash separates levels, and none may be empty. As one level: "
+                                "interlock.key_path(%s).",
+                                quote_literal_cstr(text_to_cstring(key)))));
     if (levels > kMaxLeaseLevels)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("key has more than %d levels", kMaxLeaseLevels)));

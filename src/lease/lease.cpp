@@ -113,9 +113,12 @@ LeaseBond bond_argument(const Arguments& arguments, int n) {
         return LeaseBond::kTtl;
     if (is_word(bind, "session"))
         return LeaseBond::kSession;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("a lease cannot be bound to \"%s\"", text_to_cstring(bind)),
-                    errhint("Give ttl or session.")));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+         errmsg("a lease cannot be bound to \"%s\"", text_to_cstring(bind)),
+         errhint(
+             "Give ttl or session. interlock.lock_key locks a key until the transaction ends.")));
 }
 
 // outcome, token, expires_at, holder

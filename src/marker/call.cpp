@@ -33,7 +33,9 @@ MarkedRow open_rows(const Arguments& arguments) {
 
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
     return arguments.is_null(n) ? marker->ttl
-                                : duration_argument(arguments.interval(n, "ttl"), "ttl");
+                                : duration_argument(arguments.interval(n, "ttl"), "ttl",
+                                                    "It is how long the row stays locked, such as "
+                                                    "'5 min'. The function never waits.");
 }
 
 Look look(const MarkedRow& call, RowLock lock) {

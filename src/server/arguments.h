@@ -25,8 +25,9 @@ char* print_value(Oid type, Datum value);
 // Of any kind that users set: ten years.
 constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 
-// A positive duration of at most ten years, in microseconds; raises 22023.
-int64 duration_argument(const Interval* interval, const char* name);
+// A positive duration of at most ten years, in microseconds; raises 22023 with the hint.
+int64 duration_argument(const Interval* interval, const char* name,
+                        const char* hint = "For example '5 min'.");
 
 class Arguments {
 public:

@@ -28,6 +28,31 @@ struct JsonField {
 // Returns the object as text in the current memory context.
 char* json_object(std::initializer_list<JsonField> fields);
 
+// Whether an error of this code is that of a text which is no value of a type, or not one of a
+// domain. Errors of times out of range have hints of their own.
+constexpr bool is_of_input(int code) {
+    return code == ERRCODE_CHECK_VIOLATION ||
+           (ERRCODE_TO_CATEGORY(code) == ERRCODE_DATA_EXCEPTION &&
+            code != ERRCODE_DATETIME_FIELD_OVERFLOW);
+}
+
+// Runs body() and returns what it returns. When a type's input function raises an error in it,
+// hint() calls errhint(): that function cannot know what would be right.
+template <typename Hint, typename Body>
+auto with_hint(Hint&& hint, Body&& body) {
+    ErrorContextCallback context = {};
+    context.previous = error_context_stack;
+    context.callback = [](void* given) {
+        if (is_of_input(geterrcode()))
+            (*static_cast<std::remove_reference_t<Hint>*>(given))();
+    };
+    context.arg = &hint;
+    error_context_stack = &context;
+    auto result = body();
+    error_context_stack = context.previous;
+    return result;
+}
+
 // Copies an error's message, in the encoding of the database, into `size` bytes: cut between
 // characters where it is longer.
 void copy_message(char* to, size_t size, const char* message);

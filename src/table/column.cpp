@@ -2,13 +2,28 @@
 
 namespace interlock {
 
+namespace {
+
+// As in SQL, where names are quoted to keep their letters as they are.
+bool is_quoted(std::string_view name) {
+    return name.size() > 1 && name.front() == '"' && name.back() == '"';
+}
+
+} // namespace
+
+int hint_column_name(std::string_view name) {
+    return is_quoted(name)
+               ? errhint("Give the name without quotes.")
+               : errhint("Column names are matched exactly, with upper and lower case.");
+}
+
 AttrNumber column_number(Relation rel, const char* name) {
     AttrNumber attnum = get_attnum(RelationGetRelid(rel), name);
     if (attnum <= 0)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
                         errmsg("column \"%s\" of table \"%s\" does not exist", name,
                                RelationGetRelationName(rel)),
-                        errhint("Column names are matched exactly, with upper and lower case.")));
+                        hint_column_name(name)));
     return attnum;
 }
 
@@ -17,7 +32,13 @@ void require_column_name(Relation rel, const char* name) {
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
                         errmsg("table \"%s\" cannot have a column \"%s\"",
                                RelationGetRelationName(rel), name),
-                        errhint("Give the name of a column, or of one to add.")));
+                        errhint("System columns cannot be used. Give the name of a column, or of "
+                                "one to add.")));
+    if (is_quoted(name) && get_attnum(RelationGetRelid(rel), name) == InvalidAttrNumber)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of table \"%s\" does not exist", name,
+                               RelationGetRelationName(rel)),
+                        hint_column_name(name)));
 }
 
 AttrNumber find_attribute(TupleDesc columns, std::string_view name) {

@@ -8,7 +8,11 @@ namespace interlock {
 // The column's number, 42703 when there is none of that name, 42703 for system columns too.
 AttrNumber column_number(Relation rel, const char* name);
 
-// Raises 42703 for a name that no column can have: an empty one, or that of a system column.
+// The hint of an error about a name that is no column's, for ereport().
+int hint_column_name(std::string_view name);
+
+// For the name of a column to use or to add. Raises 42703 for one that no column can have: an empty
+// one, or that of a system column; and for one in quotes, unless there is such a column.
 void require_column_name(Relation rel, const char* name);
 
 // The column's number, InvalidAttrNumber when there is none of that name.

@@ -17,7 +17,7 @@ AttrNumber changeable_column(Relation rel, const TableInfo* info, const JsonbVal
                 (errcode(ERRCODE_UNDEFINED_COLUMN),
                  errmsg("column \"%.*s\" of table \"%s\" does not exist", member.val.string.len,
                         member.val.string.val, RelationGetRelationName(rel)),
-                 errhint("Column names are matched exactly, with upper and lower case.")));
+                 hint_column_name(given)));
 
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     const char* name = NameStr(attribute->attname);

@@ -147,7 +147,10 @@ char* canonical_state(Oid type, int32 typmod, char* state) {
     getTypeOutputInfo(type, &function, &is_varlena);
     FmgrInfo output;
     fmgr_info(function, &output);
-    return print_state(getBaseType(type), &output, state_datum(type, typmod, state));
+    Datum value =
+        with_hint([type] { errhint("States of the column have type %s.", format_type_be(type)); },
+                  [&] { return state_datum(type, typmod, state); });
+    return print_state(getBaseType(type), &output, value);
 }
 
 namespace {
@@ -183,13 +186,9 @@ char* declared_states(const StateMachine* machine) {
     return text.data;
 }
 
-// Gives the error of an input function, or of a domain, the declared states as its hint.
-void hint_at_states(void* context) {
-    const auto* machine = static_cast<const StateMachine*>(context);
-    int code = geterrcode();
-    if (ERRCODE_TO_CATEGORY(code) == ERRCODE_DATA_EXCEPTION || code == ERRCODE_CHECK_VIOLATION)
-        errhint("Declared states of column \"%s\": %s.", NameStr(machine->name),
-                declared_states(machine));
+void hint_at_states(const StateMachine* machine) {
+    errhint("Declared states of column \"%s\": %s.", NameStr(machine->name),
+            declared_states(machine));
 }
 
 } // namespace
@@ -199,12 +198,9 @@ Datum state_argument(const Arguments& arguments, int n, const char* name,
     Datum value = arguments.required(n, name);
     if (machine->takes_datum && arguments.type(n) == machine->type)
         return value;
-    ErrorContextCallback context = {error_context_stack, hint_at_states,
-                                    const_cast<StateMachine*>(machine)};
-    error_context_stack = &context;
-    value = state_datum(machine->type, machine->typmod, arguments.any_string(n, name));
-    error_context_stack = context.previous;
-    return value;
+    return with_hint(
+        [machine] { hint_at_states(machine); },
+        [&] { return state_datum(machine->type, machine->typmod, arguments.any_string(n, name)); });
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {

@@ -1,6 +1,7 @@
 #include "version/argument.h"
 
 #include "server/arguments.h"
+#include "server/error.h"
 
 namespace interlock {
 
@@ -14,6 +15,12 @@ int64 token_of_text(TokenKind kind, char* token) {
     return DatumGetInt64(OidInputFunctionCall(function, token, parameter, -1));
 }
 
+int hint_type(const Versioning* versioning) {
+    return errhint(
+        "Give the expected version as %s.",
+        is_counter(versioning->kind) ? "a number" : "a timestamp with time zone, or as text");
+}
+
 void require_type(Relation rel, const Versioning* versioning, Oid type) {
     if (has_versions_as(versioning, type))
         return;
@@ -21,24 +28,34 @@ void require_type(Relation rel, const Versioning* versioning, Oid type) {
             (errcode(ERRCODE_DATATYPE_MISMATCH),
              errmsg("version column \"%s\" of table \"%s\" has type %s", NameStr(versioning->name),
                     RelationGetRelationName(rel), format_type_be(token_type(versioning->kind))),
-             errhint("Give the expected version as %s.",
-                     is_counter(versioning->kind) ? "a number"
-                                                  : "a timestamp with time zone, or as text")));
+             hint_type(versioning)));
 }
 
 int64 parse_token(const Versioning* versioning, Datum value, Oid type) {
     if (type == TEXTOID)
-        return token_of_text(versioning->kind, TextDatumGetCString(value));
+        return with_hint(
+            [versioning] { hint_type(versioning); },
+            [&] { return token_of_text(versioning->kind, TextDatumGetCString(value)); });
     if (versioning->kind == TokenKind::kTimestamp)
         value = DirectFunctionCall1(timestamptz_timestamp, value);
     return DatumGetInt64(value);
+}
+
+[[noreturn]] void raise_nothing_expected(const Versioning* versioning) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("argument \"expected\" must not be null"),
+         errhint("Give the version that was read with the row%s. interlock.versioned_upsert "
+                 "takes null for a row that must not exist.",
+                 is_counter(versioning->kind) ? "" : ", or '-infinity' if it was null")));
 }
 
 } // namespace
 
 VersionArgument expected_version(const Arguments& arguments, int n, Relation rel,
                                  const Versioning* versioning) {
-    arguments.required(n, "expected");
+    if (arguments.is_null(n))
+        raise_nothing_expected(versioning);
     return expected_version_or_null(arguments, n, rel, versioning);
 }
 

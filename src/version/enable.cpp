@@ -133,18 +133,23 @@ void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) 
                  errmsg("column \"%s\" of table \"%s\" cannot be a version: its type is %s",
                         NameStr(attribute->attname), RelationGetRelationName(rel),
                         format_type_be(attribute->atttypid)),
-                 errhint("Use a column of type integer, bigint, timestamp or timestamptz.")));
+                 errhint("Use a column of type integer, bigint, timestamp or timestamptz, or give "
+                         "the name of one to add: SELECT interlock.enable_versioning(%s, "
+                         "'row_version');",
+                         quote_literal_cstr(typed_name(rel)))));
     if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("column \"%s\" of table \"%s\" cannot be a version: the server "
                                "generates its value",
-                               NameStr(attribute->attname), RelationGetRelationName(rel))));
+                               NameStr(attribute->attname), RelationGetRelationName(rel)),
+                        errhint("Give the name of another column, or of one to add.")));
     if (bms_is_member(attnum, info->key_columns))
         ereport(
             ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("column \"%s\" is part of the key of table \"%s\" and cannot be its version",
-                    NameStr(attribute->attname), RelationGetRelationName(rel))));
+                    NameStr(attribute->attname), RelationGetRelationName(rel)),
+             errhint("Give the name of another column, or of one to add.")));
 }
 
 // A new row's time is checked as well, while a counter may start anywhere.
