@@ -4,30 +4,30 @@ CREATE TABLE interlock_internal.history_position (
     history oid PRIMARY KEY,
     reached bigint NOT NULL);
 COMMENT ON TABLE interlock_internal.history_position IS
-'How far the trimming of each history table has come. Not dumped: a restored table is looked through from the start.';
+'The progress of trimming in each history table. Not dumped: a restored table is scanned from the start.';
 
 CREATE FUNCTION interlock_internal.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
-table; arguments: keep_versions, keep_for, since when the history is whole, the columns of the key and their types.';
+table; arguments: keep_versions, keep_for, since when the history is complete, the columns of the key and their types.';
 
 CREATE FUNCTION interlock_internal.history_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
-'Writes an entry for each row that TRUNCATE takes away. Created by enable_history.';
+'Writes an entry for each row that TRUNCATE removes. Created by enable_history.';
 
 CREATE FUNCTION interlock.enable_history(
     rel regclass, keep_versions integer = NULL, keep_for interval = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval) IS
-'From now on every version of every row is kept, whoever writes, in <table>_history beside the table: a table of the same owner, who
-grants who may read it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
-are given; without both for ever. Calling it again changes that. A history table that disable_history has left is used again.
+'Records every version of every row, for all writers, in <table>_history beside the table: a table of the same owner, who
+grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
+are given; without both for ever. Calling it again changes that. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
 Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 22023 keep_versions below one, keep_for not above zero or above ten
-years, 42809 no table. Errors of a write: 55000 the key is gone, or the history table belongs to another role; 09000 a trigger keeps the entry from being written, 42501 another role has put it there; whatever writing
-the entry raises. The entry is written at every isolation
+years, 42809 not a table. Errors of a write: 55000 the key was dropped, or the history table belongs to another role; 09000 a trigger
+suppresses the entry, 42501 a trigger of another role; and the errors of the INSERT of the entry. The entry is written at every isolation
 level in the transaction of the write.';
 
 CREATE FUNCTION interlock.disable_history(rel regclass) RETURNS void
@@ -45,8 +45,8 @@ CREATE FUNCTION interlock.row_history(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
 'The entries of one row, oldest first: its counter if it is versioned, the clock when it was written, the writer (set_writer), the
-operation (insert, update, delete, truncate, moved: to another key), the row (the last one, if it is gone), the changed columns and their
-values before, and the role. Needs SELECT on the table and on its history table, whose row security holds. Sees what a
+operation (insert, update, delete, truncate, moved: to another key), the row (the last one, if it was deleted), the changed columns and their
+previous values, and the role. Needs SELECT on the table and on its history table, whose row security holds. Sees what a
 statement of its own would see at that level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
 COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
 'As row_history(regclass, text), for a key of another type.';
@@ -56,7 +56,7 @@ CREATE FUNCTION interlock.row_as_of(rel regclass, key text, at timestamptz) RETU
 CREATE FUNCTION interlock.row_as_of(rel regclass, key "any", at timestamptz) RETURNS jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_as_of(regclass, text, timestamptz) IS
-'The row as it was at that time by the clock of its writers, as far as its history tells; null when there was none, or when the
+'The row as it was at that time by the clock of its writers, as far as its history shows; null when there was none, or when the
 history does not reach back that far. A row without an entry since history was enabled is read from the table.
 Needs SELECT on the table and on its history table. Errors: as row_history.';
 COMMENT ON FUNCTION interlock.row_as_of(regclass, "any", timestamptz) IS
@@ -67,8 +67,8 @@ CREATE FUNCTION interlock.trim_history(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.trim_history(regclass, integer) IS
 'Deletes the entries that retention does not keep, about max_rows at most, of one table or of all that the caller owns; returns how
-many. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. One of all that fails is a
-warning. Errors: 42501 not the owner, or others have put triggers on the history table, 22023.';
+many. The sweeper does it by itself. Acts as the owner of the history table, if that is the owner of the table. For all tables, a failure of
+one is a warning. Errors: 42501 not the owner, or triggers of other roles on the history table, 22023.';
 
 CREATE FUNCTION interlock.suppress_history(rel regclass = NULL, reason text = NULL) RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -76,8 +76,8 @@ REVOKE EXECUTE ON FUNCTION interlock.suppress_history(regclass, text) FROM PUBLI
 COMMENT ON FUNCTION interlock.suppress_history(regclass, text) IS
 'Stops recording what this transaction writes to the table, or with null to all tables, until as many restore_history; returns how
 many scopes of that table, or of all, are open. A rollback to a savepoint undoes it, and the end of the transaction ends it. Each
-statement that it hides leaves a line with the reason in operation_log; versions move as ever. A partition stands for its parent.
-Nobody but superusers may until it is granted. Errors: 42501, 55000 no history.';
+statement that it hides leaves a line with the reason in operation_log; versions move as usual. A partition stands for its parent.
+Only superusers may call it until EXECUTE is granted. Errors: 42501, 55000 no history.';
 
 CREATE FUNCTION interlock.restore_history(rel regclass = NULL) RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -92,4 +92,4 @@ COMMENT ON FUNCTION interlock.resync_sequences() IS
 'Sets sequences above what their tables hold, since logical replication carries rows and no sequences: ids of history entries, floors of
 versions, and for superusers tokens of idempotency keys and ids of audits and of the write log. Call it on a subscriber when it takes over, in a
 transaction of its own, after the last change was applied and before the first write. For tables that the caller owns; returns the sequences
-that were moved, and sets none back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. One that fails is a warning.';
+that were moved; it never sets one back. Waits for transactions that have taken values or locked a table, as long as lock_timeout says. A failure of one is a warning.';

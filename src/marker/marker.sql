@@ -3,14 +3,14 @@
 CREATE FUNCTION interlock_internal.marker_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.marker_trigger() IS
-'Judges every write to a table with markers. Created by enable_marker; arguments: ttl, enforce or advise, and the columns
+'Checks every write to a table with markers. Created by enable_marker; arguments: ttl, enforce or advise, and the columns
 for status, holder, time, deadline and reason.';
 
 CREATE FUNCTION interlock_internal.marker_notify_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.marker_notify_trigger() IS
-'Tells listeners what became of the markers of a table, after the write. Created by enable_marker with notify;
-argument: full, to tell key and holder too.';
+'Notifies listeners of changes of the markers of a table, after the write. Created by enable_marker with notify;
+argument: full, to send key and holder, too.';
 
 CREATE FUNCTION interlock.enable_marker(
     rel regclass, ttl interval = '5 min', enforce boolean = true, notify text = 'off',
@@ -18,11 +18,11 @@ CREATE FUNCTION interlock.enable_marker(
     until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
-'Lets people and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted (a NOTICE lists both). ttl is how long a marker lives without a touch. enforce: nobody but the
-live holder may update or delete the row (IL004); without it the marker only keeps others from taking it over. notify: NOTIFY
+'Enables markers, with which users and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
+Missing columns are added, existing ones adopted (a NOTICE lists both). ttl is how long a marker lives without a touch. enforce: only the
+holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
-takes no longer in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
+is as fast in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
 Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
 with transitions or with a CHECK that lets other values in is refused. Errors: 42501 not the owner, 42804 column type, 22023
 ttl not positive, 55000 the status column means something else.';
@@ -30,12 +30,12 @@ ttl not positive, 55000 the status column means something else.';
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.disable_marker(regclass) IS
-'Removes the trigger and its index; the columns and what they say stay. For the owner of the table.';
+'Removes the trigger and its index; the columns and their values stay. For the owner of the table.';
 
 CREATE FUNCTION interlock.set_holder(holder text) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.set_holder(text) IS
-'Says who writes for the rest of this transaction, so that the holder of a marked row may update it with plain SQL.
+'Sets the holder for the rest of this transaction, so that the holder of a marked row may update it with plain SQL.
 Ends with the transaction and rolls back with a savepoint. Null: nobody. Errors: 22023 empty or longer than 1024 bytes.';
 
 CREATE FUNCTION interlock.lock_row(
@@ -47,7 +47,7 @@ CREATE FUNCTION interlock.lock_row(
     OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
-'Marks the row as edited by the holder, or says who holds it: a refusal is no error. The same holder renews; an expired marker
+'Marks the row as edited by the holder, or returns the present holder: a refusal is no error. The same holder renews; an expired marker
 is free. ttl: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
 Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or ttl not positive, 55000 no markers,
 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
@@ -75,7 +75,7 @@ CREATE FUNCTION interlock.unlock_row(rel regclass, key text, holder text) RETURN
 CREATE FUNCTION interlock.unlock_row(rel regclass, key "any", holder text) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.unlock_row(regclass, text, text) IS
-'Gives the marker back. False when the holder no longer had it: expired, taken by another, or the row is gone.';
+'Releases the marker. False when the holder no longer had it: expired, taken by another, or the row was deleted.';
 COMMENT ON FUNCTION interlock.unlock_row(regclass, "any", text) IS
 'As unlock_row(regclass, text, text), for a key of another type.';
 
@@ -134,7 +134,7 @@ CREATE TABLE interlock.row_lock_audit (
     would_expire_at timestamptz NOT NULL,
     reason text NOT NULL);
 COMMENT ON TABLE interlock.row_lock_audit IS
-'Every use of force_unlock_row: when, by whom, on which row, who held it, and why.';
+'Every use of force_unlock_row: time, user, row, holder and reason.';
 COMMENT ON SEQUENCE interlock.row_lock_audit_id_seq IS 'Numbers the rows of row_lock_audit.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.row_lock_audit_id_seq', '');
@@ -146,8 +146,9 @@ CREATE FUNCTION interlock.force_unlock_row(rel regclass, key "any", reason text)
 REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, text, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION interlock.force_unlock_row(regclass, "any", text) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.force_unlock_row(regclass, text, text) IS
-'Takes the marker from whoever holds it and returns the holder; null when nobody did. Audited in row_lock_audit, in the same
-transaction. Nobody but superusers may until it is granted; the caller also needs UPDATE on the table.';
+'Takes the marker from its holder and returns the holder; null when nobody held it. Audited in row_lock_audit, in the same
+transaction. Only superusers may call it until EXECUTE is granted; the caller also needs UPDATE on the
+table.';
 COMMENT ON FUNCTION interlock.force_unlock_row(regclass, "any", text) IS
 'As force_unlock_row(regclass, text, text), for a key of another type.';
 
@@ -160,7 +161,7 @@ CREATE FUNCTION interlock.row_lock_of(
     OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_lock_of(regclass, text) IS
-'Who holds the row, since when, until when and why; locked is false and the rest null when it is free or expired.
+'The holder of the row, since when, until when and why; locked is false and the rest null when it is free or expired.
 Errors: P0002 no such row.';
 COMMENT ON FUNCTION interlock.row_lock_of(regclass, "any") IS
 'As row_lock_of(regclass, text), for a key of another type.';
@@ -171,7 +172,7 @@ CREATE FUNCTION interlock_internal.list_row_locks(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_row_locks() IS
 'The rows of the view row_locks. Tables the caller may not read are left out, and those whose row security applies to it, unless
-they are its own or a superuser''s. Waits for no lock and calls nothing that the tables'' owners wrote; a table that is locked, or fails, is a
+they are its own or a superuser''s. Waits for no lock and runs no code of the tables'' owners; a table that is locked, or fails, is a
 warning.';
 
 CREATE VIEW interlock.row_locks AS SELECT * FROM interlock_internal.list_row_locks();
@@ -184,6 +185,6 @@ CREATE FUNCTION interlock.sweep(max_rows integer = NULL, OUT rel regclass, OUT r
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.sweep(integer) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.sweep(integer) IS
-'Releases expired markers now, of all tables, each as its owner, and says how many; at most max_rows. What cannot be released
-is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
-IMMEDIATE: tables with deferred triggers are not released otherwise. Nobody but superusers may until it is granted.';
+'Releases expired markers now, of all tables, each as its owner, and returns how many; at most max_rows. What cannot be
+released is a warning and stays. Locked rows are left for the next time. Call it outside a transaction block, or after SET CONSTRAINTS ALL
+IMMEDIATE: tables with deferred triggers are not released otherwise. Only superusers may call it until EXECUTE is granted.';

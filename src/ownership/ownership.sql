@@ -9,7 +9,7 @@ CREATE TABLE interlock.writer_grant (
     PRIMARY KEY (writer, role_name));
 COMMENT ON TABLE interlock.writer_grant IS
 'Which roles may write as which writer, by name, so that it survives dump and restore; "public" is everybody. grant_writer and
-revoke_writer keep it. A role that is renamed or dropped loses nothing here: revoke_writer does that.';
+revoke_writer write it. Rows of a role that is renamed or dropped stay: call revoke_writer.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.writer_grant', '');
 
 CREATE FUNCTION interlock.grant_writer(writer text, role name, may_force boolean = false) RETURNS void
@@ -17,19 +17,19 @@ CREATE FUNCTION interlock.grant_writer(writer text, role name, may_force boolean
 REVOKE EXECUTE ON FUNCTION interlock.grant_writer(text, name, boolean) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.grant_writer(text, name, boolean) IS
 'Lets members of a role (''public'': everybody) call set_writer for the writer; with may_force also to write what other writers
-own. Calling it again changes may_force. Nobody but superusers may until it is granted.
+own. Calling it again changes may_force. Only superusers may call it until EXECUTE is granted.
 Errors: 42704 no such role, 22023 a writer that is empty, longer than 256 bytes, or has control characters.';
 
 CREATE FUNCTION interlock.revoke_writer(writer text, role name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.revoke_writer(text, name) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.revoke_writer(text, name) IS
-'Takes back what grant_writer gave, from the next set_writer on. Errors: 42704 it was not granted.';
+'Revokes what grant_writer granted, from the next set_writer on. Errors: 42704 it was not granted.';
 
 CREATE FUNCTION interlock.set_writer(writer text, force boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.set_writer(text, boolean) IS
-'Says who writes for the rest of the transaction, or until the rollback of a savepoint before it; null: nobody again. With force
+'Sets the writer for the rest of the transaction, or until the rollback of a savepoint before it; null: none. With force
 the writer also writes columns that others own, and each such row is logged in forced_writes.
 Called in a SECURITY DEFINER function it counts for what runs with its owner''s rights, and the caller''s counts again afterwards;
 after SET ROLE it no longer counts.
@@ -38,7 +38,7 @@ Errors: 42501 not granted to a role of the current user (grant_writer), 22023 a 
 CREATE FUNCTION interlock.current_writer() RETURNS text
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'sql_current_writer';
 COMMENT ON FUNCTION interlock.current_writer() IS
-'Who the transaction writes as here: what set_writer was given, or null.';
+'The writer of the transaction, as set by set_writer, or null.';
 
 -- The write log
 
@@ -59,8 +59,8 @@ CREATE TABLE interlock.write_log (
     stored jsonb,
     given jsonb);
 COMMENT ON TABLE interlock.write_log IS
-'Lines about writes that were stored otherwise than they said (decision skipped, merged or forced), or without being recorded
-(suppressed): when, by whom, which table and columns, how many rows, the key of a single one. Lines of the present transaction
+'Lines about writes that were not stored as given (decision skipped, merged or forced), or not recorded in the history
+(suppressed): time, user, table and columns, number of rows, the key of a single one. Lines of the current transaction
 are written when their savepoint or transaction ends; the views over it show them before. The sweeper deletes them after
 interlock.write_log_keep.';
 COMMENT ON SEQUENCE interlock.write_log_id_seq IS 'Numbers the rows of write_log.';
@@ -83,7 +83,7 @@ CREATE VIEW interlock_internal.all_writes WITH (security_barrier) AS
       LEFT JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.table_owner::pg_catalog.name
      WHERE pg_catalog.pg_has_role(COALESCE(r.oid, 10::pg_catalog.oid), 'USAGE');
 COMMENT ON VIEW interlock_internal.all_writes IS
-'The lines of write_log that the reader may see: those about tables of his own roles, as they were owned then; superusers see all.
+'The lines of write_log that the reader may see: those about tables that belonged to one of the reader''s roles; superusers see all.
 rel is the table that has the name now.';
 
 CREATE VIEW interlock.operation_log WITH (security_barrier) AS
@@ -91,7 +91,7 @@ CREATE VIEW interlock.operation_log WITH (security_barrier) AS
       FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
-'What was written while history was suppressed, a line for each statement and table: who, which columns, how many rows, why. Owners
+'Writes while history was suppressed, a line for each statement and table: writer, columns, number of rows, reason. Owners
 of a table see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
@@ -99,7 +99,7 @@ CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
       FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
 GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
 COMMENT ON VIEW interlock.skipped_writes IS
-'What a writer gave and was not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
+'Values of a writer that were not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
 writer) or combined with what another writer had stored (merged: a line for each row); stored and given are those of the first row.
 Owners of a table see its lines.';
 
@@ -116,7 +116,7 @@ see its lines.';
 CREATE FUNCTION interlock_internal.ownership_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.ownership_trigger() IS
-'Holds every update to the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
+'Checks every update against the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
 arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group) and value (writer, number).
 Errors: IL007 a column belongs to another writer, 55000 an owned column is gone or another BEFORE trigger fires later.';
 
@@ -124,26 +124,26 @@ CREATE FUNCTION interlock.own_columns(
     rel regclass, writer text, columns name[], on_violation text = 'reject') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.own_columns(regclass, text, name[], text) IS
-'From now on only the writer (set_writer) may change these columns by UPDATE, whatever statement, function, trigger or cascade does it. An
-update that leaves a column as it is stored claims nothing. on_violation: reject (IL007), or skip: the stored value stays, and
-skipped_writes tells. For the owner of the table; waits for transactions that write to it. Again for the same writer: changes on_violation.
-Warns when the writer has been granted to nobody. Errors: 42501 not the owner, 42703 no such column, 428C9 generated column,
+'Allows only the writer (set_writer) to change these columns by UPDATE, by any statement, function, trigger or cascade. An
+update that leaves a column as it is stored is always allowed. on_violation: reject (IL007), or skip: the stored value stays, and
+skipped_writes has a line. For the owner of the table; waits for transactions that write to it. Again for the same writer: changes on_violation.
+Warns when the writer has not been granted to any role. Errors: 42501 not the owner, 42703 no such column, 428C9 generated column,
 22023 version or marker column, no column, one named twice, empty or long writer, unknown on_violation, 55000 another writer''s or
 shared, a partition, a BEFORE trigger that fires later; 22004, 42809 no table.';
 
 CREATE FUNCTION interlock.share_columns(rel regclass, columns name[], strategy text = 'retry') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text) IS
-'Says what try_versioned_update with on_conflict => ''merge'' does where both sides changed a column: retry leaves the conflict,
+'Declares what try_versioned_update with on_conflict => ''merge'' does where both writers changed a column: retry leaves the conflict,
 skip keeps what is stored, merge combines: numbers add up both changes, arrays without duplicates are sets, jsonb objects combine
-member by member; what cannot be combined stays a conflict. skipped_writes tells what was skipped and merged. For the owner of the table;
+member by member; what cannot be combined stays a conflict. skipped_writes shows what was skipped and merged. For the owner of the table;
 again: changes the strategy. Errors: as own_columns; 22023 unknown strategy, merge of a column in ignore_columns of enable_versioning,
 55000 owned by a writer. Of a merge: 22003 a sum out of range.';
 
 CREATE FUNCTION interlock.release_columns(rel regclass, columns name[]) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.release_columns(regclass, name[]) IS
-'Columns are neither owned nor shared any more. Takes names of columns that were dropped or renamed as well: of those nothing is kept.
+'Columns are neither owned nor shared any more. Takes names of columns that were dropped or renamed as well, and removes all their rules.
 For the owner of the table; takes an ACCESS EXCLUSIVE lock. Errors: 42501 not the owner, 42703 no such column, 55000 neither owned nor
 shared, a partition; 22004, 22023.';
 
@@ -156,7 +156,7 @@ come later find the new owner. For the owner of the table. Errors: as own_column
 CREATE FUNCTION interlock.group_columns(rel regclass, columns name[]) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.group_columns(regclass, name[]) IS
-'Columns that belong together (price, quantity, total): in a merge a change of one conflicts with another side''s change of any, whatever
+'Columns that belong together (price, quantity, total): in a merge a change of one conflicts with another writer''s change of any, whatever
 their strategies. A group may be named again with more columns. For the owner of the table.
 Errors: as own_columns; 22023 fewer than two columns, 55000 one is in a group with others.';
 
@@ -186,4 +186,4 @@ GRANT SELECT ON interlock.column_ownership TO PUBLIC;
 COMMENT ON VIEW interlock.column_ownership IS
 'The rules of every table''s columns: the writer and on_violation of an owned column, the strategy of a shared one, the group.
 forced counts the lines of forced_writes about the column that the reader may see; enforced is false when the trigger is disabled or
-does not fire in this session. A table whose trigger has been given arguments that are no rules is left out: its updates fail.';
+does not fire in this session. A table whose trigger has been given invalid arguments is left out: its updates fail.';

@@ -5,7 +5,7 @@ CREATE FUNCTION interlock_internal.transition_trigger() RETURNS trigger
 COMMENT ON FUNCTION interlock_internal.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
 transitions, initial states.
-Judges updates; new rows are judged by initial_state_trigger.';
+Checks updates; initial_state_trigger checks new rows.';
 
 CREATE FUNCTION interlock_internal.initial_state_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -18,7 +18,7 @@ CREATE FUNCTION interlock.define_transitions(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[]) IS
 'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
-The column is of a text, integer, numeric, boolean, uuid or enum type. Every writer is held to it, raw SQL too; when initial is given, inserted rows
+The column is of a text, integer, numeric, boolean, uuid or enum type. It holds for every writer, plain SQL too; when initial is given, inserted rows
 start in one of those states. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
 cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
 
@@ -44,7 +44,7 @@ COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name
 that race exactly one wins. States are values of the column''s type, or their text. state_column is needed where several columns
 have transitions.
 Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions, 22P02 no state of that type,
-09000 the owner of the state column, or a trigger, has kept the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
+09000 the owner of the state column, or a trigger, has restored the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
 'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
 COMMENT ON FUNCTION interlock.transition(regclass, text, "any", "any", jsonb, name) IS
@@ -69,7 +69,7 @@ CREATE FUNCTION interlock.try_transition(
     OUT outcome text, OUT state text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name) IS
-'As transition, but reports. Outcomes: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
+'As transition, but returns an outcome: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name) IS
 'As try_transition(regclass, text, text, text, jsonb, name), for a key of another type.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, text, "any", "any", jsonb, name) IS

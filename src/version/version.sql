@@ -11,15 +11,15 @@ CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.first_version(text) IS
 'The version a new row starts at: above the version of every row of the table that was deleted.
-The default of a version column calls it with the name of the sequence that keeps that version. The sequence is found when a row is inserted,
+The default of a version column calls it with the name of the sequence that stores that version. The sequence is found when a row is inserted,
 also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
-Errors: 22004, 22023 not schema.sequence, 42809 no sequence, 42501 no SELECT on it.';
+Errors: 22004, 22023 not schema.sequence, 42809 not a sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
     rel regclass, version_column name = 'version', ignore_columns name[] = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[]) IS
-'Lets every update of a row move its version, whoever writes. For the owner of the table.
+'Makes every update of a row move its version, for all writers. For the owner of the table.
 The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
 A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
@@ -86,10 +86,10 @@ CREATE FUNCTION interlock.try_versioned_update(
     OUT outcome text, OUT version text, OUT current jsonb, OUT conflicts text[])
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, bigint, jsonb, jsonb, text) IS
-'As versioned_update, but reports a conflict instead of raising. Outcomes: updated (version is the new one), conflict
+'As versioned_update, but returns a conflict as an outcome. Outcomes: updated (version is the new one), conflict
 (version and current are the row as it is now, as far as the caller may read it), not_found, and with
 on_conflict => ''merge'' and the row the client read as base: merged (current is the row after it), where columns that
-only one side changed are combined; columns both changed stay a conflict and are named in conflicts.';
+only one writer changed are combined; columns that both changed stay a conflict and are named in conflicts.';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", bigint, jsonb, jsonb, text) IS
 'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type.';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, timestamptz, jsonb, jsonb, text) IS
@@ -146,7 +146,7 @@ CREATE FUNCTION interlock.try_versioned_delete(
     rel regclass, key "any", expected text, OUT outcome text, OUT version text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, bigint) IS
-'As versioned_delete, but reports. Outcomes: deleted, conflict (with the row''s version and content), not_found.';
+'As versioned_delete, but returns an outcome: deleted, conflict (with the row''s version and content), not_found.';
 COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, "any", bigint) IS
 'As try_versioned_delete(regclass, text, bigint), for a key of another type.';
 COMMENT ON FUNCTION interlock.try_versioned_delete(regclass, text, timestamptz) IS
@@ -207,7 +207,7 @@ CREATE FUNCTION interlock.try_versioned_upsert(
     rel regclass, key "any", expected text, changes jsonb, OUT outcome text, OUT version text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, text, bigint, jsonb) IS
-'As versioned_upsert, but reports a conflict instead of raising. Outcomes: inserted (version is the first one), updated,
+'As versioned_upsert, but returns a conflict as an outcome. Outcomes: inserted (version is the first one), updated,
 conflict (version and current are the row as it is now, as far as the caller may read it), not_found (a version was expected,
 and there is no row).';
 COMMENT ON FUNCTION interlock.try_versioned_upsert(regclass, "any", bigint, jsonb) IS
@@ -235,7 +235,7 @@ CREATE FUNCTION interlock.assert_version(rel regclass, key "any", expected text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.assert_version(regclass, text, bigint) IS
 'Locks one row until the end of the transaction if its version is still the expected one; any statement may then write it.
-Moves nothing. A rollback to an earlier savepoint gives up the lock. Needs the privileges of SELECT ... FOR NO KEY UPDATE.
+Moves nothing. A rollback to an earlier savepoint releases the lock. Needs the privileges of SELECT ... FOR NO KEY UPDATE.
 Errors: IL001 the version is another one, P0002 no such row, 55000 not versioned, 40001 under REPEATABLE READ and above
 when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.assert_version(regclass, "any", bigint) IS
@@ -256,7 +256,7 @@ CREATE FUNCTION interlock.versioned_update_many(
 COMMENT ON FUNCTION interlock.versioned_update_many(regclass, jsonb, boolean) IS
 'try_versioned_update for many rows: updates is [{"key": ..., "version": ..., "changes": {...}}, ...]. One result row for
 each, in the order given; the rows are written in key order, so that two calls cannot deadlock over them. version is the
-counter, version_time the timestamp, after updated the new one and after conflict the present one.
+counter, version_time the timestamp, after updated the new one and after conflict the current one.
 With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised and nothing is written.';
 
 CREATE FUNCTION interlock.update_with_retry(
@@ -268,7 +268,7 @@ CREATE FUNCTION interlock.update_with_retry(
     OUT outcome text, OUT version bigint, OUT version_time timestamptz, OUT attempts integer)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
-'Reads the row, asks transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
+'Reads the row, calls transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
 starts again when it is not; a retry locks the row before it reads. Outcomes: updated, unchanged (the transform returned
 null or {}), conflict (after max_retries), not_found. The transform runs with the caller''s rights and may run several times.
 Errors: 42501 no EXECUTE on the transform, 22023 another signature, 40001 under REPEATABLE READ and above.';
@@ -450,4 +450,4 @@ COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
 version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
-writes are refused; and triggers of other concepts that are disabled or do not fire. No rows: all is well.';
+writes are refused; and triggers of other concepts that are disabled or do not fire. No rows: all tables are protected.';
