@@ -42,7 +42,7 @@ SELECT says($$SELECT interlock.versioned_update('sys_config', 1, '1', '{"value":
 SELECT says($$SELECT interlock.versioned_update('sys_config', 1, 1, '{"value": "b"}')$$);
 SELECT says($$SELECT interlock.versioned_update('sys_config', 1, '-infinity', '{"value": "b"}') > '2020-01-01'$$);
 
--- VER-2: keys
+-- keys
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', 15)$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '15')$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 12}')$$);
