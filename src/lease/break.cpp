@@ -44,7 +44,7 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     if (reason[0] == '\0')
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
-                 errhint("It is kept in interlock.lease_audit.")));
+                 errhint("It is stored in interlock.lease_audit.")));
     LeaseDatabase* database = lease_database();
     StringInfoData holders;
     initStringInfo(&holders);

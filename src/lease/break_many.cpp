@@ -57,7 +57,7 @@ Datum break_leases(PG_FUNCTION_ARGS) {
     if (reason[0] == '\0')
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
-                 errhint("It is kept in interlock.lease_audit.")));
+                 errhint("It is stored in interlock.lease_audit.")));
     LeaseDatabase* database = lease_database();
     choice.end = read_counter(&database->next_token);
     Copies copies = {static_cast<char*>(palloc(kRoom)), 0, kRoom};

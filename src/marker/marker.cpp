@@ -44,10 +44,10 @@ bool fits_role(int role, Oid type) {
 }
 
 void define_marker_settings() {
-    DefineCustomStringVariable("interlock.holder", "Shows who the current transaction writes as.",
-                               "interlock.set_holder() sets it for the rest of the transaction.",
-                               &holder_setting, "", PGC_INTERNAL,
-                               GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
+    DefineCustomStringVariable(
+        "interlock.holder", "Shows the holder that the current transaction writes as.",
+        "interlock.set_holder() sets it for the rest of the transaction.", &holder_setting, "",
+        PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr, nullptr, nullptr);
 }
 
 bool same_holder(const char* left, const char* right) {
@@ -84,7 +84,7 @@ const char* check_holder(const char* holder) {
     if (holder[0] == '\0')
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("holder must not be empty"),
-                 errhint("Give a name that tells people who is editing.")));
+                 errhint("Give the name of the user or program that edits, such as 'anna'.")));
     if (strlen(holder) > kHolderBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("holder is longer than %d bytes", kHolderBytes)));

@@ -257,7 +257,7 @@ void require_merging(const Draft& draft) {
 
 void warn_if_ungranted(const char* writer) {
     if (!writer_is_granted(writer))
-        ereport(WARNING, (errmsg("writer \"%s\" has been granted to nobody", writer),
+        ereport(WARNING, (errmsg("writer \"%s\" has not been granted to any role", writer),
                           errhint("Grant it to the role that writes as it: SELECT "
                                   "interlock.grant_writer(%s, 'role_name');",
                                   quote_literal_cstr(writer))));

@@ -137,7 +137,7 @@ namespace {
 
 void raise_malformed(Relation rel, const Ownership* ownership) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                    errmsg("trigger \"%s\" of table \"%s\" has arguments that are no rules",
+                    errmsg("trigger \"%s\" of table \"%s\" has invalid arguments",
                            ownership->trigger_name, RelationGetRelationName(rel)),
                     errhint("Drop it, and declare the rules with interlock.own_columns.")));
 }

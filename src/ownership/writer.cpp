@@ -200,7 +200,7 @@ const char* check_writer(const char* name) {
     if (name[0] == '\0')
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("writer must not be empty"),
-                 errhint("Give a name that tells who writes, as 'editor' or 'importer'.")));
+                 errhint("Give the name of a writer, such as 'editor' or 'importer'.")));
     if (strlen(name) > kWriterBytes)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("writer is longer than %d bytes", kWriterBytes)));
@@ -219,7 +219,7 @@ bool writer_is_granted(const char* name) {
 
 void define_writer_settings() {
     DefineCustomStringVariable(
-        "interlock.writers", "Shows who the current transaction writes as.",
+        "interlock.writers", "Shows the writer of the current transaction.",
         "A line for each role that said so by interlock.set_writer(): its OID, \"!\" if it may "
         "write what others own, and the writer.",
         &writers_setting, "", PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, nullptr,

@@ -72,7 +72,7 @@ Datum sweeper_status(PG_FUNCTION_ARGS) {
     if (!sweeper_memory_is_there())
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("there is no sweeper: pg_interlock is not preloaded"),
+                 errmsg("the sweeper is not available: pg_interlock is not preloaded"),
                  errhint("Set shared_preload_libraries = 'pg_interlock' and restart the server. "
                          "interlock.sweep() releases expired markers by hand.")));
     InitMaterializedSRF(fcinfo, 0);

@@ -71,7 +71,7 @@ JsonbValue member_of(JsonbContainer* object, const char* name, int position) {
 
 int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int position) {
     if (json.type == jbvBinary)
-        refuse_item(position, "has a version that is no number or text");
+        refuse_item(position, "has a version that is not a number or text");
     char* text = scalar_text(json);
     if (is_counter(versioning->kind))
         return DatumGetInt64(DirectFunctionCall1(int8in, CStringGetDatum(text)));
@@ -82,7 +82,7 @@ int64 token_of_json(const Versioning* versioning, const JsonbValue& json, int po
 
 void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
     if (element.type != jbvBinary || !JsonContainerIsObject(element.val.binary.data))
-        refuse_item(item->position, "is no object");
+        refuse_item(item->position, "is not an object");
     JsonbContainer* object = element.val.binary.data;
     JsonbValue key = member_of(object, "key", item->position);
     item->key_json = JsonbPGetDatum(JsonbValueToJsonb(&key));
