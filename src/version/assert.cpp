@@ -28,17 +28,21 @@ Datum assert_version(PG_FUNCTION_ARGS) {
 namespace {
 
 // Locks the row and returns its version as it is then. A row that was deleted while we waited for
-// it may have been inserted again.
+// it may have been inserted again; another version than the expected one needs no lock.
 int64 lock_row(const RowCall& call) {
     constexpr int kAttempts = 3;
     const Bitmapset* columns = bms_make_singleton(call.versioning->column);
     for (int i = 0; i < kAttempts; i++) {
         StoredRow row =
             read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
-        if (row.found)
-            return stored_token(row, call.versioning);
-        if (!read_row(call.rel, call.info, call.key, columns).found)
+        bool locked = row.found;
+        if (!locked)
+            row = read_row(call.rel, call.info, call.key, columns);
+        if (!row.found)
             raise_no_such_row(call.rel, call.info, call.key);
+        int64 stored = stored_token(row, call.versioning);
+        if (locked || !is_expected(call, stored))
+            return stored;
     }
     raise_suppressed(call.rel); // a policy for UPDATE hides it
 }
