@@ -1,4 +1,4 @@
-# docs/reference has each function, setting, view and SQLSTATE, as the catalog has it. A failure shows what the page should say.
+# HOUSE-6: docs/reference has each function, setting, view and SQLSTATE, as the catalog has it. A failure shows what the page should say.
 
 use strict;
 use warnings;
@@ -84,7 +84,7 @@ while ($functions =~ /^### (\w+)\n(.*?)(?=^##|\z)/msg)
     my @lines = map { s/\s+/ /gr } split /\n(?=\S)/, ($block // '') =~ s/\s+\z//r;
     is(join("\n", sort @lines), join("\n", sort @{ $expected{$name} // [] }), "functions.md: $name");
 }
-is(join(' ', sort keys %found), join(' ', sort keys %expected), 'functions.md has all functions and no others');
+is(join(' ', sort keys %found), join(' ', sort keys %expected), 'HOUSE-6: functions.md has all functions and no others');
 
 my %granted = map { $_->[0] => 1 } rows(q{
     SELECT DISTINCT p.proname FROM pg_proc p
