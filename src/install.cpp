@@ -1,9 +1,9 @@
 // CREATE EXTENSION into a schema that is there already.
 //
-// The server creates the schema when there is none, else it takes the one it finds, whoever made
-// it. Tools that load a schema file make schemas before extensions, so one that the installing
-// administrator or another superuser owns is taken; it must be empty, since what others put there
-// could be called in place of what the extension creates.
+// The server creates the schema when there is none, else it uses the existing one, whoever owns it.
+// Tools that load a schema file create schemas before extensions, so a schema of the installing
+// administrator or of another superuser is accepted. It must be empty, since objects of others in
+// it could be called in place of those of the extension.
 //
 // The script creates interlock_internal itself, and fails if it is there. Default privileges of the
 // installing role can let others create objects in either.

@@ -56,7 +56,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     TimestampTz since =
         is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
-    close_table(rel); // the server refuses to alter a table that somebody has open
+    close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
         List* states = trigger_states(relid, kTriggerName);
@@ -306,7 +306,8 @@ bool is_clone(Oid root, const char* name) {
     return clone;
 }
 
-// Anybody can make a trigger with any arguments on a table of his: they are read without an error.
+// Any role can create a trigger with any arguments on a table of its own: reading them raises no
+// error.
 void load_settings(History* history, const Trigger* trigger) {
     history->since = DT_NOEND;
     if (trigger->tgnargs < kKeyArgument)

@@ -1,4 +1,4 @@
-// Version history: an entry for every version of a row, in a table of the owner's beside his.
+// Version history: an entry for every version of a row, in a table of the same owner.
 //
 // An AFTER ROW trigger writes the entry when the row is final, in the transaction that writes the
 // row, with the rights of the history table's owner. It is a constraint trigger FROM the history
@@ -69,7 +69,7 @@ bool has_own_entries(Relation rel, const History* history);
 // locked, and afterwards again.
 Relation open_entries(Relation rel, const History* history, LOCKMODE mode);
 
-// Likewise for who reads entries; 55000 also when columns are missing or have other types.
+// Likewise for readers of entries; 55000 also when columns are missing or have other types.
 Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mode);
 
 // The key of a row in its entries.
@@ -82,7 +82,7 @@ Datum history_key(const TableInfo* info, const Key& key);
 class Statement;
 void add_entry_key(Statement* statement, int key);
 
-// Entries are trimmed together: nobody misses them.
+// Entries are trimmed in batches: their deletion is not urgent.
 constexpr TimestampTz kHistorySweepGap = USECS_PER_MINUTE;
 
 // When the sweeper is to come for an entry of that time.
@@ -96,8 +96,8 @@ List* trimmed_tables();
 // Lets the next pass begin with the first entry, for another retention.
 void restart_trimming(Oid history);
 
-// One batch of the table's history, after the one before; {} at first. Nothing is done when
-// somebody has locked either table.
+// One batch of the table's history, after the one before; {} at first. Nothing is done when another
+// session has locked either table.
 struct TrimResult {
     int64 trimmed;
     bool more;

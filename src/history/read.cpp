@@ -103,7 +103,7 @@ void list_entries(const Question& question, ReturnSetInfo* output) {
 
 // --- As of a time --------------------------------------------------------------------------------
 
-// What a query for one value says: whether there was a row, and its value.
+// The result of a query for one value: whether there was a row, and its value.
 struct Answer {
     bool found;
     NullableDatum value;

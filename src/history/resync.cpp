@@ -1,8 +1,8 @@
 // Sequences after logical replication, which carries rows and no sequences: those of history
 // entries, floors of versions, tokens and audits are set above what their tables hold.
 //
-// Each sequence is locked against those who take values from it before its table is read, and is
-// never set back. What is read is read as the table's owner, restricted, and past its policies.
+// Each sequence is locked against nextval before its table is read, and is never set back. What is
+// read is read as the table's owner, restricted, and past its policies.
 
 #include "history/history.h"
 #include "history/table.h"
@@ -87,8 +87,8 @@ void warn(const ErrorData* error, const char* what, Oid relid) {
                           errmsg("%s \"%s\" was not set: %s", what, name, error->message)));
 }
 
-// One that fails does not keep the others from being set: also one whose owner holds a lock until
-// lock_timeout.
+// A failure of one does not prevent the others from being set, also where its owner holds a lock
+// until lock_timeout.
 void try_to_raise(const Resync& resync, ReturnSetInfo* output) {
     if (!OidIsValid(resync.sequence) || !is_own_sequence(resync.sequence))
         return;
@@ -113,8 +113,8 @@ void resync_own_tables(ReturnSetInfo* output) {
                      output);
 }
 
-// Anybody can make a trigger of ours on a table of his: only what looks as the extension made it is
-// touched, and only if one owner has both.
+// Any role can create a trigger of ours on a table of its own: only a sequence and table that look
+// as the extension created them are changed, and only if both have one owner.
 Resync for_history(Oid table, Oid owner) {
     Resync resync = {InvalidOid, nullptr, PG_INT64_MAX};
     Relation rel = try_relation_open(table, AccessShareLock);

@@ -168,9 +168,9 @@ void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const 
     index_close(index, NoLock);
 }
 
-// Not by insert_row: an entry has no key that the caller gives, nobody else can be about to enter
-// it, and the table's shape is known, so that nothing is prepared for each row.
-// Commands are counted as the statement counts them: readers order entries by them.
+// Not by insert_row: an entry has no key that the caller gives, no other transaction can insert the
+// same one, and the table's definition is known, so that nothing is prepared for each row. Commands
+// are counted as the statement counts them: readers order entries by them.
 void write_entry(Relation rel, const HistoryTable* table, Datum* values, bool* nulls) {
     CommandCounterIncrement();
     values[kEntryId] = Int64GetDatum(nextval_internal(table->sequence, false));

@@ -1,10 +1,10 @@
 // The table beside the table: its columns, and writing an entry into it.
 //
-// Where the table is as enable_history made it, an entry is written without a statement, by the
-// calls that the executor would make for the INSERT: the next value of the sequence, the heap, and
-// the indexes, whose one expression is known. What must be known of the table for that is found out
-// when the table changes, and kept with what else is known of it. All other tables take the
-// statement, and all while interlock.direct_execution is off or the executor is watched.
+// Where the table is unmodified since enable_history, an entry is written without a statement, by
+// the calls that the executor would make for the INSERT: the next value of the sequence, the heap,
+// and the indexes, whose one expression is known. The metadata for that is loaded when the table
+// changes, and cached with the table's other metadata. All other tables take the statement, and all
+// while interlock.direct_execution is off or the executor is watched.
 #pragma once
 
 #include "table/made_column.h"
@@ -36,7 +36,7 @@ struct HistoryColumn : MadeColumn {
 };
 extern const HistoryColumn history_columns[kEntryColumns];
 
-// Whether the table has these columns as they were made, and no others.
+// Whether the table has these columns unmodified, and no others.
 bool has_history_columns(Relation rel);
 
 // Whether it has columns of these names and types.
@@ -58,7 +58,7 @@ struct HistoryTable {
     bool may_write;   // the owner may
 };
 
-// Null for a table that is no history or not plain.
+// Null for a table that is not a history table or not eligible.
 extern int history_table_part;
 inline HistoryTable* history_table_of(const TableInfo* info) {
     return part_of<HistoryTable>(info, history_table_part);

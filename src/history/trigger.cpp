@@ -235,7 +235,7 @@ void set_rows(EntryValues* values, const Entry& entry) {
     });
 }
 
-// Found out as the user who writes.
+// Determined as the writing user.
 EntryValues values_of(const Entry& entry, TimestampTz now) {
     EntryValues values = {};
     memset(values.nulls, true, sizeof(values.nulls));
@@ -268,8 +268,8 @@ void capture(const Entry& entry) {
 
 // --- TRUNCATE ------------------------------------------------------------------------------------
 
-// Calls visit(slot) for each row that the latest snapshot shows: all that are there, since nobody
-// else can write any more.
+// Calls visit(slot) for each row that the latest snapshot shows: all rows, since no other
+// transaction can write any more.
 template <typename Visit>
 void each_row(Relation rel, Visit&& visit) {
     Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());

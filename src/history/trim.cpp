@@ -1,4 +1,4 @@
-// Trimming: what retention does not keep is deleted in batches, in the order in which it came.
+// Trimming: entries that retention does not keep are deleted in batches, in the order of their ids.
 //
 // A pass goes over the entries that have aged and leaves its position behind. For each key it meets
 // it deletes what is neither young nor among the newest. Others can only add newer entries
@@ -66,7 +66,7 @@ void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-// One of several: it does not keep the others from being trimmed.
+// One of several: a failure does not prevent the others from being trimmed.
 void try_to_trim(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     ErrorData* error = attempt([&] {
         if (!lock_without_waiting(relid, AccessShareLock))
@@ -153,8 +153,8 @@ bool has_restarted(const History* history, int64 position) {
     return !is_null && DatumGetInt64(last) < position;
 }
 
-// Entries from before it are all to be seen: whoever runs in this database began later. When a
-// prepared transaction began is not known.
+// All entries from before it are visible: every transaction that runs in this database began later.
+// When a prepared transaction began is not known.
 TimestampTz settled_before() {
     TimestampTz settled = GetCurrentTimestamp() - kSettled;
     Oid table = internal_table("history_position");
@@ -318,7 +318,7 @@ TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows) {
     if (rel == nullptr)
         return result;
     const History* history = history_of(table_info(rel));
-    // Anybody with TRIGGER on a history table can make a trigger FROM it on a table of his own.
+    // A role with TRIGGER on a history table can create a trigger FROM it on a table of its own.
     if (history == nullptr || !has_retention(history) || !has_own_entries(rel, history)) {
         relation_close(rel, NoLock);
         return result;

@@ -87,7 +87,7 @@ void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
         list_rule(trigger, rules.rules[i], output);
 }
 
-// Values of at most so many bytes are told in full.
+// Values of at most so many bytes are shown in full.
 constexpr Size kSampleBytes = 8192;
 
 bool is_large(Form_pg_attribute attribute, Datum value) {
@@ -112,7 +112,7 @@ bool may_be_no_jsonb(const char* text) {
     return false;
 }
 
-// What to tell instead of a value, or null.
+// What to show instead of a value, or null.
 const char* stand_in(Form_pg_attribute attribute, Datum value) {
     if (is_large(attribute, value))
         return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));

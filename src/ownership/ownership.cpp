@@ -1,4 +1,4 @@
-// Declaring who may change which columns: checks what the owner of the table says and keeps it as
+// Declaring the writers of columns: checks the declaration of the table's owner and stores it as
 // the arguments of a trigger.
 
 #include "ownership/ownership.h"
@@ -102,8 +102,8 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// release_columns(rel, columns). Nothing of a column that is gone is kept: only by this name can
-// its rules be removed.
+// release_columns(rel, columns). All rules of a dropped column are removed: only under this name
+// can they be.
 Datum release_columns(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     // Dropping the trigger with the last rule takes the strongest lock; to ask for it later could
@@ -388,7 +388,7 @@ void save_draft(const Draft& draft) {
                               quote_identifier(name), table,
                               own_trigger_function_name("ownership_trigger"), rules);
     Oid relid = RelationGetRelid(draft.rel);
-    close_table(draft.rel); // the server refuses to alter a table that somebody has open
+    close_table(draft.rel); // the server refuses to alter a table that is open in this session
     with_spi([&] { replace_trigger(relid, name, command); });
 }
 

@@ -1,12 +1,12 @@
 // Field ownership: each column has a writer who may change it, or is shared under a strategy.
 //
 // The rules are the arguments of a BEFORE UPDATE trigger, triples of column, kind and value. It
-// runs after every other BEFORE trigger, so that it judges the row as it will be stored: a column
-// whose value changes is claimed, whoever made the change, and one that stays the same claims
-// nothing. Columns are known by their names of the day; an owned column that is gone refuses every
-// update until it is released, one of a group every merge of the others.
+// runs after every other BEFORE trigger, so that it checks the row as it will be stored: a column
+// whose value changes is claimed, also if a trigger changed it, and one that stays the same claims
+// nothing. Columns are known by their names of the day; after an owned column was dropped, every
+// update is refused until it is released; after one of a group was, every merge of the others.
 //
-// Strategies and groups say how try_versioned_update merges columns that both sides changed.
+// Strategies and groups define how try_versioned_update merges columns that both writers changed.
 //
 // Isolation: under READ COMMITTED the old row is the newest committed one, after any wait; under
 // REPEATABLE READ and above a row that changed after the snapshot is 40001. A change of the rules
@@ -66,10 +66,10 @@ inline const Ownership* ownership_of(const TableInfo* info) {
 
 void load_ownership(TableInfo* info, const Trigger* trigger);
 
-// Whoever writes the row moves what our triggers maintain.
+// Every writer of the row moves the columns that our triggers maintain.
 void check_owned_columns(TableInfo* info);
 
-// The rules as a trigger needs them; raises 55000 when they cannot be kept.
+// The rules as a trigger needs them; raises 55000 when they cannot be applied.
 const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Trigger* trigger);
 
 [[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
@@ -93,7 +93,7 @@ bool combine_values(const TableInfo* info, AttrNumber column, NullableDatum base
 Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns);
 
 // The columns with their values in the row, as jsonb for the write log; values that are too large
-// are told by their size, and json that may be no jsonb as text.
+// are shown by their size, and json that may be no jsonb as text.
 Datum sample_of_row(TupleDesc columns, const Bitmapset* attnums, HeapTuple row);
 
 } // namespace interlock

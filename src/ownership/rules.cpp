@@ -24,7 +24,7 @@ const char* strategy_name(Strategy strategy) {
 
 namespace {
 
-// Anybody may create a trigger with any arguments: nothing here raises.
+// Any role may create a trigger with any arguments: nothing here raises.
 bool parse_group(const char* value, int* group) {
     char* end;
     long number = strtol(value, &end, 10);

@@ -87,7 +87,7 @@ bool rejects(const Update& update, const ColumnRule* rule) {
            (is_referential_action() && is_in_foreign_key(update.rel, rule->column));
 }
 
-// Who writes, in memory of the row: policies and casts may say another before all is told.
+// The writer, in memory of the row: policies and casts may set another one before the row is done.
 Writer present_writer() {
     Writer writer = current_writer();
     if (writer.name != nullptr)
@@ -159,7 +159,7 @@ const char* names_json(const Update& update, const Bitmapset* columns) {
     return out.data;
 }
 
-// Tells the columns of one owner; those of others would be next.
+// Reports the columns of one owner only.
 void refuse_update(const Update& update) {
     const char* owner = first_owner(update, update.rejected);
     const Bitmapset* columns = owned_by(update, update.rejected, owner);

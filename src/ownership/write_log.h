@@ -1,9 +1,9 @@
-// The write log: lines about writes that were stored otherwise than they said, or unrecorded. Table
+// The write log: lines about writes that were not stored as given, or not recorded. Table
 // interlock.write_log; views operation_log, skipped_writes and forced_writes.
 //
 // Rows that belong into one line are counted in memory, and the line is written when nothing can be
 // added any more: before the savepoint or transaction commits, or when too many lines wait. It is
-// written in the subtransaction that the rows were written in, so both are kept or rolled back
+// written in the subtransaction that the rows were written in, so both are committed or rolled back
 // together.
 #pragma once
 
@@ -24,7 +24,7 @@ struct WriteGroup {
     const char* owner;     // of the columns, or null
 };
 
-// What a line tells of its first row. Values are jsonb, 0 where there is nothing to tell.
+// What a line shows of its first row. Values are jsonb, 0 where there is none.
 struct WriteSample {
     Datum key; // told if it is the only row
     Datum stored;
@@ -60,12 +60,12 @@ struct WriteLine {
 WriteLine* find_line(const WriteGroup& group);
 WriteLine* new_line(const WriteGroup& group, const WriteSample& sample);
 
-// Counts rows into their line; sample() is asked for the first one. Good until the next call.
+// Counts rows into their line; sample() is called for the first one. Valid until the next call.
 template <typename Sample>
 WriteLine* count_writes(const WriteGroup& group, int64 rows, Sample&& sample) {
     WriteLine* line = find_line(group);
     if (line == nullptr)
-        line = new_line(group, sample()); // which may run others' code, and write lines
+        line = new_line(group, sample()); // which may run other code, and write lines
     line->count += rows;
     return line;
 }

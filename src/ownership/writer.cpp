@@ -11,8 +11,8 @@ using namespace interlock;
 namespace {
 
 // Of class "internal": only this module sets it, always for a transaction, so that the server
-// itself undoes it at rollback to a savepoint and at the end. A line for each user who said who
-// writes: "OID - writer", with "!" for one who may force.
+// itself undoes it at rollback to a savepoint and at the end. A line for each user that set a
+// writer: "OID - writer", with "!" instead of "-" for force.
 char* writers_setting = nullptr;
 
 enum class Grant { kNone, kPlain, kForce };

@@ -1,12 +1,12 @@
-// Writers: who a transaction writes as, by a name that is no database role, so that it works for
-// applications whose sessions share one role.
+// Writers: a transaction writes under a name that is not a database role, for applications whose
+// sessions share one role.
 //
-// set_writer() says it for the rest of the transaction, or up to the rollback of a savepoint. Only
+// set_writer() sets it for the rest of the transaction, or up to the rollback of a savepoint. Only
 // a member of a role that the writer was granted to may (42501), superusers always.
 //
-// Each user has a writer of his own, so that a SECURITY DEFINER function neither gives its writer
-// to the caller nor takes the caller's away: what the current user said counts, else what the user
-// outside of all such functions said.
+// Each user has a separate writer, so that a SECURITY DEFINER function neither passes its writer to
+// the caller nor replaces the caller's: the writer set by the current user counts, else that set
+// outside of all such functions.
 #pragma once
 
 #include "server/server.h"

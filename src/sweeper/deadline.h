@@ -1,4 +1,4 @@
-// What a concept tells the sweeper: when there is something to do in this database.
+// What a concept reports to the sweeper: when there is something to do in this database.
 #pragma once
 
 #include "server/server.h"

@@ -196,8 +196,8 @@ bool start_worker(Launcher* launcher, Oid database, bool is_distrusted) {
 
 int most_workers() { return Min(sweeper_workers, kMaxWorkers); }
 
-// A worker that had to be ended has kept its slot for seconds, and the next one in its database may
-// do the same.
+// A worker that had to be ended has occupied its slot for seconds, and the next one in its database
+// may do the same.
 bool is_distrusted(const DatabaseEntry& entry, TimestampTz now) {
     return entry.killed_at > 0 && now < entry.killed_at + kDistrust;
 }
@@ -237,7 +237,7 @@ DueDatabase next_due_database(const Launcher& launcher) {
     return due;
 }
 
-// Says once that there is no slot, and once that there is again.
+// Logs once that there is no slot, and once that there is one again.
 void note_slots(Launcher* launcher, bool out_of_slots) {
     if (out_of_slots && !launcher->out_of_slots)
         ereport(LOG,
@@ -291,7 +291,7 @@ namespace interlock {
 
 void register_launcher() {
     if (IsBinaryUpgrade)
-        return; // nobody may write while pg_upgrade is at work
+        return; // no process may write while pg_upgrade runs
     BackgroundWorker worker = {};
     strlcpy(worker.bgw_name, "pg_interlock launcher", BGW_MAXLEN);
     strlcpy(worker.bgw_type, "pg_interlock launcher", BGW_MAXLEN);

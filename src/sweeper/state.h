@@ -1,4 +1,4 @@
-// What backends, the launcher and the workers of the sweeper tell each other, in shared memory.
+// The state that backends, the launcher and the workers of the sweeper share, in shared memory.
 //
 // There is an entry for each database that was ever looked at or has set a deadline. Backends lower
 // its deadline when they commit; the launcher starts a worker when it has passed; the worker takes
@@ -50,7 +50,7 @@ void with_entry(Oid database, Body&& body);
 template <typename Body>
 void with_entries(Body&& body);
 
-// The launcher's latch: set by whoever reports a deadline that comes earlier than it knows.
+// The launcher's latch: set by a backend that reports an earlier deadline than the launcher knows.
 void publish_launcher();
 void wake_launcher();
 

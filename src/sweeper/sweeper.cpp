@@ -15,8 +15,8 @@ int sweeper_workers = 2;
 int sweep_batch = 1000;
 
 // How often a database that was written to is looked at for markers that came without their
-// trigger: by a restore or by logical replication. A database that nobody writes to is left alone.
-// Zero: never.
+// trigger: by a restore or by logical replication. A database without writes is not searched. Zero:
+// never.
 int sweeper_rescan = 60;
 
 void define_sweeper_settings() {

@@ -10,7 +10,7 @@
 
 namespace interlock {
 
-// When to come again for what somebody has locked, and for what has failed.
+// When to try again: rows that are locked, and rows that have failed.
 constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
 constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
 
@@ -55,8 +55,8 @@ void note_table_failure(SweepRun* run, Oid table, const char* message);
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
 Oid attempted_table(); // the last one, InvalidOid before
 
-// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire when
-// nobody guards them any more, so the server refuses to queue one in a restricted operation.
+// Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire
+// outside of the restricted operation, so the server refuses to queue one there.
 void fire_triggers_at_once();
 
 // Runs body() in a transaction of its own. False: it has failed; the error is in the server's log,

@@ -1,8 +1,7 @@
-// A worker of the sweeper: connects to one database, releases what has expired there, says when to
-// come again, and ends. It stays for about a second at most, so that it never holds up DROP
-// DATABASE or CREATE DATABASE ... TEMPLATE, which wait five. The limits count from when it has
-// found its tables and grow on a slow server (Run::pace), so that every life gets at least one
-// table further.
+// A worker of the sweeper: connects to one database, releases what has expired there, sets the next
+// deadline, and ends. It stays for about a second at most, so that it never holds up DROP DATABASE
+// or CREATE DATABASE ... TEMPLATE, which wait five. The limits count from when it has found its
+// tables and grow on a slow server (Run::pace), so that every life gets at least one table further.
 
 #include "server/concept.h"
 #include "sweeper/state.h"

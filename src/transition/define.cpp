@@ -1,4 +1,5 @@
-// Declaring transitions: checks what the owner says and keeps it as the arguments of a trigger.
+// Declaring transitions: checks the owner's declaration and stores it as the arguments of a
+// trigger.
 
 #include "server/arguments.h"
 #include "server/scope.h"

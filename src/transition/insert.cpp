@@ -63,7 +63,7 @@ bool same_text(const char* left, const char* right) {
     return left == nullptr || right == nullptr ? left == right : strcmp(left, right) == 0;
 }
 
-// Whether the inserted row is one that was moved; each move is good for one insert.
+// Whether the inserted row is one that was moved; each move counts for one insert.
 bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                const char* state) {
     if (first_move == nullptr)

@@ -101,7 +101,7 @@ Move open_move(const Arguments& arguments) {
     return move;
 }
 
-// The owner of the state column, or a trigger, may have kept the state where it was.
+// Ownership of the state column, or a trigger, may have restored the state.
 void require_state(const Move& move, const char* stored) {
     if (strcmp(move.from.text, move.to.text) != 0 && stored != nullptr &&
         strcmp(stored, move.from.text) == 0)

@@ -80,7 +80,7 @@ struct RefusedMove {
 // Raises IL002.
 [[noreturn]] void raise_not_allowed(Relation rel, const StateMachine* machine,
                                     const RefusedMove& move);
-// The same for a row that a trigger refuses: tells what the current user could SELECT of it. The
+// The same for a row that a trigger refuses: shows what the current user could SELECT of it. The
 // row is the new one itself, or the one as it was before the update.
 [[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
                                HeapTuple row, bool is_new, const char* from, const char* to);
@@ -92,7 +92,7 @@ const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info, cons
 const char* state_of_row(const StateMachine* machine, TupleDesc columns, HeapTuple row);
 
 // The server moves a row to another partition by inserting it there. Notes what an update makes of
-// a row that leaves its partition, so that this one insert is not judged as that of a new row.
+// a row that leaves its partition, so that this one insert is not checked as that of a new row.
 void note_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple new_row,
                const char* state);
 
