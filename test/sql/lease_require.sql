@@ -169,8 +169,8 @@ DO $$
 BEGIN
     IF current_setting('server_version_num')::int < 180000 THEN RETURN; END IF;
     EXECUTE 'ALTER TABLE kinds ADD COLUMN virtual text GENERATED ALWAYS AS (t || ''!'') VIRTUAL';
-    ASSERT try_require('{virtual}') ~ '^428C9 virtual', try_require('{virtual}');
-    ASSERT try_require('k', '{t,virtual}') ~ '^428C9 virtual', try_require('k', '{t,virtual}');
+    ASSERT try_require('{virtual}') ~ '^428C9 .* virtual generated column', try_require('{virtual}');
+    ASSERT try_require('k', '{t,virtual}') ~ '^428C9 .* virtual generated column', try_require('k', '{t,virtual}');
     ALTER TABLE kinds DROP COLUMN virtual;
 END $$;
 -- values print the same whatever the session's settings
