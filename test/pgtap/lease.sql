@@ -1,7 +1,7 @@
 -- What callers of leases rely on: signatures, results, privileges, and each promise of docs/guide/leases.md that one
 -- session can see.
 BEGIN;
-SELECT plan(148);
+SELECT plan(151);
 SET LOCAL intervalstyle = 'postgres';
 SET LOCAL application_name = 'the application';
 
@@ -153,6 +153,16 @@ SAVEPOINT s;
 SELECT lives_ok($$SELECT interlock.acquire_lease('rolled back', '1 min')$$, 'a lease in a savepoint');
 ROLLBACK TO s;
 SELECT results_eq($$SELECT key FROM interlock.leases WHERE key = 'rolled back'$$, ARRAY['rolled back'], 'is kept when that is rolled back');
+DO $$ BEGIN PERFORM interlock.release_lease(key, token) FROM interlock.leases; END $$;
+
+-- LEA-7: what has expired and was granted to nobody is renewed
+SELECT token AS expired FROM interlock.acquire_lease('expired', '1 ms') \gset
+SELECT pg_sleep(0.01);
+SELECT is(interlock.renew_lease('expired', :expired, '1 min') > clock_timestamp(), true, 'LEA-7: an expired lease is renewed');
+SELECT is((SELECT outcome FROM interlock.acquire_lease('expired', '1 min')), 'held', 'and held again');
+-- LEA-8: no upgrade
+SELECT interlock.acquire_lease('no upgrade', '1 min', mode => 'shared');
+SELECT is((SELECT outcome FROM interlock.acquire_lease('no upgrade', '1 min')), 'held', 'LEA-8: one''s own shared lease excludes one''s own exclusive one');
 DO $$ BEGIN PERFORM interlock.release_lease(key, token) FROM interlock.leases; END $$;
 
 SELECT * FROM finish();

@@ -28,5 +28,17 @@ UPDATE item SET name = 'stale', version = 2 WHERE id = 2 AND version = 1 RETURNI
 DELETE FROM item;
 INSERT INTO item VALUES (2, 'new');
 UPDATE item SET name = 'stale', version = 2 WHERE id = 2 AND version = 1 RETURNING *;
+-- ORM-5: one unit of work updates the row twice, the second time without the version; its next save is a false conflict
+DELETE FROM item;
+ALTER TABLE item ADD place int;
+INSERT INTO item VALUES (3, 'new', 1);
+UPDATE item SET name = 'saved', version = 2 WHERE id = 3 AND version = 1 RETURNING version;
+UPDATE item SET place = 1 WHERE id = 3;
+UPDATE item SET name = 'saved again', version = 3 WHERE id = 3 AND version = 2 RETURNING version;
+-- ignore_columns cures that
+SELECT interlock.enable_versioning('item', ignore_columns => '{place}');
+UPDATE item SET name = 'saved', version = 4 WHERE id = 3 AND version = 3 RETURNING version;
+UPDATE item SET place = 2 WHERE id = 3;
+UPDATE item SET name = 'saved again', version = 5 WHERE id = 3 AND version = 4 RETURNING version;
 DROP TABLE item;
 DROP FUNCTION stale;
