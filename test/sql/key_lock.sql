@@ -153,6 +153,14 @@ SELECT interlock.getapplock('z', 'Exclusive');
 SELECT interlock.lock_keys('{a,b}');
 SELECT interlock.try_lock_keys('{0}'), interlock.lock_key('a/x'), interlock.lock_key('a/x/y', 'shared');
 COMMIT;
+-- VER-3: keys sort as texts, so the order of their numbers is another one
+BEGIN;
+SELECT interlock.lock_key('account:9');
+SELECT interlock.lock_key('account:10');
+ROLLBACK;
+BEGIN;
+SELECT interlock.lock_key('account:0009'), interlock.lock_key('account:0010');
+COMMIT;
 SET interlock.lock_order = 'sometimes';
 RESET interlock.lock_order;
 
