@@ -28,9 +28,9 @@ bool may_use_schema(Relation rel) {
 
 // Nor may a key be compared by a function that the caller may not execute (ExecInitFunc), or that
 // is not the server's own, which may do anything.
-bool may_compare_keys(const TableInfo* info) {
-    for (int i = 0; i < info->key_count; i++) {
-        Oid equal = info->keys[i].equal.fn_oid;
+bool may_compare_keys(const UniqueKey& by) {
+    for (int i = 0; i < by.count; i++) {
+        Oid equal = by.columns[i].equal.fn_oid;
         if (!is_built_in(equal) || check_function_privilege(equal, GetUserId()) != ACLCHECK_OK)
             return false;
     }
@@ -48,9 +48,9 @@ bool sees_all_rows(Relation rel) {
            check_enable_rls(RelationGetRelid(rel), InvalidOid, true) != RLS_ENABLED;
 }
 
-bool may_act_on(Relation rel, const TableInfo* info, AclMode needed) {
+bool may_act_on(Relation rel, const TableInfo* info, const UniqueKey& by, AclMode needed) {
     return transaction_is_eligible() && has_its_columns(info) && table_is_eligible(rel) &&
-           has_table_privileges(info, needed) && may_use_schema(rel) && may_compare_keys(info) &&
+           has_table_privileges(info, needed) && may_use_schema(rel) && may_compare_keys(by) &&
            sees_all_rows(rel);
 }
 
@@ -100,7 +100,7 @@ bool are_stored_as_given(const RowInsert& insert) {
 // ON CONFLICT looks at every index that fits its columns (infer_arbiter_indexes), so there must be
 // no other.
 bool knows_arbiters(const RowInsert& insert) {
-    return OidIsValid(insert.info->key_index) && insert.info->unique_count == 1;
+    return OidIsValid(arbiter_of(insert).index) && insert.info->unique_count == 1;
 }
 
 // --- What a write says ------------------------------------------------------------------------
@@ -174,19 +174,20 @@ bool table_is_eligible(Relation rel) {
            !has_virtual_columns(RelationGetDescr(rel));
 }
 
-bool may_read_without_statement(Relation rel, const TableInfo* info, RowLock lock) {
-    return may_act_on(rel, info, rights_to_read(lock));
+bool may_read_without_statement(Relation rel, const TableInfo* info, const UniqueKey& by,
+                                RowLock lock) {
+    return may_act_on(rel, info, by, rights_to_read(lock));
 }
 
 bool may_update_without_statement(const KeyedRow& row) {
     return has_no_update_statement_triggers(row.rel) &&
-           may_act_on(row.rel, row.info, ACL_SELECT | ACL_UPDATE);
+           may_act_on(row.rel, row.info, *row.key->by, ACL_SELECT | ACL_UPDATE);
 }
 
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named) {
     return has_its_columns(insert.info) && has_no_insert_statement_triggers(insert.rel) &&
            are_stored_as_given(insert) && knows_arbiters(insert) &&
-           may_act_on(insert.rel, insert.info, ACL_INSERT | ACL_SELECT) &&
+           may_act_on(insert.rel, insert.info, arbiter_of(insert), ACL_INSERT | ACL_SELECT) &&
            // A default may be any expression, which the planner would have to prepare.
            has_plain_defaults(insert.rel, insert.info, named);
 }

@@ -26,7 +26,8 @@ bool table_is_eligible(Relation rel);
 
 // All of these, the caller, who needs these privileges on the whole table, and the kind of write.
 // They read catalogs of the server only, and run no code of others.
-bool may_read_without_statement(Relation rel, const TableInfo* info, RowLock lock);
+bool may_read_without_statement(Relation rel, const TableInfo* info, const UniqueKey& by,
+                                RowLock lock);
 bool may_update_without_statement(const KeyedRow& row);
 bool may_insert_without_statement(const RowInsert& insert, const Bitmapset* named);
 

@@ -24,9 +24,10 @@ void add_parameters(Statement* statement, const RowInsert& insert) {
 }
 
 void add_key(Statement* statement, const RowInsert& insert) {
-    for (int i = 0; i < insert.info->key_count; i++)
+    const UniqueKey& key = arbiter_of(insert);
+    for (int i = 0; i < key.count; i++)
         statement->add("%s%s", i == 0 ? "" : ", ",
-                       quote_identifier(column_name(insert.info, insert.info->keys[i].attnum)));
+                       quote_identifier(column_name(insert.info, key.columns[i].attnum)));
 }
 
 void say(Statement* statement, const RowInsert& insert) {
@@ -44,7 +45,8 @@ bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatu
     bool written = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanShape shape = {RelationGetRelid(insert.rel), insert.kind, named, 0, insert.by_index};
+        PlanShape shape = {RelationGetRelid(insert.rel), insert.kind, named, 0, insert.by_index,
+                           arbiter_of(insert).index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, insert); });
         Parameters parameters(insert.count);
         for (int i = 0; i < insert.count; i++)
@@ -114,7 +116,7 @@ bool runs_before_triggers(const Insertion* insertion) {
 // Returns false when the key is there. Waits for transactions that are inserting or deleting it.
 // The executor looks before the first attempt, too, which is useless after the look of the caller.
 bool enter(Insertion* insertion, List** to_check_again) {
-    List* arbiters = list_make1_oid(insertion->insert->info->key_index);
+    List* arbiters = list_make1_oid(arbiter_of(*insertion->insert).index);
     for (bool looks = runs_before_triggers(insertion);; looks = true) {
         CHECK_FOR_INTERRUPTS();
         if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))

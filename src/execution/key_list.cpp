@@ -1,5 +1,6 @@
 #include "execution/key_list.h"
 
+#include "execution/stored_row.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "table/key_index.h"
@@ -88,18 +89,53 @@ void read_keys(Reader* reader, Datum keys, Oid type) {
         refuse_shape();
 }
 
-int order_of_keys(const void* left, const void* right, void* info) {
-    return compare_keys(static_cast<const TableInfo*>(info), *static_cast<const Key*>(left),
-                        *static_cast<const Key*>(right));
+int order_of_keys(const void* left, const void* right) {
+    return compare_keys(*static_cast<const Key*>(left), *static_cast<const Key*>(right));
 }
 
-void sort_distinct(KeyList* list, const TableInfo* info) {
-    qsort_arg(list->keys, list->count, sizeof(Key), order_of_keys, const_cast<TableInfo*>(info));
+void sort_distinct(KeyList* list) {
+    qsort(list->keys, list->count, sizeof(Key), order_of_keys);
     int distinct = 0;
     for (int i = 0; i < list->count; i++)
-        if (i == 0 || compare_keys(info, list->keys[distinct - 1], list->keys[i]) != 0)
+        if (i == 0 || compare_keys(list->keys[distinct - 1], list->keys[i]) != 0)
             list->keys[distinct++] = list->keys[i];
     list->count = distinct;
+}
+
+// A key that was given, and the one that decides on its place: the table's key of the row.
+struct PlacedKey {
+    const Key* given;
+    const Key* place;
+};
+
+int order_of_places(const void* left, const void* right) {
+    return compare_keys(*static_cast<const PlacedKey*>(left)->place,
+                        *static_cast<const PlacedKey*>(right)->place);
+}
+
+void sort_distinct_by_row(Reader* reader) {
+    KeyList* list = &reader->list;
+    const Key* given = list->keys;
+    auto* placed = static_cast<PlacedKey*>(
+        palloc_extended(sizeof(PlacedKey) * (list->count + 1), MCXT_ALLOC_HUGE));
+    for (int i = 0; i < list->count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        placed[i] = {&given[i], read_table_key(reader->rel, reader->info, given[i])};
+    }
+    qsort(placed, list->count, sizeof(PlacedKey), order_of_places);
+    int count = list->count;
+    make_room(reader, count);
+    list->count = 0;
+    for (int i = 0; i < count; i++)
+        if (i == 0 || order_of_places(&placed[i - 1], &placed[i]) != 0)
+            list->keys[list->count++] = *placed[i].given;
+}
+
+const UniqueKey* common_key(const KeyList& list) {
+    for (int i = 1; i < list.count; i++)
+        if (list.keys[i].by != list.keys[0].by)
+            return nullptr;
+    return list.count > 0 ? list.keys[0].by : nullptr;
 }
 
 } // namespace
@@ -109,7 +145,11 @@ KeyList key_list_argument(const Arguments& arguments, int n, Relation rel, const
     require_key(rel, info);
     Reader reader = {rel, info, {}};
     read_keys(&reader, keys, getBaseType(arguments.type(n)));
-    sort_distinct(&reader.list, info);
+    reader.list.by = common_key(reader.list);
+    if (reader.list.by == &info->key)
+        sort_distinct(&reader.list);
+    else
+        sort_distinct_by_row(&reader);
     return reader.list;
 }
 

@@ -5,11 +5,13 @@
 
 namespace interlock {
 
-// Distinct, and in the order of the table's key: two calls that go through their rows in this order
-// never deadlock.
+// Distinct, and in the order of the table's key, whichever keys name the rows: two calls that go
+// through their rows in this order never deadlock. Rows that are not there, or whose key the caller
+// may not SELECT, come in the order of what names them.
 struct KeyList {
     Key* keys;
     int count;
+    const UniqueKey* by; // of all keys; null: they differ, or there are none
 };
 
 // Argument n, named "keys": an array of any type, a JSON array, or either as text. Raises 22004 for

@@ -23,17 +23,17 @@ struct RowCallback {
 
 // The key's index, null when its collation differs from the columns': then it does not decide which
 // keys are equal.
-Relation open_key_index(const TableInfo* info, LOCKMODE mode);
+Relation open_key_index(const UniqueKey& key, LOCKMODE mode);
 
 // Puts the row as the active snapshot sees it into the slot; false when there is none.
 bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 
-// The same for many rows of a table, each as the snapshot sees it that is active at its look-up.
-// index_endscan ends them.
-IndexScanDesc begin_probes(Relation rel, const TableInfo* info, Relation index);
+// The same for many rows of a table that are named by the key of the index, each as the snapshot
+// sees it that is active at its look-up. index_endscan ends them.
+IndexScanDesc begin_probes(Relation rel, Relation index);
 bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot);
 
-// Whether a version of the row has the key.
+// Whether a version of the row has the values that name it.
 bool has_key(const KeyedRow& row, HeapTuple version);
 
 inline HeapTuple row_in(TupleTableSlot* slot) {

@@ -58,19 +58,21 @@ bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
 
 } // namespace
 
-bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info, RowLock lock) {
-    if (!may_read_without_statement(rel, info, lock))
+bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info,
+                        const UniqueKey* by, RowLock lock) {
+    if (!may_read_without_statement(rel, info, *by, lock))
         return false;
-    Relation index = open_key_index(info, AccessShareLock);
+    Relation index = open_key_index(*by, AccessShareLock);
     if (index == nullptr)
         return false;
     CommandCounterIncrement();
     *reads = {
-        rel, info, lock, index, begin_probes(rel, info, index), table_slot_create(rel, nullptr)};
+        rel, info, by, lock, index, begin_probes(rel, index), table_slot_create(rel, nullptr)};
     return true;
 }
 
 bool read_next_directly(const DirectReads& reads, const Key& key, RowCallback visit) {
+    Assert(key.by == reads.by);
     KeyedRow row = {reads.rel, reads.info, &key};
     PushActiveSnapshot(GetTransactionSnapshot());
     bool found =
@@ -94,7 +96,7 @@ void say(Statement* statement, const RowRead& read) {
     statement->add("SELECT");
     add_returned(statement, " ", read.row.info, read.columns, read.count);
     statement->add(" FROM %s t WHERE ", target_of(read.row.rel, read.row.info));
-    add_key_condition(statement, read.row.info);
+    add_key_condition(statement, read.row.info, *read.row.key);
     add_row_lock(statement, read.lock);
 }
 
@@ -109,11 +111,11 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
     bool found = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanShape shape = {RelationGetRelid(read.row.rel), read.kind, columns_of(read),
-                           row_lock_number(read.lock), read.by_index};
+        PlanShape shape = {RelationGetRelid(read.row.rel), read.kind,     columns_of(read),
+                           row_lock_number(read.lock),     read.by_index, read.row.key->by->index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
-        Parameters parameters(read.row.info->key_count);
-        add_key(&parameters, read.row.info, *read.row.key);
+        Parameters parameters(read.row.key->by->count);
+        add_key(&parameters, *read.row.key);
         found = run_plan(plan, parameters, 1) > 0;
         if (found)
             in_context(caller, [&] {

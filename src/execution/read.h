@@ -28,10 +28,11 @@ bool read_row(const RowRead& read, NullableDatum* values);
 
 // --- Without a statement ----------------------------------------------------------------------
 
-// What reads of rows of one table share.
+// What reads of rows of one table by one of its keys share.
 struct DirectReads {
     Relation rel;
     const TableInfo* info;
+    const UniqueKey* by;
     RowLock lock;
     Relation index;
     IndexScanDesc scan;
@@ -39,7 +40,8 @@ struct DirectReads {
 };
 
 // False when the case is not eligible; nothing was done then.
-bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info, RowLock lock);
+bool begin_direct_reads(DirectReads* reads, Relation rel, const TableInfo* info,
+                        const UniqueKey* by, RowLock lock);
 
 // Whether there is such a row. It calls visit(row) with the row as a fresh snapshot sees it, or its
 // newest version once locked, which is valid until visit returns.
@@ -60,7 +62,7 @@ bool read_next_directly(const DirectReads& reads, const Key& key, Visit&& visit)
 template <typename Visit>
 DirectOutcome read_directly(const KeyedRow& row, RowLock lock, Visit&& visit) {
     DirectReads reads;
-    if (!begin_direct_reads(&reads, row.rel, row.info, lock))
+    if (!begin_direct_reads(&reads, row.rel, row.info, row.key->by, lock))
         return DirectOutcome::kDeclined;
     bool found = read_next_directly(reads, *row.key, visit);
     end_direct_reads(reads);

@@ -22,7 +22,13 @@ struct RowInsert {
     int count;
     const AttrNumber* returned; // columns of the row as it was stored
     int returned_count;
-    bool by_index = false; // PlanShape::by_index
+    bool by_index = false;         // PlanShape::by_index
+    const UniqueKey* by = nullptr; // that names the row; null: the table's key
 };
+
+// The key whose conflicts end in nothing.
+inline const UniqueKey& arbiter_of(const RowInsert& insert) {
+    return insert.by != nullptr ? *insert.by : insert.info->key;
+}
 
 } // namespace interlock

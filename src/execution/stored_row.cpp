@@ -47,6 +47,31 @@ StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bi
     return row;
 }
 
+const Bitmapset* with_table_key(Relation rel, const TableInfo* info, const Key& key,
+                                const Bitmapset* columns) {
+    if (is_named_by_table_key(info, key) ||
+        !bms_is_subset(info->key.attnums, readable_columns(rel)))
+        return columns;
+    return bms_union(columns, info->key.attnums);
+}
+
+const Key* table_key(const TableInfo* info, const Key& key, const StoredRow& row) {
+    if (is_named_by_table_key(info, key) || !row.found ||
+        !bms_is_subset(info->key.attnums, row.attnums))
+        return &key;
+    auto* result = static_cast<Key*>(palloc0(sizeof(Key)));
+    result->by = &info->key;
+    bool is_null;
+    for (int i = 0; i < info->key.count; i++)
+        result->values[i] = stored_value(row, info->key.columns[i].attnum, &is_null);
+    return result;
+}
+
+const Key* read_table_key(Relation rel, const TableInfo* info, const Key& key) {
+    const Bitmapset* columns = with_table_key(rel, info, key, nullptr);
+    return columns != nullptr ? table_key(info, key, read_row(rel, info, key, columns)) : &key;
+}
+
 Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
     int position = 1;
     for (int column = -1; (column = bms_next_member(row.attnums, column)) >= 0; position++)

@@ -19,6 +19,19 @@ struct StoredRow {
 StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bitmapset* columns,
                    RowLock lock = {});
 
+// --- The table's key of a row that another key names ---------------------------------------------
+
+// The columns, and those of the table's key where `key` is another one and the caller may SELECT
+// them: what to read of a row for table_key().
+const Bitmapset* with_table_key(Relation rel, const TableInfo* info, const Key& key,
+                                const Bitmapset* columns);
+
+// What errors and audits call the row by: the table's key if it was read, else `key`.
+const Key* table_key(const TableInfo* info, const Key& key, const StoredRow& row);
+
+// As above, of the row as it is now: for one that the transaction has written or locked.
+const Key* read_table_key(Relation rel, const TableInfo* info, const Key& key);
+
 // A column of a stored row; it must be one of those read.
 Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null);
 Datum stored_row_to_jsonb(const StoredRow& row);

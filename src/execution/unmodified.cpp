@@ -8,13 +8,14 @@ constexpr const char* kEquals = "OPERATOR(pg_catalog.=)";
 
 bool compare(const OwnTable& table, const TableInfo* info) {
     TupleDesc columns = info->columns;
-    if (columns->natts < table.count || (table.key_count > 0 && info->key_count != table.key_count))
+    if (columns->natts < table.count || (table.key_count > 0 && info->key.count != table.key_count))
         return false;
     for (int i = 0; i < table.count; i++)
         if (!is_unmodified(table.columns[i], TupleDescAttr(columns, i)))
             return false;
     for (int i = 0; i < table.key_count; i++)
-        if (info->keys[i].attnum != i + 1 || strcmp(info->keys[i].equals, kEquals) != 0)
+        if (info->key.columns[i].attnum != i + 1 ||
+            strcmp(info->key.columns[i].equals, kEquals) != 0)
             return false;
     return true;
 }
@@ -51,8 +52,8 @@ const TableInfo* unmodified_info(const OwnTable& table, const TableInfo* info) {
     made->relid = info->relid;
     made->memory = CurrentMemoryContext;
     made->columns = unmodified_columns(table);
-    made->key_count = table.key_count;
-    made->keys = unmodified_key(table);
+    made->key.count = table.key_count;
+    made->key.columns = unmodified_key(table);
     made->unmodified = Unmodified::kNo;
     return made;
 }

@@ -75,7 +75,7 @@ bool runs_no_other_code(const RowUpdate& update) {
 // --- The executor's state -------------------------------------------------------
 
 Execution* open_execution(const RowUpdate& update, bool is_shared) {
-    Relation index = open_key_index(update.row.info, RowExclusiveLock);
+    Relation index = open_key_index(*update.row.key->by, RowExclusiveLock);
     if (index == nullptr)
         return nullptr;
     CheckCmdReplicaIdentity(update.row.rel, CMD_UPDATE);
@@ -345,7 +345,9 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
 DirectOutcome update_directly(const RowUpdate& update, RowCallback condition, RowCallback returning,
                               OpenUpdates* open) {
     if (open != nullptr && open->execution != nullptr) {
-        if (update.row.info->valid && bms_equal(open->execution->columns, update.changes.columns))
+        if (update.row.info->valid &&
+            RelationGetRelid(open->execution->index) == update.row.key->by->index &&
+            bms_equal(open->execution->columns, update.changes.columns))
             return execute(open->execution, update, condition, returning);
         close_updates(open);
     }

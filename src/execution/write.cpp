@@ -40,7 +40,7 @@ void say(Statement* statement, const RowWrite& write) {
         add_set(statement, write);
     }
     statement->add(" WHERE ");
-    add_key_condition(statement, info);
+    add_key_condition(statement, info, *write.row.key);
     for (int i = 0; i < write.condition_count; i++) {
         statement->add(" AND ");
         add_expression(statement, info, *write.conditions[i]);
@@ -50,15 +50,14 @@ void say(Statement* statement, const RowWrite& write) {
 
 // In the order in which say() makes parameters of them.
 Parameters values_of(const RowWrite& write) {
-    const TableInfo* info = write.row.info;
     int given = write.changes != nullptr ? write.changes->count : 0;
-    Parameters parameters(given + info->key_count + write.terms.count());
+    Parameters parameters(given + write.row.key->by->count + write.terms.count());
     if (write.changes != nullptr)
         add_changes(&parameters, *write.changes);
     for (int i = 0; i < write.assignment_count; i++)
         if (write.assignments[i].value != nullptr)
             add_values(&parameters, *write.assignments[i].value);
-    add_key(&parameters, info, *write.row.key);
+    add_key(&parameters, *write.row.key);
     for (int i = 0; i < write.condition_count; i++)
         add_values(&parameters, *write.conditions[i]);
     return parameters;
@@ -68,8 +67,12 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
     bool written = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        PlanShape shape = {RelationGetRelid(write.row.rel), write.kind, write.columns,
-                           write.variant, write.by_index};
+        PlanShape shape = {RelationGetRelid(write.row.rel),
+                           write.kind,
+                           write.columns,
+                           write.variant,
+                           write.by_index,
+                           write.row.key->by->index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
         written = run_plan(plan, values_of(write)) > 0;
         if (written)

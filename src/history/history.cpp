@@ -449,12 +449,12 @@ Datum history_key(const TableInfo* info, const Key& key) {
     RowValues row = {static_cast<Datum*>(palloc0(sizeof(Datum) * count)),
                      static_cast<bool*>(palloc(sizeof(bool) * count))};
     memset(row.nulls, true, count);
-    for (int i = 0; i < info->key_count; i++) {
-        AttrNumber column = info->keys[i].attnum;
+    for (int i = 0; i < info->key.count; i++) {
+        AttrNumber column = info->key.columns[i].attnum;
         row.values[column - 1] = key.values[i];
         row.nulls[column - 1] = false;
         // Stored values are padded.
-        if (info->keys[i].type == BPCHAROID)
+        if (info->key.columns[i].type == BPCHAROID)
             row.values[column - 1] = DirectFunctionCall3(
                 bpchar, key.values[i],
                 Int32GetDatum(TupleDescAttr(info->columns, column - 1)->atttypmod),

@@ -3,6 +3,7 @@
 #include "execution/stored_row.h"
 #include "history/history.h"
 #include "server/arguments.h"
+#include "server/error.h"
 #include "server/stable_text.h"
 #include "table/plan.h"
 #include "table/row.h"
@@ -54,6 +55,28 @@ Datum row_as_of(PG_FUNCTION_ARGS) {
 
 namespace {
 
+[[noreturn]] void raise_unresolved(const Question& question, const Key& key) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_NO_DATA_FOUND),
+         errmsg("table \"%s\" has no such row", RelationGetRelationName(question.rel)),
+         errdetail_internal("%s", json_object({{"table", qualified_name(question.rel)},
+                                               {"key", nullptr, key_to_text(question.info, key)}})),
+         errhint("History is stored by the key %s. Name a row by that if it is gone, or had "
+                 "other values then.",
+                 list_of_columns(question.info, question.info->key))));
+}
+
+// Entries are stored by the table's key: the one of the row that has another key now.
+Key key_of_entries(const Question& question, const Key& key) {
+    if (is_named_by_table_key(question.info, key))
+        return key;
+    StoredRow row = read_row(question.rel, question.info, key, question.info->key.attnums);
+    if (!row.found)
+        raise_unresolved(question, key);
+    return *table_key(question.info, key, row);
+}
+
 // A partition's history is its parent's.
 Question read_question(const Arguments& arguments) {
     Question question = {};
@@ -67,7 +90,8 @@ Question read_question(const Arguments& arguments) {
     question.info = table_info(question.rel);
     question.history = require_history(question.rel, question.info);
     close_table(open_readable_entries(question.rel, question.history, AccessShareLock));
-    question.key = key_argument(arguments, 1, question.rel, question.info);
+    question.key =
+        key_of_entries(question, key_argument(arguments, 1, question.rel, question.info));
     question.entry_key = history_key(question.info, question.key);
     return question;
 }

@@ -34,8 +34,10 @@ bool is_text(NullableDatum value, const char* expected);
 // Runs body(KeyedRow) for the row of a key, with the rights of the table's owner.
 template <typename Body>
 void with_key(const IdempotencyKey& name, LOCKMODE mode, Body&& body) {
-    Key key = {{name.scope, name.key}};
-    with_keys(mode, [&](Relation rel, const TableInfo* info) { body(KeyedRow{rel, info, &key}); });
+    with_keys(mode, [&](Relation rel, const TableInfo* info) {
+        Key key = {&info->key, {name.scope, name.key}};
+        body(KeyedRow{rel, info, &key});
+    });
 }
 
 void set_value(RowWrite* write, AttrNumber column, NullableDatum value);

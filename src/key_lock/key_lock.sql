@@ -79,7 +79,7 @@ CREATE FUNCTION interlock.select_for_update(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.select_for_update(regclass, text, text, interval, boolean) IS
 'SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two calls never deadlock; returns the
-keys of the rows that are there. keys: an array of the key''s type ({1,2}), or for a composite key a JSON array of objects.
+keys of the rows that are there. keys: an array of the primary key''s type ({1,2}), or a JSON array of values and of objects, as versioned_update takes them.
 strength: update, no_key_update, share, key_share. wait: for all rows together; null as lock_timeout says, zero not at all.
 skip_locked: pass over rows that are locked. Needs the privileges of the SELECT. Errors: 55P03 not available in time, 55000 no key,
 40001 under REPEATABLE READ and above when a row changed after the snapshot.';

@@ -17,7 +17,7 @@ struct RowsCall {
     Relation rel;
     const TableInfo* info;
     KeyList keys;
-    JsonMembers shown; // of a row that is locked: its key
+    JsonMembers shown; // of a row that is locked: what names it, if that is the same for all
     RowLock lock;
     Deadline deadline;
 };
@@ -87,7 +87,8 @@ RowsCall read_call(const Arguments& arguments) {
     call.rel = open_table(arguments.relation(0), RowShareLock);
     call.info = table_info(call.rel);
     call.keys = key_list_argument(arguments, 1, call.rel, call.info);
-    call.shown = json_members(call.info->columns, call.info->key_columns);
+    if (call.keys.by != nullptr)
+        call.shown = json_members(call.info->columns, call.keys.by->attnums);
     return call;
 }
 
@@ -111,7 +112,7 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
             *locked_key =
                 members_to_jsonb(RelationGetDescr(call.rel), call.shown, values_in(version));
         });
-    StoredRow row = read_row(call.rel, call.info, key, call.info->key_columns, call.lock);
+    StoredRow row = read_row(call.rel, call.info, key, key.by->attnums, call.lock);
     if (row.found)
         *locked_key = stored_row_to_jsonb(row);
     return row.found;
@@ -132,7 +133,8 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
     MemoryContext row_memory =
         AllocSetContextCreate(CurrentMemoryContext, "select_for_update", ALLOCSET_DEFAULT_SIZES);
     DirectReads reads;
-    bool direct = begin_direct_reads(&reads, call.rel, call.info, call.lock);
+    bool direct = call.keys.by != nullptr &&
+                  begin_direct_reads(&reads, call.rel, call.info, call.keys.by, call.lock);
     for (int i = 0; i < call.keys.count; i++) {
         CHECK_FOR_INTERRUPTS();
         Datum key;

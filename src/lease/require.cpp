@@ -82,8 +82,8 @@ const char* default_template(Relation rel) {
             appendStringInfoChar(&key, *at);
         appendStringInfoChar(&key, *at);
     }
-    for (int i = 0; i < info->key_count; i++)
-        appendStringInfo(&key, ":{%s}", column_name(info, info->keys[i].attnum));
+    for (int i = 0; i < info->key.count; i++)
+        appendStringInfo(&key, ":{%s}", column_name(info, info->key.columns[i].attnum));
     return key.data;
 }
 

@@ -40,10 +40,13 @@ int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
 
 Look look(const MarkedRow& call, RowLock lock) {
     Look result = {};
-    StoredRow row = read_row(call.rel, call.info, call.key, call.marker->attnums, lock);
+    StoredRow row =
+        read_row(call.rel, call.info, call.key,
+                 with_table_key(call.rel, call.info, call.key, call.marker->attnums), lock);
     result.found = row.found;
     if (!row.found)
         return result;
+    result.key = table_key(call.info, call.key, row);
     // Spread over a row of the table's shape, so that the marker's attribute numbers fit.
     HeapTuple tuple = stored_row_as_tuple(row, call.info);
     result.state = marker_state(call.marker, call.info->columns, tuple, GetCurrentTimestamp());

@@ -24,6 +24,7 @@ struct Look {
     bool found;
     MarkerState state;
     const char* reason;
+    const Key* key; // what to call the row by (table_key())
 };
 Look look(const MarkedRow& call, RowLock lock = {});
 

@@ -169,7 +169,7 @@ void check_columns(Relation rel, const Request& request) {
                  errhint("Its type must be %s, and no domain; alter it, or name another column.",
                          role_types(role))));
         if (attribute->attgenerated != '\0' || attribute->attidentity != '\0' ||
-            bms_is_member(attnum, info->key_columns))
+            bms_is_member(attnum, info->key.attnums))
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                      errmsg("column \"%s\" of table \"%s\" cannot be part of a marker: it is "

@@ -197,7 +197,7 @@ void write_list(Statement* statement, Relation rel, const TableInfo* info,
 void list_by_statement(const Listed& table) {
     const TableInfo* info = table_info(table.rel);
     StoredRow row = {};
-    row.attnums = bms_union(marker_of(info)->attnums, info->key_columns);
+    row.attnums = bms_union(marker_of(info)->attnums, info->key.attnums);
     PlanShape shape = {RelationGetRelid(table.rel), PlanKind("marker_list")};
     SPIPlanPtr plan = plan_of(
         shape, [&](Statement* statement) { write_list(statement, table.rel, info, row.attnums); });

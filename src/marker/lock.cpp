@@ -1,5 +1,6 @@
 // The verbs on one row's marker: lock, touch, unlock, force, look; marker/save.cpp has save.
 
+#include "execution/stored_row.h"
 #include "marker/call.h"
 #include "server/arguments.h"
 #include "server/error.h"
@@ -119,7 +120,7 @@ namespace {
 void audit_force(const MarkedRow& call, const MarkerState& state, const char* reason) {
     Oid types[6] = {TEXTOID, JSONBOID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
     Datum values[6] = {CStringGetTextDatum(qualified_name(call.rel)),
-                       key_to_jsonb(call.info, call.key),
+                       key_to_jsonb(call.info, *read_table_key(call.rel, call.info, call.key)),
                        CStringGetTextDatum(state.holder),
                        CStringGetTextDatum(reason),
                        CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),

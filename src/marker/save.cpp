@@ -34,8 +34,8 @@ Datum save_row(PG_FUNCTION_ARGS) {
     Bitmapset* managed = bms_copy(call.row.marker->attnums);
     if (call.versioning != nullptr)
         managed = bms_add_member(managed, call.versioning->column);
-    Changes changes =
-        parse_changes(call.row.rel, call.row.info, arguments.jsonb(3, "changes"), managed);
+    Changes changes = parse_changes(call.row.rel, call.row.info, call.row.key,
+                                    arguments.jsonb(3, "changes"), managed);
     int64 version = 0;
     bool saved = save(call, changes, &version);
     if (!saved && expect_what_is_shown(&call))
@@ -98,19 +98,20 @@ void explain_unsaved(const SaveCall& call) {
     bool held = found.state.live && strcmp(found.state.holder, row.holder) == 0;
     int64 stored;
     if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token)
-        raise_version_conflict(row.rel, row.info, row.key, call.expected.token, stored);
+        raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored);
     if (held)
         raise_suppressed(row.rel);
     const char* present = found.state.live ? found.state.holder : nullptr;
-    ereport(ERROR,
-            (errcode(kMarkerNotHeld),
-             errmsg("\"%s\" does not hold the row of table \"%s\"", row.holder,
-                    RelationGetRelationName(row.rel)),
-             errdetail_internal("%s", json_object({{"table", qualified_name(row.rel)},
-                                                   {"key", nullptr, key_to_text(row.info, row.key)},
-                                                   {"holder", present}})),
-             errhint("The marker expired, was released or was never taken: lock the row again, "
-                     "read it, and repeat the change.")));
+    ereport(
+        ERROR,
+        (errcode(kMarkerNotHeld),
+         errmsg("\"%s\" does not hold the row of table \"%s\"", row.holder,
+                RelationGetRelationName(row.rel)),
+         errdetail_internal("%s", json_object({{"table", qualified_name(row.rel)},
+                                               {"key", nullptr, key_to_text(row.info, *found.key)},
+                                               {"holder", present}})),
+         errhint("The marker expired, was released or was never taken: lock the row again, "
+                 "read it, and repeat the change.")));
 }
 
 } // namespace

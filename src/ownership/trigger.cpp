@@ -184,7 +184,7 @@ void refuse_update(const Update& update) {
 WriteSample sample_of(const Update& update, const Bitmapset* columns) {
     const TableInfo* info = update.info;
     WriteSample sample = {};
-    if (info->key_count > 0)
+    if (info->key.count > 0)
         sample.key = key_to_jsonb(info, key_of_tuple(info, update.old_row));
     sample.stored = sample_of_row(info->columns, columns, update.old_row);
     sample.given = sample_of_row(info->columns, columns, update.new_row);

@@ -247,6 +247,15 @@ inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* conte
 #endif
 }
 
+// Of a table's columns. 18 has NOT NULL constraints that older rows need not meet.
+inline bool has_no_nulls(TupleDesc columns, AttrNumber attnum) {
+#if PG_VERSION_NUM >= 180000
+    if (TupleDescCompactAttr(columns, attnum - 1)->attnullability == ATTNULLABLE_INVALID)
+        return false;
+#endif
+    return TupleDescAttr(columns, attnum - 1)->attnotnull;
+}
+
 // 18 has generated columns that are not stored.
 inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
 #if PG_VERSION_NUM >= 180000

@@ -16,13 +16,23 @@ struct RowChange;
 
 struct KeyColumn {
     AttrNumber attnum;
-    Oid type; // below any domain
+    Oid opclass; // of the index
+    Oid type;    // below any domain
     Oid collation;
     Oid io_parameter;
     FmgrInfo input;
     FmgrInfo compare;   // three-way comparison of the index's operator family
     FmgrInfo equal;     // what the operator calls
     const char* equals; // "OPERATOR(schema.=)", safe under any search_path
+};
+
+// A unique index whose columns name one row at every moment (table/key_index.h).
+struct UniqueKey {
+    Oid index;
+    int count;
+    KeyColumn* columns;
+    Bitmapset* attnums;
+    mutable bool loaded; // `columns` have more than attnum and opclass
 };
 
 struct TableCheck {
@@ -43,10 +53,10 @@ struct TableInfo {
     bool valid;
     MemoryContext memory;
     TupleDesc columns;
-    int key_count; // zero when the table has no usable unique key
-    Oid key_index;
-    KeyColumn* keys;
-    Bitmapset* key_columns;       // attribute numbers
+    UniqueKey key; // the primary key, else the narrowest unique one; no columns when there is none
+    UniqueKey* other_keys; // that name a row as well: no two, nor `key`, have the same columns
+    int other_key_count;
+    Bitmapset* other_key_columns; // of all of them, attribute numbers
     Bitmapset* maintained;        // columns that our own triggers set: a version, a marker
     Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
     Oid partition_root;           // the partitioned table at the top of those

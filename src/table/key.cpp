@@ -17,56 +17,81 @@ Datum from_text(const KeyColumn& key, char* text) {
 }
 
 [[noreturn]] void refuse_shape(Relation rel, const TableInfo* info) {
-    StringInfoData names;
-    initStringInfo(&names);
-    for (int i = 0; i < info->key_count; i++)
-        appendStringInfo(&names, "%s\"%s\"", i > 0 ? ", " : "",
-                         column_name(info, info->keys[i].attnum));
+    const char* keys = list_of_keys(info);
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("key does not fit the key of table \"%s\"", RelationGetRelationName(rel)),
-             errhint("Give a jsonb object with exactly these members: %s.", names.data)));
+             errmsg("key does not fit %s key of table \"%s\"",
+                    info->other_key_count > 0 ? "any" : "the", RelationGetRelationName(rel)),
+             info->other_key_count > 0
+                 ? errhint("Give a jsonb object whose members are exactly the columns of one key: "
+                           "%s.",
+                           keys)
+                 : errhint("Give a jsonb object with exactly these members: %.*s.",
+                           static_cast<int>(strlen(keys)) - 2, keys + 1)));
 }
 
-[[noreturn]] void refuse_null(Relation rel, const TableInfo* info, int i) {
+[[noreturn]] void refuse_null(Relation rel, const TableInfo* info, const KeyColumn& key) {
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                     errmsg("key column \"%s\" of table \"%s\" must not be null",
-                           column_name(info, info->keys[i].attnum), RelationGetRelationName(rel))));
+                           column_name(info, key.attnum), RelationGetRelationName(rel))));
 }
 
 Key from_json_object(Relation rel, const TableInfo* info, Jsonb* json) {
-    for (int i = 0; i < info->key_count; i++) {
-        const char* name = column_name(info, info->keys[i].attnum);
-        JsonbValue member;
-        if (getKeyJsonValueFromContainer(&json->root, name, strlen(name), &member) == nullptr)
-            refuse_shape(rel, info);
-        if (member.type == jbvNull)
-            refuse_null(rel, info, i);
-    }
-    if (JB_ROOT_COUNT(json) != static_cast<uint32>(info->key_count))
+    const UniqueKey* by = find_key(info, &json->root);
+    if (by == nullptr)
         refuse_shape(rel, info);
-    TupleDesc columns = CreateTemplateTupleDesc(info->key_count);
-    for (int i = 0; i < info->key_count; i++)
-        TupleDescInitEntry(columns, i + 1, column_name(info, info->keys[i].attnum),
-                           info->keys[i].type, kNoTypmod, 0);
+    TupleDesc columns = CreateTemplateTupleDesc(by->count);
+    for (int i = 0; i < by->count; i++) {
+        const char* name = column_name(info, by->columns[i].attnum);
+        JsonbValue member;
+        if (getKeyJsonValueFromContainer(&json->root, name, strlen(name), &member)->type == jbvNull)
+            refuse_null(rel, info, by->columns[i]);
+        TupleDescInitEntry(columns, i + 1, name, by->columns[i].type, kNoTypmod, 0);
+    }
     Key key = {};
+    key.by = by;
     bool nulls[INDEX_MAX_KEYS];
     heap_deform_tuple(record_from_jsonb(columns, json), columns, key.values, nulls);
     return key;
 }
 
+// Whether the text is a JSON object and cannot be a value of the type.
+bool is_object(const char* given, Oid type) {
+    switch (type) {
+    case BOOLOID:
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case OIDOID:
+    case FLOAT4OID:
+    case FLOAT8OID:
+    case NUMERICOID:
+    case UUIDOID: // {a0eebc99-...} is one
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID: {
+        constexpr const char* kBlank = " \t\r\n";
+        const char* start = given + strspn(given, kBlank);
+        return *start == '{' && start[1 + strspn(start + 1, kBlank)] == '"';
+    }
+    default:
+        return false;
+    }
+}
+
 // A lone JSON string, number or boolean stands for the key column's value.
 Key from_json_scalar(Relation rel, const TableInfo* info, const JsonbValue& scalar) {
-    if (info->key_count != 1)
+    if (info->key.count != 1)
         refuse_shape(rel, info);
     Key key = {};
+    key.by = &info->key;
     switch (scalar.type) {
     case jbvNull:
-        refuse_null(rel, info, 0);
+        refuse_null(rel, info, info->key.columns[0]);
     case jbvBinary:
         refuse_shape(rel, info);
     default:
-        key.values[0] = from_text(info->keys[0], scalar_text(scalar));
+        key.values[0] = from_text(info->key.columns[0], scalar_text(scalar));
     }
     return key;
 }
@@ -127,31 +152,33 @@ char* scalar_text(const JsonbValue& scalar) {
 
 Key parse_key(Relation rel, const TableInfo* info, Datum value, Oid type) {
     require_key(rel, info);
-    bool is_single = info->key_count == 1;
+    bool is_single = info->key.count == 1;
+    const KeyColumn* columns = info->key.columns;
     Key key = {};
-    if (is_single && (type == info->keys[0].type ||
-                      integer_key(value, type, info->keys[0].type, &key.values[0]))) {
-        if (type == info->keys[0].type)
+    key.by = &info->key;
+    if (is_single &&
+        (type == columns[0].type || integer_key(value, type, columns[0].type, &key.values[0]))) {
+        if (type == columns[0].type)
             key.values[0] = value;
         return key;
     }
-    if (is_single && type == TEXTOID) {
-        key.values[0] = from_text(info->keys[0], TextDatumGetCString(value));
+    char* given = type == TEXTOID ? TextDatumGetCString(value) : nullptr;
+    if (is_single && given != nullptr && !is_object(given, columns[0].type)) {
+        key.values[0] = from_text(columns[0], given);
         return key;
     }
     if (Oid base = getBaseType(type); base != type)
         return parse_key(rel, info, value, base);
     if (type == JSONBOID)
         return from_json(rel, info, DatumGetJsonbP(value));
-    if (is_single) {
-        key.values[0] = from_text(info->keys[0], to_text(value, type));
+    if (is_single && given == nullptr) {
+        key.values[0] = from_text(columns[0], to_text(value, type));
         return key;
     }
-    char* json = type == TEXTOID ? TextDatumGetCString(value) : nullptr;
-    if (json == nullptr || json[strspn(json, " \t\r\n")] != '{')
+    if (given == nullptr || given[strspn(given, " \t\r\n")] != '{')
         refuse_shape(rel, info);
     return from_json(rel, info,
-                     DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(json))));
+                     DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(given))));
 }
 
 Key parse_key(Relation rel, const TableInfo* info, const JsonbValue& value) {
@@ -167,30 +194,33 @@ Key key_argument(const Arguments& arguments, int n, Relation rel, const TableInf
 
 Key key_of_tuple(const TableInfo* info, HeapTuple tuple) {
     Key key = {};
+    key.by = &info->key;
     bool is_null;
-    for (int i = 0; i < info->key_count; i++)
-        key.values[i] = heap_getattr(tuple, info->keys[i].attnum, info->columns, &is_null);
+    for (int i = 0; i < info->key.count; i++)
+        key.values[i] = heap_getattr(tuple, info->key.columns[i].attnum, info->columns, &is_null);
     return key;
 }
 
 Datum key_to_jsonb(const TableInfo* info, const Key& key) {
-    TupleDesc columns = CreateTemplateTupleDesc(info->key_count);
+    TupleDesc columns = CreateTemplateTupleDesc(key.by->count);
     bool nulls[INDEX_MAX_KEYS] = {};
-    for (int i = 0; i < info->key_count; i++)
-        TupleDescCopyEntry(columns, i + 1, info->columns, info->keys[i].attnum);
+    for (int i = 0; i < key.by->count; i++)
+        TupleDescCopyEntry(columns, i + 1, info->columns, key.by->columns[i].attnum);
     return row_to_jsonb(columns, heap_form_tuple(columns, const_cast<Datum*>(key.values), nulls));
 }
 
 char* key_to_text(const TableInfo* info, const Key& key) {
-    if (info->key_count == 0)
+    if (key.by->count == 0)
         return nullptr;
     Jsonb* json = DatumGetJsonbP(key_to_jsonb(info, key));
     return JsonbToCString(nullptr, &json->root, VARSIZE(json));
 }
 
-int compare_keys(const TableInfo* info, const Key& left, const Key& right) {
-    for (int i = 0; i < info->key_count; i++) {
-        const KeyColumn& key = info->keys[i];
+int compare_keys(const Key& left, const Key& right) {
+    if (left.by != right.by)
+        return left.by->index < right.by->index ? -1 : 1;
+    for (int i = 0; i < left.by->count; i++) {
+        const KeyColumn& key = left.by->columns[i];
         int order = DatumGetInt32(FunctionCall2Coll(
             const_cast<FmgrInfo*>(&key.compare), key.collation, left.values[i], right.values[i]));
         if (order != 0)

@@ -6,13 +6,15 @@
 namespace interlock {
 
 struct Key {
+    const UniqueKey* by; // the key of the table, or another one (table/key_index.h)
     Datum values[INDEX_MAX_KEYS];
 };
 
-// Reads a key of any type for the table's key columns. One column: the value itself, converted
-// through the column's input function unless it has the type already; composite: a jsonb object, or
-// its text, that names every key column and no other. Raises 22004 for null and missing parts,
-// 22023 for a shape that does not fit, and what the input function raises.
+// Reads a key of any type. For the table's key, if it has one column, the value itself, converted
+// through the column's input function unless it has the type already. For any key of the table a
+// jsonb object, or its text, that names all its columns and no other. A text that could be a value
+// of the table's key is one: it names a row by another key only as jsonb. Raises 22004 for null and
+// missing parts, 22023 for a shape that does not fit, and what the input function raises.
 Key parse_key(Relation rel, const TableInfo* info, Datum value, Oid type);
 
 // As above, for a member of a jsonb object.
@@ -25,13 +27,19 @@ char* scalar_text(const JsonbValue& scalar);
 class Arguments;
 Key key_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
 
+// Whether the row is named by the key of the table, by which others know it too.
+inline bool is_named_by_table_key(const TableInfo* info, const Key& key) {
+    return key.by == &info->key;
+}
+
 // {"column": value, ...} as jsonb, and as text (null for a table without a key).
 Datum key_to_jsonb(const TableInfo* info, const Key& key);
 char* key_to_text(const TableInfo* info, const Key& key);
 
-// The key of a stored row.
+// The table's key of a stored row.
 Key key_of_tuple(const TableInfo* info, HeapTuple tuple);
 
-int compare_keys(const TableInfo* info, const Key& left, const Key& right);
+// Orders by index where the keys name rows by different ones.
+int compare_keys(const Key& left, const Key& right);
 
 } // namespace interlock

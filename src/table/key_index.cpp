@@ -1,5 +1,6 @@
 #include "table/key_index.h"
 
+#include "server/scope.h"
 #include "table/name.h"
 
 namespace interlock {
@@ -9,7 +10,7 @@ namespace {
 bool all_not_null(Relation rel, Form_pg_index index) {
     for (int i = 0; i < index->indnkeyatts; i++) {
         AttrNumber attnum = index->indkey.values[i];
-        if (attnum <= 0 || !TupleDescAttr(RelationGetDescr(rel), attnum - 1)->attnotnull)
+        if (attnum <= 0 || !has_no_nulls(RelationGetDescr(rel), attnum))
             return false;
     }
     return true;
@@ -24,43 +25,81 @@ bool is_btree(Oid index) {
     return method == BTREE_AM_OID;
 }
 
+const oidvector* index_oids(HeapTuple tuple, AttrNumber attribute) {
+    bool is_null;
+    Datum value = SysCacheGetAttr(INDEXRELID, tuple, attribute, &is_null);
+    return reinterpret_cast<const oidvector*>(DatumGetPointer(value));
+}
+
+// A condition of ours compares by the collation of the column. Where that takes more values for
+// equal than the index does, two rows could meet it.
+bool compares_as_columns(Relation rel, HeapTuple tuple) {
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    const oidvector* collations = index_oids(tuple, Anum_pg_index_indcollation);
+    for (int i = 0; i < index->indnkeyatts; i++) {
+        Oid collation =
+            TupleDescAttr(RelationGetDescr(rel), index->indkey.values[i] - 1)->attcollation;
+        if (collation != collations->values[i] && OidIsValid(collation) &&
+            !get_collation_isdeterministic(collation))
+            return false;
+    }
+    return true;
+}
+
 // Whether the index names exactly one row at every moment.
 bool is_unique_key(Relation rel, HeapTuple tuple) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     return index->indisunique && index->indisvalid && index->indimmediate &&
            heap_attisnull(tuple, Anum_pg_index_indpred, nullptr) && is_btree(index->indexrelid) &&
-           all_not_null(rel, index);
+           all_not_null(rel, index) && compares_as_columns(rel, tuple);
 }
 
-// The primary key, else the narrowest NOT NULL unique index (the oldest of several); null if there
-// is none. The indexes are not opened: another transaction may have locked one.
-HeapTuple choose_key_index(Relation rel) {
-    HeapTuple best = nullptr;
-    int best_width = 0;
+// The first of them is the primary key, then the narrowest (the oldest of several). The indexes are
+// not opened: another transaction may have locked one.
+int width_of(HeapTuple tuple) {
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    return index->indisprimary ? 0 : index->indnkeyatts;
+}
+
+List* unique_keys(Relation rel) {
+    List* keys = NIL;
     List* indexes = RelationGetIndexList(rel); // in the order of their oids
     ListCell* cell;
     foreach (cell, indexes) {
         HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
         if (!HeapTupleIsValid(tuple))
             continue;
-        auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        int width = index->indisprimary ? 0 : index->indnkeyatts;
-        if (is_unique_key(rel, tuple) && (best == nullptr || width < best_width)) {
-            best = heap_copytuple(tuple);
-            best_width = width;
+        if (is_unique_key(rel, tuple)) {
+            int place = 0;
+            while (place < list_length(keys) &&
+                   width_of(static_cast<HeapTuple>(list_nth(keys, place))) <= width_of(tuple))
+                place++;
+            keys = list_insert_nth(keys, place, heap_copytuple(tuple));
         }
         ReleaseSysCache(tuple);
     }
     list_free(indexes);
-    return best;
+    return keys;
 }
 
-void load_key_column(TableInfo* info, Relation index, int i) {
-    KeyColumn* key = &info->keys[i];
-    Oid family = index->rd_opfamily[i];
-    Oid input_type = index->rd_opcintype[i];
+UniqueKey read_key(HeapTuple tuple) {
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    const oidvector* classes = index_oids(tuple, Anum_pg_index_indclass);
+    UniqueKey key = {};
+    key.index = index->indexrelid;
+    key.count = index->indnkeyatts;
+    key.columns = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * key.count));
+    for (int i = 0; i < key.count; i++) {
+        key.columns[i].attnum = index->indkey.values[i];
+        key.columns[i].opclass = classes->values[i];
+        key.attnums = bms_add_member(key.attnums, key.columns[i].attnum);
+    }
+    return key;
+}
 
-    key->attnum = index->rd_index->indkey.values[i];
+void load_key_column(const TableInfo* info, KeyColumn* key) {
+    Oid family = get_opclass_family(key->opclass);
+    Oid input_type = get_opclass_input_type(key->opclass);
     Form_pg_attribute attribute = TupleDescAttr(info->columns, key->attnum - 1);
     key->type = getBaseType(attribute->atttypid);
     key->collation = attribute->attcollation;
@@ -73,26 +112,98 @@ void load_key_column(TableInfo* info, Relation index, int i) {
     Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
     fmgr_info_cxt(get_opcode(equals), &key->equal, info->memory);
     key->equals = operator_text(equals);
-    info->key_columns = bms_add_member(info->key_columns, key->attnum);
+}
+
+void load_key_columns(const TableInfo* info, const UniqueKey* key) {
+    in_context(info->memory, [&] {
+        for (int i = 0; i < key->count; i++)
+            load_key_column(info, &key->columns[i]);
+        return 0;
+    });
+    key->loaded = true;
+}
+
+bool is_known(const TableInfo* info, const UniqueKey& key) {
+    if (key.index == info->key.index || bms_equal(key.attnums, info->key.attnums))
+        return true;
+    for (int i = 0; i < info->other_key_count; i++)
+        if (bms_equal(key.attnums, info->other_keys[i].attnums))
+            return true;
+    return false;
+}
+
+bool has_members(const TableInfo* info, const UniqueKey& key, JsonbContainer* object) {
+    if (JsonContainerSize(object) != static_cast<uint32>(key.count))
+        return false;
+    for (int i = 0; i < key.count; i++) {
+        const char* name = column_name(info, key.columns[i].attnum);
+        JsonbValue member;
+        if (getKeyJsonValueFromContainer(object, name, strlen(name), &member) == nullptr)
+            return false;
+    }
+    return true;
 }
 
 } // namespace
 
 void load_key(TableInfo* info, Relation rel) {
-    HeapTuple chosen = choose_key_index(rel);
-    if (chosen == nullptr)
+    List* keys = unique_keys(rel);
+    if (keys == NIL)
         return;
-    info->key_index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen))->indexrelid;
-    Relation index = index_open(info->key_index, AccessShareLock);
-    info->key_count = index->rd_index->indnkeyatts;
-    info->keys = static_cast<KeyColumn*>(palloc0(sizeof(KeyColumn) * info->key_count));
-    for (int i = 0; i < info->key_count; i++)
-        load_key_column(info, index, i);
-    index_close(index, AccessShareLock);
+    info->key = read_key(static_cast<HeapTuple>(linitial(keys)));
+    load_key_columns(info, &info->key);
+}
+
+void load_other_keys(TableInfo* info, Relation rel) {
+    List* keys = unique_keys(rel);
+    if (list_length(keys) < 2)
+        return;
+    info->other_keys = static_cast<UniqueKey*>(palloc0(sizeof(UniqueKey) * list_length(keys)));
+    ListCell* cell;
+    foreach (cell, keys) {
+        UniqueKey key = read_key(static_cast<HeapTuple>(lfirst(cell)));
+        if (is_known(info, key) || bms_overlap(key.attnums, info->maintained))
+            continue;
+        info->other_keys[info->other_key_count++] = key;
+        info->other_key_columns = bms_add_members(info->other_key_columns, key.attnums);
+    }
+}
+
+const UniqueKey* find_key(const TableInfo* info, JsonbContainer* object) {
+    if (has_members(info, info->key, object))
+        return &info->key;
+    for (int i = 0; i < info->other_key_count; i++) {
+        const UniqueKey* key = &info->other_keys[i];
+        if (!has_members(info, *key, object))
+            continue;
+        if (!key->loaded)
+            load_key_columns(info, key);
+        return key;
+    }
+    return nullptr;
+}
+
+const char* list_of_columns(const TableInfo* info, const UniqueKey& key) {
+    StringInfoData list;
+    initStringInfo(&list);
+    for (int i = 0; i < key.count; i++)
+        appendStringInfo(&list, "%s\"%s\"", i == 0 ? "(" : ", ",
+                         column_name(info, key.columns[i].attnum));
+    appendStringInfoChar(&list, ')');
+    return list.data;
+}
+
+const char* list_of_keys(const TableInfo* info) {
+    StringInfoData list;
+    initStringInfo(&list);
+    appendStringInfoString(&list, list_of_columns(info, info->key));
+    for (int i = 0; i < info->other_key_count; i++)
+        appendStringInfo(&list, ", %s", list_of_columns(info, info->other_keys[i]));
+    return list.data;
 }
 
 void require_key(Relation rel, const TableInfo* info) {
-    if (info->key_count == 0)
+    if (info->key.count == 0)
         ereport(
             ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -102,11 +213,12 @@ void require_key(Relation rel, const TableInfo* info) {
 }
 
 List* key_column_names(Relation rel) {
+    List* keys = unique_keys(rel);
     List* names = NIL;
-    HeapTuple chosen = choose_key_index(rel);
-    if (chosen == nullptr)
+    if (keys == NIL)
         return NIL;
-    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(chosen));
+    auto* index =
+        reinterpret_cast<Form_pg_index>(GETSTRUCT(static_cast<HeapTuple>(linitial(keys))));
     for (int i = 0; i < index->indnkeyatts; i++) {
         Form_pg_attribute column =
             TupleDescAttr(RelationGetDescr(rel), index->indkey.values[i] - 1);

@@ -90,6 +90,7 @@ TableInfo* load_table_info(Relation rel) {
         load_key(info, rel);
         load_populate(info);
         load_parts(info, rel, triggers);
+        load_other_keys(info, rel);
         load_later_triggers(info, triggers);
         load_partition_columns(info, rel);
         return info;

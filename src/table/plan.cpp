@@ -14,12 +14,13 @@ constexpr int kMaxCachedPlans = 8192; // about 17 kB each
 struct PlanKey {
     const char* kind;
     Oid relid;
+    Oid key_index;
     AttrNumber subject;
     uint8 columns[kColumnBytes];
-    uint8 padding; // the key is compared as bytes
+    uint8 padding[5]; // the key is compared as bytes
 };
-static_assert(sizeof(PlanKey) ==
-              sizeof(char*) + sizeof(Oid) + sizeof(AttrNumber) + kColumnBytes + 1);
+static_assert(sizeof(PlanKey) == sizeof(char*) + 2 * sizeof(Oid) + sizeof(AttrNumber) +
+                                     kColumnBytes + sizeof(PlanKey::padding));
 
 struct PlanEntry {
     PlanKey key;
@@ -77,6 +78,7 @@ bool make_room() {
 PlanKey make_plan_key(const PlanShape& shape) {
     PlanKey key = {};
     key.relid = shape.relid;
+    key.key_index = shape.key;
     key.kind = shape.kind.name;
     key.subject = shape.subject;
     for (int column = -1; (column = bms_next_member(shape.columns, column)) >= 0;)
@@ -159,18 +161,18 @@ void add_changes(Parameters* parameters, const Changes& changes) {
         parameters->add(changes.values[i], changes.nulls[i]);
 }
 
-void add_key_condition(Statement* statement, const TableInfo* info) {
-    for (int i = 0; i < info->key_count; i++) {
-        const KeyColumn& key = info->keys[i];
-        Oid type = TupleDescAttr(info->columns, key.attnum - 1)->atttypid;
+void add_key_condition(Statement* statement, const TableInfo* info, const Key& key) {
+    for (int i = 0; i < key.by->count; i++) {
+        const KeyColumn& column = key.by->columns[i];
+        Oid type = TupleDescAttr(info->columns, column.attnum - 1)->atttypid;
         statement->add("%st.%s%s %s $%d", i > 0 ? " AND " : "",
-                       quote_identifier(column_name(info, key.attnum)), enum_cast(type), key.equals,
-                       statement->parameter(key.type));
+                       quote_identifier(column_name(info, column.attnum)), enum_cast(type),
+                       column.equals, statement->parameter(column.type));
     }
 }
 
-void add_key(Parameters* parameters, const TableInfo* info, const Key& key) {
-    for (int i = 0; i < info->key_count; i++)
+void add_key(Parameters* parameters, const Key& key) {
+    for (int i = 0; i < key.by->count; i++)
         parameters->add(key.values[i]);
 }
 

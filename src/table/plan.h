@@ -29,6 +29,7 @@ struct PlanShape {
     const Bitmapset* columns = nullptr; // the columns it sets or reads
     AttrNumber subject = 0; // the column it is about where a table can have several, or a variant
     bool by_index = false;  // planned once and by an index, however small the table is by now
+    Oid key = InvalidOid;   // the index of the key that names the row
 };
 
 // SQL text under construction with the types of its parameters. Lives in the current context.
@@ -70,8 +71,8 @@ void add_assignments(Statement* statement, const TableInfo* info, const Bitmapse
 void add_changes(Parameters* parameters, const Changes& changes);
 
 // key = $n AND ...
-void add_key_condition(Statement* statement, const TableInfo* info);
-void add_key(Parameters* parameters, const TableInfo* info, const Key& key);
+void add_key_condition(Statement* statement, const TableInfo* info, const Key& key);
+void add_key(Parameters* parameters, const Key& key);
 
 void initialize_plan_cache();
 

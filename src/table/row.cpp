@@ -8,8 +8,30 @@ namespace interlock {
 
 namespace {
 
-AttrNumber changeable_column(Relation rel, const TableInfo* info, const JsonbValue& member,
-                             const Bitmapset* managed) {
+// The table's key is what history and other tables know the row by. Of another key that names the
+// row: the call would not find the row again that it has written.
+bool is_in_key(const TableInfo* info, const Key& key, AttrNumber attnum) {
+    return bms_is_member(attnum, info->key.attnums) ||
+           (!is_named_by_table_key(info, key) && bms_is_member(attnum, key.by->attnums));
+}
+
+[[noreturn]] void refuse_key_column(const TableInfo* info, AttrNumber attnum) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("column \"%s\" is part of the key and cannot be changed",
+                           column_name(info, attnum)),
+                    bms_is_member(attnum, info->key.attnums)
+                        ? errhint("Change a key with a plain UPDATE.")
+                        : errhint("Name the row by another key, such as %s.",
+                                  list_of_columns(info, info->key))));
+}
+
+void refuse_managed_key(const TableInfo* info, const Key& key, const Bitmapset* managed) {
+    if (!is_named_by_table_key(info, key) && bms_overlap(key.by->attnums, managed))
+        refuse_key_column(info, bms_next_member(bms_intersect(key.by->attnums, managed), -1));
+}
+
+AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key,
+                             const JsonbValue& member, const Bitmapset* managed) {
     std::string_view given(member.val.string.val, member.val.string.len);
     AttrNumber attnum = find_attribute(info->columns, given);
     if (attnum == InvalidAttrNumber)
@@ -25,10 +47,8 @@ AttrNumber changeable_column(Relation rel, const TableInfo* info, const JsonbVal
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("column \"%s\" can only be updated to DEFAULT", name),
                         errdetail("The server generates its value.")));
-    if (bms_is_member(attnum, info->key_columns))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("column \"%s\" is part of the key and cannot be changed", name),
-                        errhint("Change a key with a plain UPDATE.")));
+    if (is_in_key(info, key, attnum))
+        refuse_key_column(info, attnum);
     if (bms_is_member(attnum, managed))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("column \"%s\" is set by this function itself", name),
@@ -42,7 +62,8 @@ struct Members {
     JsonbValue* values; // attribute number - 1
 };
 
-Members read_members(Relation rel, const TableInfo* info, Jsonb* json, const Bitmapset* managed) {
+Members read_members(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
+                     const Bitmapset* managed) {
     Members members = {};
     members.values = static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * info->columns->natts));
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);
@@ -51,7 +72,7 @@ Members read_members(Relation rel, const TableInfo* info, Jsonb* json, const Bit
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
         if (token == WJB_KEY) {
-            attnum = changeable_column(rel, info, value, managed);
+            attnum = changeable_column(rel, info, key, value, managed);
             members.columns = bms_add_member(members.columns, attnum);
         } else if (token == WJB_VALUE) {
             members.values[attnum - 1] = value;
@@ -128,12 +149,14 @@ void read_as_record(const TableInfo* info, Jsonb* json, Changes* changes) {
 
 } // namespace
 
-Changes parse_changes(Relation rel, const TableInfo* info, Jsonb* json, const Bitmapset* managed) {
+Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
+                      const Bitmapset* managed) {
+    refuse_managed_key(info, key, managed);
     if (!JB_ROOT_IS_OBJECT(json))
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("changes must be a jsonb object"),
                  errhint("Give {\"column\": value, ...}.")));
-    Members members = read_members(rel, info, json, managed);
+    Members members = read_members(rel, info, key, json, managed);
     Changes changes = {};
     changes.columns = members.columns;
     changes.count = bms_num_members(changes.columns);
@@ -240,7 +263,7 @@ Bitmapset* readable_columns(Relation rel, HeapTuple row) {
 }
 
 const char* readable_key(const TableInfo* info, const Bitmapset* readable, HeapTuple row) {
-    return bms_is_subset(info->key_columns, readable) ? key_to_text(info, key_of_tuple(info, row))
+    return bms_is_subset(info->key.attnums, readable) ? key_to_text(info, key_of_tuple(info, row))
                                                       : nullptr;
 }
 

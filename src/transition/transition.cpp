@@ -32,12 +32,13 @@ enum class MoveOutcome { kTransitioned, kStateChanged, kNotAllowed, kNotFound };
 struct MoveResult {
     MoveOutcome outcome;
     const char* state; // the row's state afterwards, null when it has none or is not known
+    const Key* key;    // what to call a row by that was found
 };
 
 Move open_move(const Arguments& arguments);
 MoveResult perform(const Move& move);
 const char* outcome_name(MoveOutcome outcome);
-[[noreturn]] void raise_state_changed(const Move& move, const char* state);
+[[noreturn]] void raise_state_changed(const Move& move, const MoveResult& found);
 
 } // namespace
 
@@ -53,11 +54,11 @@ Datum transition(PG_FUNCTION_ARGS) {
     case MoveOutcome::kTransitioned:
         break;
     case MoveOutcome::kStateChanged:
-        raise_state_changed(move, result.state);
+        raise_state_changed(move, result);
     case MoveOutcome::kNotAllowed:
         raise_not_allowed(
             move.rel, move.machine,
-            {false, true, key_to_text(move.info, move.key), move.from.text, move.to.text});
+            {false, true, key_to_text(move.info, *result.key), move.from.text, move.to.text});
     case MoveOutcome::kNotFound:
         raise_no_such_row(move.rel, move.info, move.key);
     }
@@ -96,7 +97,7 @@ Move open_move(const Arguments& arguments) {
     move.key = key_argument(arguments, 1, move.rel, move.info);
     move.from = given_state(arguments, 2, "from_state", move.machine);
     move.to = given_state(arguments, 3, "to_state", move.machine);
-    move.changes = parse_changes(move.rel, move.info, arguments.jsonb(4, "changes"),
+    move.changes = parse_changes(move.rel, move.info, move.key, arguments.jsonb(4, "changes"),
                                  bms_make_singleton(move.machine->column));
     return move;
 }
@@ -126,15 +127,17 @@ bool run_transition(const Move& move) {
     return true;
 }
 
-// Reads where the row is now: {kStateChanged, state}, or {kNotFound}.
+// Reads where the row is now: {kStateChanged, state, key}, or {kNotFound}.
 MoveResult look(const Move& move) {
-    StoredRow row =
-        read_row(move.rel, move.info, move.key, bms_make_singleton(move.machine->column));
+    const Bitmapset* columns =
+        with_table_key(move.rel, move.info, move.key, bms_make_singleton(move.machine->column));
+    StoredRow row = read_row(move.rel, move.info, move.key, columns);
     if (!row.found)
-        return {MoveOutcome::kNotFound, nullptr};
+        return {MoveOutcome::kNotFound, nullptr, nullptr};
     bool is_null;
     Datum value = stored_value(row, move.machine->column, &is_null);
-    return {MoveOutcome::kStateChanged, state_text(move.machine, value, is_null)};
+    return {MoveOutcome::kStateChanged, state_text(move.machine, value, is_null),
+            table_key(move.info, move.key, row)};
 }
 
 MoveResult perform(const Move& move) {
@@ -147,7 +150,7 @@ MoveResult perform(const Move& move) {
     }
     for (int i = 0; i < kAttempts; i++) {
         if (run_transition(move))
-            return {MoveOutcome::kTransitioned, move.to.text};
+            return {MoveOutcome::kTransitioned, move.to.text, nullptr};
         MoveResult found = look(move);
         if (found.state == nullptr || strcmp(found.state, move.from.text) != 0)
             return found;
@@ -169,14 +172,15 @@ const char* outcome_name(MoveOutcome outcome) {
     pg_unreachable();
 }
 
-void raise_state_changed(const Move& move, const char* state) {
+void raise_state_changed(const Move& move, const MoveResult& found) {
+    const char* state = found.state;
     ereport(ERROR, (errcode(kStateChanged),
                     errmsg("state of the row in table \"%s\" is %s, not \"%s\"",
                            RelationGetRelationName(move.rel),
                            state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
                     errdetail_internal(
                         "%s", json_object({{"table", qualified_name(move.rel)},
-                                           {"key", nullptr, key_to_text(move.info, move.key)},
+                                           {"key", nullptr, key_to_text(move.info, *found.key)},
                                            {"column", NameStr(move.machine->name)},
                                            {"expected", move.from.text},
                                            {"state", state}})),

@@ -7,7 +7,7 @@ using namespace interlock;
 
 namespace {
 
-int64 lock_row(const RowCall& call);
+StoredRow lock_row(const RowCall& call);
 
 } // namespace
 
@@ -17,9 +17,11 @@ PG_FUNCTION_INFO_V1(assert_version);
 // assert_version(rel, key, expected)
 Datum assert_version(PG_FUNCTION_ARGS) {
     RowCall call = open_call(Arguments(fcinfo), RowShareLock);
-    int64 stored = lock_row(call);
+    StoredRow row = lock_row(call);
+    int64 stored = stored_token(row, call.versioning);
     if (!is_expected(call, stored))
-        raise_version_conflict(call.rel, call.info, call.key, call.expected.token, stored);
+        raise_version_conflict(call.rel, call.info, *table_key(call.info, call.key, row),
+                               call.expected.token, stored);
     close_table(call.rel);
     PG_RETURN_VOID();
 }
@@ -27,11 +29,12 @@ Datum assert_version(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Locks the row and returns its version as it is then. A row that was deleted while we waited for
-// it may have been inserted again; another version than the expected one needs no lock.
-int64 lock_row(const RowCall& call) {
+// Locks the row and returns it with its version as it is then. A row that was deleted while we
+// waited for it may have been inserted again; another version than the expected one needs no lock.
+StoredRow lock_row(const RowCall& call) {
     constexpr int kAttempts = 3;
-    const Bitmapset* columns = bms_make_singleton(call.versioning->column);
+    const Bitmapset* columns =
+        with_table_key(call.rel, call.info, call.key, bms_make_singleton(call.versioning->column));
     for (int i = 0; i < kAttempts; i++) {
         StoredRow row =
             read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
@@ -40,9 +43,8 @@ int64 lock_row(const RowCall& call) {
             row = read_row(call.rel, call.info, call.key, columns);
         if (!row.found)
             raise_no_such_row(call.rel, call.info, call.key);
-        int64 stored = stored_token(row, call.versioning);
-        if (locked || !is_expected(call, stored))
-            return stored;
+        if (locked || !is_expected(call, stored_token(row, call.versioning)))
+            return row;
     }
     raise_suppressed(call.rel); // a policy for UPDATE hides it
 }

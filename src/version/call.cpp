@@ -40,7 +40,7 @@ RowCall open_call_or_new(const Arguments& arguments) {
 }
 
 Changes changes_argument(const Arguments& arguments, int n, const RowCall& call) {
-    return parse_changes(call.rel, call.info, arguments.jsonb(n, "changes"),
+    return parse_changes(call.rel, call.info, call.key, arguments.jsonb(n, "changes"),
                          bms_make_singleton(call.versioning->column));
 }
 
@@ -65,7 +65,8 @@ void raise_unless_written(const RowCall& call, const Attempt& attempt) {
     if (attempt.outcome == Outcome::kNotFound)
         raise_no_such_row(call.rel, call.info, call.key);
     if (attempt.outcome == Outcome::kConflict)
-        raise_version_conflict(call.rel, call.info, call.key, call.expected.token, attempt.stored);
+        raise_version_conflict(call.rel, call.info, *attempt.key, call.expected.token,
+                               attempt.stored);
 }
 
 Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Answer& answer) {

@@ -143,7 +143,7 @@ void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum) 
                                "generates its value",
                                NameStr(attribute->attname), RelationGetRelationName(rel)),
                         errhint("Give the name of another column, or of one to add.")));
-    if (bms_is_member(attnum, info->key_columns))
+    if (bms_is_member(attnum, info->key.attnums))
         ereport(
             ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

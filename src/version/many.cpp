@@ -1,7 +1,8 @@
 // versioned_update_many: one call for many rows, each with the version its writer read.
 //
-// The rows are written in the order of their keys, whatever order they are given in, so that two
-// calls over the same rows cannot deadlock. The results come in the order given.
+// The rows are written in the order of the table's key, whatever order they are given in and
+// whichever key names them, so that two calls over the same rows cannot deadlock. The results come
+// in the order given.
 
 #include "execution/update.h"
 #include "server/arguments.h"
@@ -16,6 +17,7 @@ struct Item {
     int position;
     Datum key_json;
     Key key;
+    const Key* place; // in the order of keys: the table's key
     int64 expected;
     Changes changes;
     Attempt attempt;
@@ -91,7 +93,7 @@ void read_item(const Batch& batch, Item* item, const JsonbValue& element) {
                                    item->position);
     JsonbValue changes = member_of(object, "changes", item->position);
     item->changes =
-        parse_changes(batch.rel, batch.info, JsonbValueToJsonb(&changes), batch.managed);
+        parse_changes(batch.rel, batch.info, item->key, JsonbValueToJsonb(&changes), batch.managed);
 }
 
 Batch read_batch(const Arguments& arguments) {
@@ -124,20 +126,21 @@ Batch read_batch(const Arguments& arguments) {
 }
 
 // Rows given twice keep their order, so that the second finds the version of the first.
-int compare_items(const void* left, const void* right, void* info) {
+int compare_items(const void* left, const void* right) {
     const Item* a = *static_cast<Item* const*>(left);
     const Item* b = *static_cast<Item* const*>(right);
-    int order = compare_keys(static_cast<const TableInfo*>(info), a->key, b->key);
+    int order = compare_keys(*a->place, *b->place);
     return order != 0 ? order : a->position - b->position;
 }
 
 void write_in_key_order(Batch* batch, bool all_or_nothing) {
     batch->by_key = static_cast<Item**>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Item*) * (batch->count + 1)));
-    for (int i = 0; i < batch->count; i++)
-        batch->by_key[i] = &batch->items[i];
-    qsort_arg(batch->by_key, batch->count, sizeof(Item*), compare_items,
-              const_cast<TableInfo*>(batch->info));
+    for (int i = 0; i < batch->count; i++) {
+        Item* item = batch->by_key[i] = &batch->items[i];
+        item->place = read_table_key(batch->rel, batch->info, item->key);
+    }
+    qsort(batch->by_key, batch->count, sizeof(Item*), compare_items);
 
     MemoryContext scratch =
         AllocSetContextCreate(CurrentMemoryContext, "interlock batch row", ALLOCSET_DEFAULT_SIZES);
@@ -152,7 +155,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
         if (all_or_nothing && item->attempt.outcome == Outcome::kNotFound)
             raise_no_such_row(batch->rel, batch->info, item->key);
         if (all_or_nothing && item->attempt.outcome == Outcome::kConflict)
-            raise_version_conflict(batch->rel, batch->info, item->key, item->expected,
+            raise_version_conflict(batch->rel, batch->info, *item->attempt.key, item->expected,
                                    item->attempt.stored);
         MemoryContextReset(scratch);
     }

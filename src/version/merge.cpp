@@ -198,7 +198,7 @@ void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecisio
         return;
     TupleDesc names = sides.info->columns;
     WriteSample sample = {};
-    sample.key = key_to_jsonb(sides.info, key);
+    sample.key = key_to_jsonb(sides.info, *table_key(sides.info, key, *sides.row));
     sample.stored = sample_of_row(names, columns, stored_row_as_tuple(*sides.row, sides.info));
     sample.given = sample_of_row(names, columns, changes_as_row(sides));
     log_row({decision, "update", ownership_of(sides.info)->root, InvalidCommandId, nullptr}, sample,

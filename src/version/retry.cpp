@@ -56,7 +56,8 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
             outcome = "unchanged";
             break;
         }
-        Changes changes = parse_changes(rel, info, json, bms_make_singleton(versioning->column));
+        Changes changes =
+            parse_changes(rel, info, key, json, bms_make_singleton(versioning->column));
         Attempt attempt = update_if_current(rel, info, key, token, changes);
         token = attempt.stored;
         if (attempt.outcome != Outcome::kConflict || attempts > retries)

@@ -220,13 +220,17 @@ void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row)
         refuse_future(rel, versioning);
 }
 
-// A trigger before this one may have changed a key that the statement does not name.
-bool key_changes(const RowChange& change) {
-    for (int i = 0; i < change.info->key_count; i++)
-        if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row,
-                        change.info->keys[i].attnum))
+bool any_changes(const RowChange& change, const Bitmapset* columns) {
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        if (!same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, column))
             return true;
     return false;
+}
+
+// A trigger before this one may have changed a key that the statement does not name.
+bool key_changes(const RowChange& change) {
+    return any_changes(change, change.info->key.attnums) ||
+           any_changes(change, change.info->other_key_columns);
 }
 
 void move_version(RowChange* change) {
@@ -251,8 +255,12 @@ void move_version(RowChange* change) {
 namespace interlock {
 
 bool check_version(RowChange* change) {
-    if (trigger_fires(versioning_of(change->info)->enabled))
-        move_version(change);
+    if (!trigger_fires(versioning_of(change->info)->enabled))
+        return true;
+    move_version(change);
+    // The table's key stays: no verb changes it.
+    if (any_changes(*change, change->info->other_key_columns))
+        note_departure(change->rel, change->info, row_in(change->old_row));
     return true;
 }
 

@@ -38,12 +38,13 @@ Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, in
         Attempt attempt = {};
         if (write(&attempt))
             return attempt;
-        StoredRow row = read_row(rel, info, key, bms_make_singleton(versioning->column));
+        StoredRow row = read_row(
+            rel, info, key, with_table_key(rel, info, key, bms_make_singleton(versioning->column)));
         if (!row.found)
-            return {Outcome::kNotFound, 0};
+            return {Outcome::kNotFound, 0, nullptr};
         int64 stored = stored_token(row, versioning);
         if (stored != expected)
-            return {Outcome::kConflict, stored};
+            return {Outcome::kConflict, stored, table_key(info, key, row)};
     }
     raise_suppressed(rel);
 }

@@ -12,10 +12,11 @@ enum class Outcome { kUpdated, kMerged, kDeleted, kConflict, kNotFound };
 const char* outcome_name(Outcome outcome);
 
 // One conditional write. `expected` goes in, `stored` comes out: the new token after kUpdated, the
-// row's present token after kConflict.
+// row's present token after kConflict, with what to call the row by (table_key()).
 struct Attempt {
     Outcome outcome;
     int64 stored;
+    const Key* key;
 };
 
 // Updates the row if its token is `expected`. With no changes it only moves the token. Updates of

@@ -18,7 +18,7 @@ struct Insertion {
 };
 
 Insertion insert_unless_there(const RowCall& call, const Changes& changes);
-[[noreturn]] void raise_is_there(const RowCall& call, int64 version);
+[[noreturn]] void raise_is_there(const RowCall& call, const Insertion& found);
 
 } // namespace
 
@@ -35,7 +35,7 @@ Datum versioned_upsert(PG_FUNCTION_ARGS) {
     if (call.expected.is_null) {
         Insertion insertion = insert_unless_there(call, changes);
         if (!insertion.done)
-            raise_is_there(call, insertion.version);
+            raise_is_there(call, insertion);
         version = insertion.version;
     } else {
         Attempt attempt = update_as_called(call, changes);
@@ -65,9 +65,9 @@ namespace {
 // What rounds a key, or a trigger that sets it, would insert a row that the caller has not named.
 void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
     Key key = call.key;
-    for (int i = 0; i < call.info->key_count; i++)
+    for (int i = 0; i < key.by->count; i++)
         key.values[i] = stored[i].value;
-    if (compare_keys(call.info, key, call.key) != 0)
+    if (compare_keys(key, call.key) != 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                  errmsg("row of table \"%s\" would be stored under another key",
@@ -77,12 +77,13 @@ void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
 
 bool insert(const RowCall& call, const Changes& changes, int64* version) {
     const TableInfo* info = call.info;
+    const UniqueKey* by = call.key.by;
     int count = 0;
     auto* values =
-        static_cast<NamedValue*>(palloc(sizeof(NamedValue) * (info->key_count + changes.count)));
+        static_cast<NamedValue*>(palloc(sizeof(NamedValue) * (by->count + changes.count)));
     AttrNumber returned[1 + INDEX_MAX_KEYS] = {call.versioning->column};
-    for (int i = 0; i < info->key_count; i++) {
-        const KeyColumn& column = info->keys[i];
+    for (int i = 0; i < by->count; i++) {
+        const KeyColumn& column = by->columns[i];
         values[count++] = {column.attnum, column.type, call.key.values[i]};
         returned[1 + i] = column.attnum;
     }
@@ -93,7 +94,7 @@ bool insert(const RowCall& call, const Changes& changes, int64* version) {
     }
     NullableDatum stored[1 + INDEX_MAX_KEYS];
     if (!insert_row({call.rel, info, PlanKind("version_insert"), values, count, returned,
-                     1 + info->key_count},
+                     1 + by->count, false, by},
                     stored))
         return false;
     require_key_as_given(call, stored + 1);
@@ -119,17 +120,18 @@ Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
     }
 }
 
-void raise_is_there(const RowCall& call, int64 version) {
-    char* stored = token_to_json(call.versioning->kind, version);
-    ereport(ERROR, (errcode(kVersionConflict),
-                    errmsg("version conflict in table \"%s\": expected no row, found version %s",
-                           RelationGetRelationName(call.rel), stored),
-                    errdetail_internal(
-                        "%s", json_object({{"table", qualified_name(call.rel)},
-                                           {"key", nullptr, key_to_text(call.info, call.key)},
-                                           {"expected"},
-                                           {"version", nullptr, stored}})),
-                    errhint("Read the row, and give its version as expected to change it.")));
+void raise_is_there(const RowCall& call, const Insertion& found) {
+    char* stored = token_to_json(call.versioning->kind, found.version);
+    const Key* key = table_key(call.info, call.key, found.row);
+    ereport(ERROR,
+            (errcode(kVersionConflict),
+             errmsg("version conflict in table \"%s\": expected no row, found version %s",
+                    RelationGetRelationName(call.rel), stored),
+             errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+                                                   {"key", nullptr, key_to_text(call.info, *key)},
+                                                   {"expected"},
+                                                   {"version", nullptr, stored}})),
+             errhint("Read the row, and give its version as expected to change it.")));
 }
 
 } // namespace

@@ -46,6 +46,7 @@ CREATE FUNCTION interlock.versioned_update(rel regclass, key "any", expected tex
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.versioned_update(regclass, text, bigint, jsonb) IS
 'Changes the columns {column: value} of one row if its version is still the expected one; returns the new version.
+key: the value of the primary key, or a jsonb object with exactly the columns of any unique key.
 No changes ({}) only move the version. Needs the privileges of the UPDATE it runs; row security holds.
 Errors: IL001 the version is another one, P0002 no such row, 42703/428C9/22023 unknown, generated or key column,
 55000 not versioned, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';

@@ -1,6 +1,6 @@
 -- What callers of versioned rows rely on: the ways to call, outcomes, SQLSTATEs, and JSON in DETAIL.
 BEGIN;
-SELECT plan(31);
+SELECT plan(33);
 
 CREATE TABLE doc (id bigint PRIMARY KEY, body text);
 CREATE TABLE tagged (id uuid PRIMARY KEY, body text, updated_time timestamptz DEFAULT '2026-01-01 00:00:00.123456+00');
@@ -23,6 +23,13 @@ SELECT is(interlock.versioned_update(rel => 'doc', key => 1, expected => 7, chan
 SELECT is(interlock.versioned_update('pair', '{"a": 1, "b": "b"}', 1, '{"body": "a"}'), 2::bigint, 'a composite key');
 SELECT isa_ok(interlock.versioned_update('tagged', '00000000-0000-0000-0000-000000000001'::uuid, '2026-01-01 00:00:00.123456+00'::timestamptz, '{}'),
     'timestamp with time zone', 'the version of a table versioned by a timestamp');
+-- VER-2: any unique key
+CREATE TABLE named (id bigint PRIMARY KEY, name text NOT NULL UNIQUE, body text);
+SELECT interlock.enable_versioning('named');
+INSERT INTO named VALUES (1, 'site');
+SELECT is(interlock.versioned_update('named', '{"name": "site"}', 1, '{"body": "a"}'), 2::bigint, 'VER-2: a row by its unique name');
+PREPARE untyped_name AS SELECT interlock.versioned_update('named', $1, $2, $3);
+SELECT lives_ok($$EXECUTE untyped_name('{"name": "site"}', 2, '{"body": "b"}')$$, 'VER-2: and by a parameter without a type');
 -- parameters without a type, as drivers send them
 PREPARE untyped AS SELECT interlock.versioned_update('doc', $1, $2, $3);
 SELECT is(parameter_types::text, '{text,text,jsonb}', 'parameters without a type are text') FROM pg_prepared_statements WHERE name = 'untyped';

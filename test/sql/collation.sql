@@ -34,5 +34,19 @@ SELECT string_agg(key::text, ' '), kept_plans() > 0 AS by_a_statement FROM inter
 SELECT interlock.unlock_row('page', 'tWO'::text, 'ANNA');
 SELECT title, a, version, lock_by FROM page ORDER BY a;
 DROP TABLE page;
+
+-- VER-2: a unique index that distinguishes more than its column does names no row; one that does not names one
+CREATE TABLE page (id int PRIMARY KEY, title text COLLATE careless NOT NULL, a int);
+CREATE UNIQUE INDEX by_title ON page (title COLLATE "C");
+SELECT interlock.enable_versioning('page');
+INSERT INTO page VALUES (1, 'one'), (2, 'ONE');
+SELECT interlock.versioned_update('page', '{"title": "one"}', 1, '{"a": 7}');
+DELETE FROM page WHERE id = 2;
+DROP INDEX by_title;
+CREATE UNIQUE INDEX by_title ON page (title);
+SELECT interlock.versioned_update('page', '{"title": "ONE"}', 1, '{"a": 8}');
+SELECT interlock.versioned_update('page', '{"title": "ONE"}', 1, '{"a": 8}');
+SELECT * FROM page;
+DROP TABLE page;
 DROP FUNCTION log_how, kept_plans;
 DROP COLLATION careless;
