@@ -1,4 +1,4 @@
-// What the verbs on marked rows have in common: their arguments, and how they read a marker.
+// What the functions on marked rows share: reading their arguments, and reading a marker.
 #pragma once
 
 #include "execution/row_lock.h"

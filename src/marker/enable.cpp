@@ -18,10 +18,10 @@ constexpr const char* kTriggerName = "zzz_interlock_marker";
 constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
 constexpr const char* kIndexSuffix = "interlock_sweep_idx";
 
-// What listeners are told: nothing, that something happened, or to which row and by whom as well.
+// What a notification contains: nothing is sent, table and event, or key and holder as well.
 enum class Notify : uint8 { kOff, kOn, kFull };
 
-// What enable_marker is asked for.
+// The arguments of enable_marker.
 struct Request {
     int64 ttl;
     bool enforce;
@@ -41,8 +41,9 @@ void set_notify_trigger(Oid relid, const char* table, Notify notify);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
-// Statements on the rows run the table's triggers, and plan what is in its indexes: with the rights
-// of the owner who put them there, also for an administrator, past policies as one.
+// Statements on the rows run the table's triggers, and plan the expressions of its indexes: with
+// the rights of the table's owner, also when an administrator calls, and past policies as the
+// owner.
 template <typename Body>
 void as_owner_of_rows(Oid relid, Body&& body) {
     Oid owner = owner_of_table(relid);
@@ -68,7 +69,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     check_columns(rel, request);
     require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
     char* table = qualified_name(rel);
-    close_table(rel); // the server refuses to alter a table that somebody has open
+    close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
         as_owner_of_rows(relid, [&] { refuse_foreign_status(relid, request.columns); });
@@ -132,7 +133,7 @@ Request read_request(const Arguments& arguments) {
         for (int other = 0; other < role; other++)
             if (strcmp(request.columns[role], request.columns[other]) == 0)
                 ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                                errmsg("column \"%s\" cannot have two parts in a marker",
+                                errmsg("column \"%s\" cannot have two roles in a marker",
                                        request.columns[role])));
     }
     return request;
@@ -189,8 +190,8 @@ void add_name(StringInfo names, const char* name) {
     appendStringInfo(names, "%s\"%s\"", names->len > 0 ? ", " : "", name);
 }
 
-// Of two columns of a hand-made lock the one with a default name is adopted and the other is not,
-// and the markers that are there would be lost.
+// Of a hand-made lock only the columns with a default name would be adopted, and its markers would
+// be ignored.
 void report_columns(Oid relid, const char* adopted, const char* added) {
     if (adopted[0] == '\0')
         return;
@@ -235,7 +236,7 @@ void date_open_markers(const char* table, const Request& request) {
                  quote_identifier(request.columns[kUntil])));
 }
 
-// To ask for the predicate itself would plan what the table's owner wrote.
+// Fetching the predicate itself would plan an expression of the table's owner.
 bool is_partial(Relation index) {
     return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
@@ -271,7 +272,7 @@ void each_index(Oid relid, Visit&& visit) {
     table_close(rel, AccessShareLock);
 }
 
-// Drops our indexes but for those that lead with the column `kept`.
+// Drops our indexes except those that lead with the column `kept`.
 void drop_sweep_indexes(Oid relid, AttrNumber kept) {
     const char* schema = get_namespace_name(get_rel_namespace(relid));
     List* names = NIL;
@@ -285,8 +286,8 @@ void drop_sweep_indexes(Oid relid, AttrNumber kept) {
                              quote_qualified_identifier(schema, static_cast<char*>(lfirst(cell)))));
 }
 
-// The sweeper finds what has expired, and when the next marker does, without reading the table. An
-// index of the owner's that leads with the deadline serves as well.
+// The sweeper finds expired markers, and the next deadline, without reading the table. An index of
+// the owner that leads with the deadline serves as well.
 void create_sweep_index(Oid relid, const char* table, const Request& request) {
     AttrNumber until = get_attnum(relid, request.columns[kUntil]);
     drop_sweep_indexes(relid, until);

@@ -1,9 +1,9 @@
 // row_locks: the marked rows of every table with markers that the caller may read.
 //
-// Who looks has never named these tables. So their rights are asked before anything is locked, no
-// lock is waited for, and nothing that their owners wrote is called: not what planning or a cast
-// would evaluate. Policies have to be evaluated where they apply to the caller, and then only his
-// own and a superuser's are.
+// The caller of the view has not named these tables. So privileges are checked before anything is
+// locked, no lock is waited for, and no code of the tables' owners runs, neither in planning nor in
+// a cast. Policies have to be evaluated where they apply to the caller, and then only those of the
+// caller and of superusers are.
 
 #include "execution/stored_row.h"
 #include "marker/marker.h"
@@ -21,7 +21,7 @@ using namespace interlock;
 
 namespace {
 
-// A table as it was enabled, and what to show of its rows.
+// A table on which markers were enabled, and the columns to return.
 struct Listed {
     Relation rel;
     const Marker* marker;
@@ -93,8 +93,8 @@ bool may_list(const Listed& table) {
 
 // --- A row ---------------------------------------------------------------------------------------
 
-// A cast to json of a type that is not the server's own would be called. Its output function is
-// the server's or a superuser's; other types print in JSON as they do in text.
+// A cast to json of a user-defined type would run code of its owner. Its output function belongs to
+// the server or a superuser; other types print in JSON as they do in text.
 bool has_casts(Oid type) { return type >= FirstNormalObjectId; }
 
 Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
@@ -163,7 +163,7 @@ void list_stored(const Listed& table, Relation rel) {
     MemoryContextDelete(memory);
 }
 
-// Partitions elsewhere are left out. False when somebody has locked one.
+// Foreign partitions are left out. False when another transaction has locked a partition.
 bool list_partitions(const Listed& table) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
@@ -213,8 +213,8 @@ void list_by_statement(const Listed& table) {
 
 bool is_trusted(Oid owner) { return owner == GetUserId() || superuser_arg(owner); }
 
-// The statement opens the partitions and plans what is in their indexes, so it must be able to,
-// and their owners count as the table's. False when somebody has locked one.
+// The statement opens the partitions and plans the expressions of their indexes, so they must not
+// be locked, and their owners must be trusted, too. False when another transaction has locked one.
 bool lock_partitions(const Listed& table, bool* are_trusted) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(RelationGetRelid(table.rel), NoLock, nullptr)) {
@@ -227,7 +227,7 @@ bool lock_partitions(const Listed& table, bool* are_trusted) {
     return true;
 }
 
-// False when somebody has locked a part of it.
+// False when another transaction has locked a part of it.
 bool list_with_policies(const Listed& table) {
     bool are_trusted = is_trusted(table.rel->rd_rel->relowner);
     if (are_trusted && table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE &&
@@ -240,7 +240,7 @@ bool list_with_policies(const Listed& table) {
 
 // --- A table -------------------------------------------------------------------------------------
 
-// False when somebody has locked a part of it.
+// False when another transaction has locked a part of it.
 bool list_rows(const Listed& table) {
     Relation rel = table.rel;
     if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
@@ -252,7 +252,7 @@ bool list_rows(const Listed& table) {
     return true;
 }
 
-// What is asked before the lock may have changed until it was got.
+// Checks made before the lock are repeated after it.
 bool list_table(Oid relid, ReturnSetInfo* output) {
     if (!may_read_some(relid))
         return true;

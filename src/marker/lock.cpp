@@ -1,4 +1,5 @@
-// The verbs on one row's marker: lock, touch, unlock, force, look; marker/save.cpp has save.
+// The functions on the marker of one row: lock, touch, unlock, force and read; save is in
+// marker/save.cpp.
 
 #include "execution/stored_row.h"
 #include "marker/call.h"

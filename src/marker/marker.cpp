@@ -8,7 +8,7 @@ using namespace interlock;
 extern "C" {
 PG_FUNCTION_INFO_V1(set_holder);
 
-// set_holder(text): who this transaction writes as, until it ends. Null: nobody again.
+// set_holder(text): the holder as which this transaction writes, until it ends. Null: none.
 Datum set_holder(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* holder = arguments.is_null(0) ? "" : check_holder(arguments.string(0, "holder"));

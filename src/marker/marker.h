@@ -1,12 +1,12 @@
-// State markers: business locks on rows. A row that somebody edits says so in columns of its own,
-// with the holder's name and a deadline; everybody else can read it and is kept from changing it.
+// State markers: business locks on rows. Columns of the row name the holder that edits it, and a
+// deadline. All sessions can read the row; only the holder can change it.
 //
-// The configuration is the arguments of a trigger, which judges every write, also one that sets the
-// marker by plain SQL. A marker past its deadline counts as free at once, for everyone; the sweeper
-// tidies up.
+// The configuration is the arguments of a trigger, which checks every write, also one that sets the
+// marker by plain SQL. A marker past its deadline counts as free at once, for all sessions; the
+// sweeper clears its columns.
 //
 // Isolation: the trigger sees the newest committed row after any wait, so that under READ COMMITTED
-// of two callers that lock one row exactly one wins. Under REPEATABLE READ and above a row that
+// exactly one of two callers that lock one row wins. Under REPEATABLE READ and above a row that
 // changed after the snapshot is 40001.
 #pragma once
 
@@ -56,15 +56,15 @@ inline const Marker* marker_of(const TableInfo* info) {
 // A trigger's arguments as markers of the table.
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 
-// The table's markers; raises 39P01 when the trigger's arguments are no marker's, 55000 when a
-// column is gone, and require_marker also when they are
-// not enabled or their trigger does not fire in this session.
+// The table's markers. Raises 39P01 when the trigger has arguments that enable_marker does not
+// write, and 55000 when a column is missing; require_marker also when markers are not enabled or
+// their trigger does not fire in this session.
 const Marker* usable_marker(Relation rel, const TableInfo* info);
 const Marker* require_marker(Relation rel, const TableInfo* info);
 
-// Raises 55000 when the table's column has another meaning than a marker's status: other values
-// than 0 and 1, a 1 that no holder and no time goes with, transitions, or a CHECK that lets other
-// values in. For enable_marker, inside with_spi; `columns` has the names by role.
+// Raises 55000 when the column is not the status of a marker: it has other values than 0 and 1, a 1
+// without holder and time, transitions, or a CHECK that allows other values. For enable_marker,
+// inside with_spi; `columns` has the names by role.
 void refuse_foreign_status(Oid relid, const char* const* columns);
 
 inline const char* quoted(const Marker* marker, MarkerRole role) {
@@ -89,19 +89,19 @@ MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz
 Datum marker_time(const MarkerColumn& column, TimestampTz time);
 Datum marker_text(const MarkerColumn& column, const char* text);
 
-// Whether both are the same name; a null is nobody's.
+// Whether both are the same name; a null equals no name.
 bool same_holder(const char* left, const char* right);
 
-// Who the current transaction writes as: what set_holder was given, or null.
+// The holder as which the current transaction writes: the argument of set_holder, or null.
 const char* current_holder();
 
 // Checks a holder's name: 22023 when it is empty or longer than kHolderBytes.
 const char* check_holder(const char* holder);
 
-// What a verb asks of the trigger. The conditions of its statement may be judged before a wait for
-// the row, and are not judged again when whoever had the row only locked it or rolled back. So the
-// trigger, which runs after the wait, has the last word: it counts the deadline, and leaves a row
-// alone whose marker has expired by then, as if the statement had not found it.
+// How a function of ours calls its write. The conditions of its statement may be evaluated before a
+// wait for the row, and are not evaluated again if the other transaction only locked the row or
+// rolled back. So the trigger, which runs after the wait, decides: it computes the deadline, and
+// skips a row whose marker has expired by then, as if the statement had not found it.
 enum class Verb : uint8 { kLock, kTouch, kRelease, kForce };
 struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
@@ -120,8 +120,8 @@ void set_holder_for_nest(const char* holder);
 void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure);
 const VerbCall* enter_verb(const VerbCall* call); // returns the one around it
 
-// The verb whose own statement has fired the trigger that runs now on a table with this marker;
-// null for any other write, also one by a trigger of the verb's row.
+// The call whose own statement has fired the trigger that runs now on a table with this marker;
+// null for any other write, also one by a trigger of that row.
 const VerbCall* firing_verb(const Marker* marker);
 
 // The tables with markers in this database, a list of Oid in the current context: as they were

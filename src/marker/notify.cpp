@@ -1,11 +1,11 @@
-// The trigger that tells listeners what became of a marker, on channel interlock_row_lock at
+// The trigger that sends a notification when a marker changes, on channel interlock_row_lock at
 // commit: {table, event}; with the argument 'full' key and holder too.
 //
-// Anybody may listen, and what a listener could read is not known here. So the row is named only
-// where the owner of the table says that all may know.
+// Any role can listen, and the privileges of listeners are not known here. So the row is named only
+// if the owner of the table allows it.
 //
-// It exists where notifications are wanted only, and runs after the write: what was not written is
-// not told.
+// The trigger exists only where notifications are enabled. It runs after the write, so that
+// suppressed writes send none.
 
 #include "marker/marker.h"
 #include "server/error.h"
@@ -14,8 +14,9 @@ using namespace interlock;
 
 namespace {
 
-// A row that changes its partition is deleted here and inserted there. The deletion is kept until
-// the insertion by the same command, which follows it, and both are told as the update they are.
+// A row that moves to another partition is deleted here and inserted there. The deletion is
+// remembered until the insertion, which follows it in the same command, and both are reported as
+// one update.
 struct Departure {
     Oid root; // InvalidOid: none
     TransactionId transaction;
@@ -28,7 +29,7 @@ Departure departure = {};
 struct Change {
     const TableInfo* info;
     const Marker* marker;
-    bool is_full;  // key and holder are told
+    bool is_full;  // key and holder are sent
     HeapTuple row; // the newest there is
     MarkerState before;
     MarkerState after;

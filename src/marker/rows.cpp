@@ -18,7 +18,7 @@ namespace {
 constexpr int kAttempts = 10;
 
 struct RowsCall {
-    MarkedRow row; // its key is that of one row after the other
+    MarkedRow row; // its key is set to each key in turn
     KeyList keys;
     int64 ttl;
     const char* reason;
@@ -40,7 +40,7 @@ PG_FUNCTION_INFO_V1(lock_rows);
 Datum lock_rows(PG_FUNCTION_ARGS) {
     RowsCall call = read_call(Arguments(fcinfo));
     TimestampTz until = DT_NOEND;
-    JsonbValue* held = find_held(&call); // what is refused at once locks no row
+    JsonbValue* held = find_held(&call); // a refusal at this point locks no row
     ErrorData* error = nullptr;
     if (held == nullptr && call.keys.count > 0)
         error = attempt_if([&] {
@@ -72,7 +72,7 @@ const char* typed_keys(const Arguments& arguments) {
     return strlen(keys) < NAMEDATALEN ? quote_literal_cstr(keys) : "keys";
 }
 
-// What the call without a holder means in other libraries has another name here.
+// In other libraries a call without a holder locks rows; that function has another name here.
 void require_holder(const Arguments& arguments) {
     if (!arguments.is_null(2))
         return;
@@ -80,9 +80,9 @@ void require_holder(const Arguments& arguments) {
         DatumGetCString(DirectFunctionCall1(regclassout, ObjectIdGetDatum(arguments.relation(0))));
     ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                     errmsg("argument \"%s\" must not be null", "holder"),
-                    errhint("Row locks until the end of the transaction are: SELECT * FROM "
-                            "interlock.select_for_update(%s, %s). Markers need the name of a "
-                            "holder as the third argument.",
+                    errhint("To lock rows until the end of the transaction, use: SELECT * FROM "
+                            "interlock.select_for_update(%s, %s). To mark them, give a holder as "
+                            "the third argument.",
                             quote_literal_cstr(table), typed_keys(arguments))));
 }
 

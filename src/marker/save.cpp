@@ -77,8 +77,8 @@ bool read_version(const SaveCall& call, int64* version) {
     return row.found;
 }
 
-// Whether the row has another version than the expected one, which the caller cannot tell from it
-// and means.
+// Whether the row has another version than the expected one that looks the same to the caller; it
+// is expected then.
 bool expect_what_is_shown(SaveCall* call) {
     int64 stored;
     if (!call->has_expected || call->versioning->kind != TokenKind::kTimestamp ||
@@ -89,7 +89,7 @@ bool expect_what_is_shown(SaveCall* call) {
     return true;
 }
 
-// Raises why no row was written: it is gone, the marker is lost, or the version is another one.
+// Raises why no row was written: it does not exist, the marker is lost, or the version differs.
 void explain_unsaved(const SaveCall& call) {
     const MarkedRow& row = call.row;
     Look found = look(row);

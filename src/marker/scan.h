@@ -1,8 +1,9 @@
 // The marked rows of a table as the transaction sees them, read without a statement.
 //
-// For who never named the table: nothing that its owner wrote is called. The rows come from the
-// table itself, or from the index that enable_marker makes, which holds the marked ones. Planning a
-// statement would evaluate what is constant in the expressions and conditions of all indexes.
+// For callers that have not named the table: no code of its owner runs. The rows come from the
+// table itself, or from the index that enable_marker makes, which contains the marked ones.
+// Planning a statement would evaluate constant parts of the expressions and predicates of all
+// indexes.
 #pragma once
 
 #include "marker/marker.h"

@@ -1,5 +1,5 @@
-// Whether a column that is there already can be the status of a marker: a marker writes 0 and 1
-// over what is in it.
+// Whether an existing column can be the status of a marker: markers overwrite its values with 0 and
+// 1.
 
 #include "marker/marker.h"
 #include "table/plan.h"
@@ -19,7 +19,7 @@ namespace {
                             "status_column; one that does not exist is added.")));
 }
 
-// --- What the rows say
+// --- The rows
 
 int64 count_rows(Relation rel, const char* condition) {
     run_command(psprintf("SELECT pg_catalog.count(*) FROM %s t WHERE %s", rows_of(rel), condition));
@@ -53,7 +53,7 @@ void check_holders(Relation rel, const char* const* columns) {
                psprintf("rows with 1, no holder and no time: " INT64_FORMAT, count));
 }
 
-// --- What the table's definition says
+// --- The definition of the table
 
 void check_machines(Relation rel, const char* column) {
     for (const StateMachine& machine : machines_of(table_info(rel)))
@@ -61,7 +61,7 @@ void check_machines(Relation rel, const char* column) {
             refuse(rel, column, "it has transitions");
 }
 
-// What conditions name: Datum of int8.
+// Values in conditions: Datum of int8.
 struct Values {
     Datum* values;
     int count;
@@ -120,7 +120,7 @@ Node* equals(Form_pg_attribute column, int64 value) {
     return reinterpret_cast<Node*>(clause);
 }
 
-// The conditions of CHECK constraints that look at this column alone.
+// The conditions of CHECK constraints on this column alone.
 List* conditions_on(Relation rel, AttrNumber attnum) {
     List* result = NIL;
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;
@@ -140,9 +140,8 @@ List* conditions_on(Relation rel, AttrNumber attnum) {
     return result;
 }
 
-// Whether a condition names the value, or one beside it, and lets it in. What conditions imply is
-// derived from the operators of the server's btree families: nothing that the owner wrote is
-// called.
+// Whether a condition names the value, or one beside it, and allows it. What conditions imply is
+// derived from the operators of the server's btree families: no code of the owner runs.
 bool is_let_in(List* conditions, Form_pg_attribute column, int64 value) {
     List* given = list_make1(equals(column, value));
     bool let_in = false;

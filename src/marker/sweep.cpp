@@ -108,8 +108,8 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
 
 namespace {
 
-// Whether the call is a statement that a client sent by itself, outside any transaction block: then
-// it may change what holds for the transaction.
+// Whether the call is a statement that a client sent alone, outside any transaction block: then it
+// may change settings of the transaction.
 bool is_own_transaction(FunctionCallInfo fcinfo) {
     EState* state = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo)->econtext->ecxt_estate;
     bool is_top_level = state != nullptr && ActivePortal != nullptr &&
@@ -167,8 +167,9 @@ Datum tid_array(const SweepPosition* rows, int count) {
         construct_array(tids, count, TIDOID, sizeof(ItemPointerData), false, TYPALIGN_SHORT));
 }
 
-// Locks those of the rows that are still expired and that nobody else has locked: an array of tid.
-// The condition is a CASE, or the planner would search the index of all that is due for each batch.
+// Locks those of the rows that are still expired and that no other transaction has locked: an array
+// of tid. The condition is a CASE; without it the planner would search the index of all due rows
+// for each batch.
 Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     SPIPlanPtr plan =
         plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_lock")}, [&](Statement* statement) {
@@ -218,8 +219,8 @@ int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
     return released;
 }
 
-// With a timeout of its own a batch that hangs, in a user's trigger for one, fails like any other:
-// nobody else cancels a background worker. Without one a cancel ends the whole call.
+// With a timeout of its own a batch that hangs, for example in a user's trigger, fails like any
+// other: no client cancels a background worker. Without one a cancel ends the whole call.
 ErrorData* release_or_error(Sweep* sweep, const SweepPosition* rows, int count) {
     int timeout = sweep->budget.statement_timeout;
     int64 released = 0;
@@ -281,7 +282,7 @@ void find_next_deadline(Sweep* sweep) {
     });
 }
 
-// A batch is done when fewer rows were due than asked for.
+// A batch is done when fewer rows were due than requested.
 bool release_batch(Sweep* sweep, int64 limit) {
     Batch batch = next_due(sweep, limit);
     if (batch.count > 0 && release_or_error(sweep, batch.rows, batch.count) != nullptr)

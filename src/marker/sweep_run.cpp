@@ -1,6 +1,6 @@
 // The tables with markers in a run of the sweeper: each in a transaction of its own, until the time
-// is over. A run that stops in the middle of a table says how far it got, and the next one goes on
-// from there.
+// is over. A run that stops in the middle of a table remembers its position, and the next one
+// continues from there.
 
 #include "marker/marker.h"
 #include "marker/sweep.h"
@@ -40,9 +40,10 @@ bool has_prepared_transactions() {
         "OPERATOR(pg_catalog.=) pg_catalog.current_database() LIMIT 1");
 }
 
-// Markers of a prepared transaction are not to be seen until somebody commits it, and then nobody
-// reports them: keep looking while there is one. To be asked before the tables are looked for and
-// read: what is committed later is still found here, what is prepared later reports its deadline.
+// Markers of a prepared transaction are not visible until it is committed, and COMMIT PREPARED does
+// not report their deadline. So the sweeper runs again while there is one. This must be checked
+// before the tables are searched and read: what is committed later is still found here, and what is
+// prepared later reports its deadline.
 List* find_tables() {
     pgstat_report_activity(STATE_RUNNING, "looking for tables with markers");
     bool may_enable = max_prepared_xacts > 0 && may_enable_markers();
@@ -52,8 +53,8 @@ List* find_tables() {
     return tables;
 }
 
-// The tables behind the one that the run before had to stop in come first, so that a table that
-// takes all the time there is does not keep the others from their turn.
+// A run starts with the tables after the one in which the last run stopped, so that a table that
+// uses up all the time does not starve the others.
 List* rotate(List* tables, Oid last) {
     List* behind = NIL;
     List* rest = NIL;
@@ -89,8 +90,8 @@ void note_result(SweepRun* run, Oid table, const SweepResult& result) {
         come_again(run, now + kRetryLocked);
     if (result.failed > 0)
         note_table_failure(run, table, result.last_error);
-    // What an earlier run tried in vain before the place where this one went on is tried again as
-    // well.
+    // Rows that failed in an earlier run before the position where this one started are tried again
+    // as well.
     if (table == run->resume.table)
         come_again(run, now + kRetryFailed);
 }
@@ -102,7 +103,7 @@ void sweep_next(SweepRun* run, Oid table) {
     pgstat_report_activity(STATE_RUNNING, activity);
     SweepResult result = {};
     bool well = in_sweep_transaction(message, 0, [&] { result = sweep_one(*run, table); });
-    LockReleaseAll(USER_LOCKMETHOD, true); // what its triggers locked for the session
+    LockReleaseAll(USER_LOCKMETHOD, true); // session-level locks that its triggers took
     if (well) {
         note_result(run, table, result);
         return;

@@ -1,8 +1,8 @@
-// The trigger that judges every write to a table with markers.
+// The trigger that checks every write to a table with markers.
 //
-// It answers three questions: may this writer touch the row; does the write take, renew or give
-// back the marker; and what must the marker's columns then say. Plain SQL that sets the marker gets
-// the same answers as the verbs do.
+// It decides whether this writer may change the row, whether the write takes, renews or releases
+// the marker, and which values the marker's columns then get. Plain SQL that sets the marker is
+// treated as the functions are.
 
 #include "marker/trigger.h"
 #include "execution/partition_move.h"
@@ -26,7 +26,7 @@ struct Write {
     MarkerState after;
     TimestampTz clock;    // after any wait for the row
     const VerbCall* verb; // null when no verb writes
-    const char* writer;   // the present holder, null for nobody
+    const char* writer;   // the current holder, null for none
 };
 
 Write read_write(RowChange* change, const char* writer);
@@ -129,8 +129,8 @@ const char* time_text(TimestampTz time) {
              "after interlock.set_holder in the same transaction.")));
 }
 
-// Where markers are enforced only the live holder writes. Where they are not, anybody may, but
-// nobody takes a live marker over.
+// Where markers are enforced only the live holder writes. Otherwise every session may write, but
+// none may take over a live marker.
 void check_authority(const Write& write) {
     if (!write.before.live || same_holder(write.writer, write.before.holder) ||
         (is_verb(write, Verb::kForce) && is_verbs_row(write)))
@@ -159,8 +159,7 @@ void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false
     put(write.change, write.marker->columns[role].attnum, {value, is_null});
 }
 
-// A released marker leaves nothing behind. Adopted columns that are NOT NULL keep a value that says
-// nothing.
+// A released marker clears its columns. Adopted columns that are NOT NULL get an empty value.
 void clear_column(const Write& write, MarkerRole role) {
     if (!write.marker->columns[role].not_null)
         fill(write, role, 0, true);
@@ -187,10 +186,10 @@ const char* require_holder(const Write& write) {
     return write.writer;
 }
 
-// The writer's own deadline counts if it gave one. Else the ttl counts, from the clock and not
-// from the start of the transaction: when the marker is taken, and no nearer than before when a new
-// time says that the holder marks the row again. What a verb's statement says is the verb's own,
-// unless another trigger has changed it.
+// A deadline that the writer sets is used. Otherwise the ttl counts, from the clock and not from
+// the start of the transaction: when the marker is taken, and never nearer than before when a new
+// time renews it. The values in a statement of ours are replaced by this, unless another trigger
+// has changed them.
 TimestampTz deadline(const Write& write, bool taken) {
     const VerbCall* verb = write.verb;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
@@ -219,14 +218,14 @@ void hold(const Write& write, bool taken) {
         fill(write, kUntil, TimestampTzGetDatum(until));
     if (TIMESTAMP_NOT_FINITE(until))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("a marker cannot be held for ever"),
+                        errmsg("the deadline of a marker must be finite"),
                         errhint("Leave column \"%s\" to the server, or set a time.",
                                 NameStr(write.marker->columns[kUntil].name))));
     note_deadline(until);
 }
 
-// Another value means something to somebody: it is neither stored where others look for a marker
-// nor lost to a verb.
+// Any other value belongs to the application: it is neither stored in the status of a marker nor
+// overwritten by a function.
 void refuse_foreign_status(const Write& write) {
     const char* column = NameStr(write.marker->columns[kStatus].name);
     const char* table = RelationGetRelationName(write.change->rel);
@@ -239,7 +238,7 @@ void refuse_foreign_status(const Write& write) {
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("column \"%s\" of a row of table \"%s\" is neither 0 nor 1", column, table),
-                 errhint("Set it to 0 if it means nothing; else disable the markers and "
+                 errhint("Set it to 0, or disable the markers and "
                          "enable them with another column.")));
 }
 

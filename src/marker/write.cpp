@@ -41,10 +41,10 @@ void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
     write->set(attnum, write->terms.stored_value(attnum, {TimestampTzGetDatum(until), false}));
 }
 
-// An adopted marker may have no holder; it can be forced, by the empty name, which is no other's
-// (check_holder), and by a statement of its own. The status is asked
-// for in a way that hides the index over marked rows from the planner: it would read all of them,
-// dead ones too, to find one.
+// An adopted marker may have no holder; it can be forced, by the empty name, which no holder can
+// have (check_holder), and by a statement of its own. The condition on the status is written so
+// that the planner does not use the index over marked rows: it would read all of them, dead ones
+// too, to find one.
 void require_held(RowWrite* write, const MarkedRow& row) {
     const Marker* marker = row.marker;
     Expressions& terms = write->terms;

@@ -1,4 +1,4 @@
-// What the verbs on one row's marker write, each on the condition that it may.
+// The writes of the functions on one row's marker, each with its condition.
 #pragma once
 
 #include "marker/marker.h"
@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-// The row that a verb is about, and who calls it.
+// The row, and the holder that calls.
 struct MarkedRow {
     Relation rel;
     const TableInfo* info;
@@ -15,8 +15,8 @@ struct MarkedRow {
     const char* holder; // null for verbs that name none
 };
 
-// Takes or renews the marker if it is free or the holder's own; *held is what is stored then. The
-// reason stays where it is null.
+// Takes or renews the marker if it is free or belongs to the holder; *held gets the stored values.
+// A null reason leaves the present one.
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held);
 
 // Takes the marker off while row.holder holds it.
@@ -25,8 +25,8 @@ bool release_marker(const MarkedRow& row, Verb kind);
 // Puts the deadline off to `ttl` from now while row.holder holds the marker.
 bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until);
 
-// Writes the changes and takes the marker off while row.holder holds it, if `expected` is null or
-// the row's version. *version is what is stored then, if the table has versions.
+// Writes the changes and releases the marker while row.holder holds it, if `expected` is null or
+// the row's version. *version gets the new version, if the table has versions.
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,
                  int64* version);
 
