@@ -47,7 +47,7 @@ PG_FUNCTION_INFO_V1(drop_transitions);
 Datum define_transitions(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* name = arguments.name(1, "state_column");
-    // Dropping a trigger takes the strongest lock; to ask for it later could deadlock.
+    // Dropping a trigger takes the strongest lock; upgrading to it later could deadlock.
     bool drops = arguments.is_null(3) && has_insert_trigger(arguments.relation(0), name);
     Relation rel =
         open_own_table(arguments.relation(0), drops ? AccessExclusiveLock : ShareRowExclusiveLock);
@@ -83,7 +83,7 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
     const char* name = arguments.name(1, "state_column");
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     refuse_clone(rel, name);
-    // Unlike a verb this does not mind that the column is gone: dropping is what helps then.
+    // Unlike a write this accepts that the column is missing: dropping is the remedy then.
     char* on_update = drop_trigger(rel, kUpdateTrigger, name);
     char* on_insert = drop_trigger(rel, kInsertTrigger, name);
     if (on_update == nullptr && on_insert == nullptr)
@@ -137,7 +137,7 @@ void check_state_column(Relation rel, AttrNumber column) {
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("transitions name a state of column \"%s\" twice", NameStr(attribute->attname)),
              errhint("Two spellings of one value of type %s are one state, as \"01\" and \"1\" are "
-                     "one integer: say once what may follow it.",
+                     "one integer: declare its transitions once.",
                      format_type_be(attribute->atttypid))));
 }
 
@@ -250,7 +250,7 @@ const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* c
     return nullptr;
 }
 
-// Asked before the table is locked.
+// Checked before the table is locked.
 bool has_insert_trigger(Oid relid, const char* column) {
     Relation rel = open_own_table(relid, AccessShareLock);
     bool found = find_trigger(rel, kInsertTrigger, column) != nullptr;
@@ -271,7 +271,7 @@ char* new_trigger_name(const TriggerKind& kind, const char* column) {
                     hash_bytes(reinterpret_cast<const unsigned char*>(column), strlen(column)));
 }
 
-// The column's trigger, by whatever name, or the name of the one to create.
+// The name of the column's trigger, or of the one to create.
 const char* trigger_name(Relation rel, const TriggerKind& kind, const char* column) {
     const Trigger* existing = find_trigger(rel, kind, column);
     if (existing != nullptr)

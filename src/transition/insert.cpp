@@ -11,7 +11,7 @@ namespace interlock {
 
 namespace {
 
-// What an update made of a row that left its partition.
+// A row that an update moved out of its partition.
 struct MovedRow {
     MovedRow* next;
     Oid root;
@@ -23,7 +23,8 @@ struct MovedRow {
 };
 
 // In the order of the moves, in which the server fires the triggers of the inserts, too. An insert
-// takes its note away. What is left when a trigger suppresses the insert goes with the transaction.
+// removes its entry. Entries that are left when a trigger suppresses the insert are freed with the
+// transaction.
 MovedRow* first_move = nullptr;
 MovedRow** end_of_moves = &first_move;
 

@@ -277,11 +277,10 @@ void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedM
                      {"from", tells ? move.from : nullptr},
                      {"to", tells ? move.to : nullptr},
                      {"allowed", nullptr, tells ? allowed_json(machine, move.from) : nullptr}});
-    ereport(
-        ERROR,
-        (errcode(kTransitionNotAllowed), errmsg_internal("%s", refusal(rel, column, move)),
-         errdetail_internal("%s", detail),
-         errhint("The table's owner declares what may follow with interlock.define_transitions.")));
+    ereport(ERROR,
+            (errcode(kTransitionNotAllowed), errmsg_internal("%s", refusal(rel, column, move)),
+             errdetail_internal("%s", detail),
+             errhint("The table's owner declares transitions with interlock.define_transitions.")));
 }
 
 void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,

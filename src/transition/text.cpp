@@ -6,7 +6,7 @@ namespace interlock {
 
 namespace {
 
-// Each takes what it is named for from the front of the text; false if something else is there.
+// Each removes the named element from the front of the text; false if there is another one.
 
 bool take(const char** at, char wanted) {
     *at += strspn(*at, " \t\r\n");
@@ -16,7 +16,8 @@ bool take(const char** at, char wanted) {
     return true;
 }
 
-// What jsonb prints as \\u is a control character. Others could be none of the database's.
+// jsonb prints only control characters as \u. Other escapes could be characters that the database
+// does not have.
 bool take_code(const char** at) {
     constexpr const char* kDigits = "0123456789abcdef";
     int code = 0;

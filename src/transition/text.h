@@ -1,6 +1,6 @@
-// The shape of the arguments that define_transitions gives its trigger, checked without an error:
-// the input function of jsonb raises for what is no JSON, for numbers out of range, for characters
-// that the database has not, and for what is nested too deep.
+// The syntax of the arguments that define_transitions gives its trigger, checked without an error:
+// the input function of jsonb raises for invalid JSON, for numbers out of range, for characters
+// that the database encoding does not have, and for deep nesting.
 #pragma once
 
 #include "server/server.h"

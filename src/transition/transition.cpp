@@ -16,7 +16,7 @@ struct State {
     const char* text; // by state_text()
 };
 
-// What transition() and try_transition() are given.
+// The arguments of transition() and try_transition().
 struct Move {
     Relation rel;
     const TableInfo* info;
@@ -174,17 +174,18 @@ const char* outcome_name(MoveOutcome outcome) {
 
 void raise_state_changed(const Move& move, const MoveResult& found) {
     const char* state = found.state;
-    ereport(ERROR, (errcode(kStateChanged),
-                    errmsg("state of the row in table \"%s\" is %s, not \"%s\"",
-                           RelationGetRelationName(move.rel),
-                           state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
-                    errdetail_internal(
-                        "%s", json_object({{"table", qualified_name(move.rel)},
-                                           {"key", nullptr, key_to_text(move.info, *found.key)},
-                                           {"column", NameStr(move.machine->name)},
-                                           {"expected", move.from.text},
-                                           {"state", state}})),
-                    errhint("Somebody else was faster: read the row and decide again.")));
+    ereport(
+        ERROR,
+        (errcode(kStateChanged),
+         errmsg("state of the row in table \"%s\" is %s, not \"%s\"",
+                RelationGetRelationName(move.rel),
+                state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
+         errdetail_internal("%s", json_object({{"table", qualified_name(move.rel)},
+                                               {"key", nullptr, key_to_text(move.info, *found.key)},
+                                               {"column", NameStr(move.machine->name)},
+                                               {"expected", move.from.text},
+                                               {"state", state}})),
+         errhint("Another transaction changed it first: read the row and decide again.")));
 }
 
 } // namespace

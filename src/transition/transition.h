@@ -1,14 +1,15 @@
-// Status transitions: a state column that only moves along declared edges, for every writer.
+// Status transitions: a state column that changes only along declared transitions, for every
+// writer.
 //
-// The machine is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON, and
-// the initial states as a JSON array or empty. When there are initial states an AFTER INSERT
-// trigger holds new rows to them: only then is it known which rows are new, and what they are like.
-// A null state is no state: it may take any initial state (any declared one if none are given), and
-// a state never becomes null.
+// The declaration is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON,
+// and the initial states as a JSON array or empty. If there are initial states an AFTER INSERT
+// trigger checks new rows: only then is it known which rows are new, and which values they have.
+// Null is not a state: it may become any initial state (any declared one if none are given), and a
+// state never becomes null.
 //
 // Isolation: transition() is one conditional update. Of two callers that race from one state
-// exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A guard that
-// reads other tables needs SERIALIZABLE or locks, as always.
+// exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A condition
+// that reads other tables needs SERIALIZABLE or locks, as always.
 #pragma once
 
 #include "table/key.h"
@@ -55,16 +56,16 @@ bool can_be_state(Oid type);
 // Arguments of more bytes are not read: define_transitions makes none.
 constexpr size_t kMostTransitionBytes = 1024 * 1024;
 
-// The machine of a state column, or the only one of the table when no column is named. Raises 55000
-// when there is none or its column is gone, 39P01 when the trigger's arguments are no transitions,
-// 22023 when there are several to choose from.
+// The declaration of a state column, or the only one of the table when no column is named. Raises
+// 55000 when there is none or its column is missing, 39P01 when the trigger's arguments are not
+// transitions, 22023 when there are several to choose from.
 const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column);
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 
 [[noreturn]] void raise_no_transitions(Relation rel, const char* column);
 
-// Whether a new row may have the state, and whether a row may go from one to the other. Null is no
-// state.
+// Whether a new row may have the state, and whether a row may change from one to the other. Null is
+// not a state.
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
 
@@ -99,8 +100,8 @@ void note_move(Relation rel, const TableInfo* info, const StateMachine* machine,
 // The value of a state that is given as text, by the input function of the column's type.
 Datum state_datum(Oid type, int32 typmod, char* state);
 
-// An argument of any type as a value of the column. What the type cannot hold is the type's own
-// error, with the declared states as its hint.
+// An argument of any type as a value of the column. A value that the type cannot hold is the type's
+// own error, with the declared states as its hint.
 class Arguments;
 Datum state_argument(const Arguments& arguments, int n, const char* name,
                      const StateMachine* machine);

@@ -1,4 +1,4 @@
-// What the triggers of transitions decide, for a row that is written without firing them.
+// The checks of the transition triggers, for a row that is written without firing them.
 #pragma once
 
 #include "execution/row_change.h"

@@ -30,10 +30,10 @@ inline bool has_versions_as(const Versioning* versioning, Oid type) {
 // A version in such a type.
 Datum version_result(const Versioning* versioning, Oid type, int64 token);
 
-// Whether the caller cannot tell the stored version from the expected one. A timestamp without time
-// zone is shown to a caller of timestamptz in the session's zone: where clocks are put forward, the
-// hour that is left out is shown as the next one, so that what was read does not lead back to what
-// is stored.
+// Whether the stored version looks the same as the expected one to the caller. A timestamp without
+// time zone is shown to a caller of timestamptz in the session's zone: where clocks are put
+// forward, the hour that is left out is shown as the next one, so that the value that was read does
+// not convert back to the stored one.
 bool is_shown_as_expected(const Versioning* versioning, const VersionArgument& expected,
                           int64 stored);
 

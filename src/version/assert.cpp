@@ -1,5 +1,5 @@
-// assert_version: the row still has the version that its caller read, and keeps it until the end of
-// the transaction unless that writes it itself.
+// assert_version: the row still has the version that its caller read, and only this transaction can
+// change it until it ends.
 
 #include "version/call.h"
 

@@ -1,5 +1,5 @@
-// What the verbs on one versioned row have in common: (rel, key, expected) as their caller gave it,
-// the write on the condition that the row still has that version, and what they return or raise.
+// What the functions on one versioned row share: the arguments (rel, key, expected), the write on
+// the condition that the row still has that version, and their results and errors.
 #pragma once
 
 #include "server/arguments.h"
@@ -37,7 +37,7 @@ Attempt delete_as_called(const RowCall& call);
 // Raises P0002 or IL001 when the row was not written.
 void raise_unless_written(const RowCall& call, const Attempt& attempt);
 
-// A row of results: (outcome, version, current[, conflicts]). What is null is null there.
+// A row of results: (outcome, version, current[, conflicts]). Null members become nulls.
 struct Answer {
     const char* outcome;
     const int64* version = nullptr;

@@ -37,7 +37,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
     info->parts[versioning_part] = versioning;
 }
 
-// What our other triggers set is no change of the row's content.
+// Columns that our other triggers set are not content of the row.
 void ignore_maintained_columns(TableInfo* info) {
     auto* versioning = part_of<Versioning>(info, versioning_part);
     if (versioning == nullptr)

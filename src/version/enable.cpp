@@ -1,5 +1,4 @@
-// Enabling versions: checks what the owner of the table says and keeps it as the arguments of a
-// trigger.
+// Enabling versions: checks the configuration and stores it as the arguments of a trigger.
 
 #include "ownership/ownership.h"
 #include "server/arguments.h"
@@ -17,7 +16,7 @@ namespace {
 
 constexpr const char* kTriggerName = "zzz_interlock_version";
 
-// What enable_versioning is asked for.
+// The arguments of enable_versioning.
 struct Request {
     const char* column;
     NameList ignored;
@@ -54,7 +53,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     require_last_word_of(rel, kTriggerName, request.events);
     bool floor = wants_floor(rel, info, request.column);
     char* table = qualified_name(rel);
-    close_table(rel); // the server refuses to alter a table that somebody has open
+    close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
         if (column == InvalidAttrNumber)

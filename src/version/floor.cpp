@@ -10,11 +10,11 @@ namespace interlock {
 
 namespace {
 
-// Everybody may read a floor; only the extension moves it, as the table's owner.
+// Every role may read a floor; only the extension moves it, as the table's owner.
 void raise_floor(Oid sequence, int64 version) {
     if (version <= value_of_sequence(sequence))
         return;
-    // setval alone could lower what another session raised between the read and the write.
+    // setval alone could lower a value that another session raised between the read and the write.
     LockRelationOid(sequence, ShareUpdateExclusiveLock);
     if (version > value_of_sequence(sequence))
         as_owner_of(sequence, [&] {
@@ -66,8 +66,9 @@ void depend_on(Oid relid, AttrNumber column, Oid sequence) {
 
 } // namespace
 
-// Whoever may insert and delete could otherwise raise the floor to the end of the range, and no row
-// could start any more; or, in a bigint, to where a client's numbers are no longer exact.
+// Otherwise any role that may insert and delete could raise the floor to the end of the range, so
+// that no new row would have a first version; or, in a bigint, beyond the exact range of a client's
+// numbers.
 int64 highest_floor(TokenKind kind) {
     constexpr int64 kHighestBigint = INT64CONST(1) << 52;
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;

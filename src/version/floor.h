@@ -1,13 +1,12 @@
 // The floor of a versioned table: the highest version of any row that was deleted.
 //
 // A row that is deleted and inserted again must not start at a version that clients of the old row
-// still hold. A sequence owned by the version column remembers the floor, and new rows start above
-// it through the column's default, first_version(sequence). Sequences do not roll back, which here
-// is what is wanted: the floor only has to be high enough. The default names the sequence as text,
+// still hold. A sequence owned by the version column stores the floor, and new rows start above it
+// through the column's default, first_version(sequence). Sequences do not roll back, which is
+// harmless here: the floor only has to be high enough. The default names the sequence as text,
 // since tools for schemas create a table before they create a sequence, or without it: then rows
-// start at 1. TRUNCATE does not raise it, and no row
-// raises it beyond half of an integer's range or 2^52, so that there always is a version to start
-// at.
+// start at 1. TRUNCATE does not raise it, and no row raises it beyond half of an integer's range or
+// 2^52, so that there always is a version to start at.
 #pragma once
 
 #include "table/relation.h"
@@ -17,14 +16,14 @@ namespace interlock {
 struct Versioning;
 enum class TokenKind : uint8;
 
-// The sequence that keeps the floor, of the table or of the one it is a partition of; InvalidOid if
-// none.
+// The sequence that stores the floor, of the table or of the one it is a partition of; InvalidOid
+// if none.
 Oid find_floor(Relation rel, const Versioning* versioning);
 
 // Raises the floor to the version of a row that leaves its key.
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row);
 
-// What the default of the column names as its floor; null when it is no call of first_version.
+// The name of the floor in the default of the column; null when that does not call first_version.
 const char* floor_name(Oid relid, AttrNumber column);
 
 // The floor that a text means in defaults of the role's tables, as far as the sequences are the

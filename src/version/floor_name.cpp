@@ -1,14 +1,14 @@
-// Which sequence is meant by the name in a default.
+// Which sequence the name in a default refers to.
 //
-// The default names the sequence as text, so that the table can be created before it; what the
-// text means is found out when the default is evaluated. Names change: a sequence, its table or its
-// schema is renamed or moved, and another sequence gets the old name. So the sequence of that name
-// counts if it belongs to a column whose default has the text. Else those count that belong to such
-// columns, wherever they are, and the one of that name if its owner has such a column.
+// The default names the sequence as text, so that the table can be created before it; the text is
+// resolved when the default is evaluated. Names change: a sequence, its table or its schema is
+// renamed or moved, and another sequence gets the old name. So the sequence of that name counts if
+// it belongs to a column whose default has the text. Else the sequences count that belong to such
+// columns, in any schema, and the one of that name if its owner has such a column.
 //
 // Any role that may create a sequence can take the name of one that is missing, and any role can
-// create a column with the same default. What belongs to others may only raise the start, and not
-// so far that a row could not start any more: it raises no error, and nobody waits for it.
+// create a column with the same default. Sequences of other roles may only raise the start, and not
+// so far that no row could be inserted: they raise no error, and are not waited for.
 
 #include "version/floor.h"
 
@@ -26,7 +26,7 @@ struct Found {
     char name[2 * (2 * NAMEDATALEN + 2) + 2]; // hash key
     Oid sequence;
     uint64 changes;  // when it was found
-    bool undisputed; // no other role has such a column, as far as it was asked
+    bool undisputed; // no other role has such a column, among those checked
 };
 
 // It is looked for again once any relation or schema has changed.
@@ -86,7 +86,7 @@ const char* name_in(const char* expression) {
 
 // --- Sequences -----------------------------------------------------------------------------------
 
-// Of a qualified name, whatever it is; InvalidOid if there is none.
+// The relation of a qualified name, of any kind; InvalidOid if there is none.
 Oid relation_named(const char* name) {
     List* parts;
     if (!SplitIdentifierString(pstrdup(name), '.', &parts) || list_length(parts) != 2)
@@ -149,7 +149,7 @@ bool is_made_for(Oid sequence, Oid relid, AttrNumber column) {
            strspn(name + length, "0123456789") == strlen(name + length);
 }
 
-// Whether a table of another role has the text, too, so that nothing shows whose floor is meant:
+// Whether a table of another role has the text, too, so that the owner of the floor is uncertain:
 // the name is made for its column, or at least not for the one that the sequence belongs to.
 bool is_disputed(Oid sequence, const char* name) {
     Oid relid = InvalidOid;
@@ -168,7 +168,7 @@ bool is_disputed(Oid sequence, const char* name) {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-// The lock is that of SELECT, which ALTER SEQUENCE lets pass.
+// The lock is that of SELECT, which does not conflict with ALTER SEQUENCE.
 int64 highest_of(const List* sequences) {
     int64 highest = 0;
     ListCell* cell;
@@ -206,7 +206,7 @@ Candidates find_candidates(const char* name, Oid named, Oid only_owner) {
     return found;
 }
 
-// A call that is nobody's default means what it says.
+// A call outside of any such default uses the name as it is.
 int64 floor_of_defaults(const char* name, Oid named) {
     Candidates found = find_candidates(name, named, InvalidOid);
     if (!found.any_default && OidIsValid(named))

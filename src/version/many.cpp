@@ -1,4 +1,4 @@
-// versioned_update_many: one call for many rows, each with the version its writer read.
+// versioned_update_many: one call for many rows, each with the version that the client read.
 //
 // The rows are written in the order of the table's key, whatever order they are given in and
 // whichever key names them, so that two calls over the same rows cannot deadlock. The results come

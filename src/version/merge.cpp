@@ -1,4 +1,4 @@
-// Three-way merge: what the client changed since it read `base`, onto the row as it is now.
+// Three-way merge: applies the client's changes since it read `base` to the current row.
 
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
@@ -34,8 +34,8 @@ bool equal_numbers(Oid type, Datum left, Datum right) {
     }
 }
 
-// The same value, so that 1.0 is 1 and key order in jsonb does not count. What the type's operator
-// calls equal may be a change all the same: a letter's case, or 30 days for a month.
+// The same value, so that 1.0 is 1 and key order in jsonb does not count. Values that the type's
+// operator calls equal may differ all the same: in a letter's case, or 30 days and a month.
 bool equal_values(const TableInfo* info, AttrNumber attnum, Datum left, bool left_null, Datum right,
                   bool right_null) {
     if (left_null || right_null)
@@ -66,14 +66,14 @@ void require_base_columns(Relation rel, const TableInfo* info, const Changes& ch
                  bms_is_member(column, changes.columns)
                      ? errmsg("base has no column \"%s\", which the changes of table \"%s\" set",
                               name, RelationGetRelationName(rel))
-                     : errmsg("base has no column \"%s\", which is in a group with what the "
-                              "changes of table \"%s\" set",
+                     : errmsg("base has no column \"%s\", which is in one group with a changed "
+                              "column of table \"%s\"",
                               name, RelationGetRelationName(rel)),
                  errhint("Give the row as the client read it, with every column it changes.")));
     }
 }
 
-// What a merge is decided on, and with.
+// The input of a merge.
 struct Sides {
     const TableInfo* info;
     const Changes* changes;
@@ -105,7 +105,7 @@ bool they_changed(const Sides& sides, AttrNumber column) {
     return !equal(sides, column, base_value(sides, column), their_value(sides, column));
 }
 
-// Whether somebody changed a column that belongs to this one.
+// Whether another writer changed a column of the same group.
 bool group_changed(const Sides& sides, AttrNumber column) {
     const Bitmapset* group = add_groups(sides.info, bms_make_singleton(column));
     for (int other = -1; (other = bms_next_member(group, other)) >= 0;)
@@ -116,7 +116,7 @@ bool group_changed(const Sides& sides, AttrNumber column) {
 
 enum class Decision : uint8 { kNothing, kWrite, kSkip, kCombine, kConflict };
 
-// What becomes of the i-th change; `value` is what to write.
+// The result of the i-th change; `value` is the value to write.
 Decision decide(const Sides& sides, int i, NullableDatum* value) {
     AttrNumber column = sides.changes->attnums[i];
     NullableDatum base = base_value(sides, column);
@@ -144,7 +144,7 @@ Decision decide(const Sides& sides, int i, NullableDatum* value) {
                : Decision::kConflict;
 }
 
-// What is left of the changes, and what became of the others.
+// The remaining changes, and the results of the others.
 struct Plan {
     Changes write;
     Bitmapset* conflicts;
@@ -212,7 +212,7 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
     Bitmapset* compared = add_groups(info, changes.columns);
     require_base_columns(rel, info, changes, compared, base);
     HeapTuple base_row = row_from_jsonb(info, base);
-    // The columns to compare must be read, whatever the caller may otherwise see.
+    // The columns to compare must be read, whether the caller may see them or not.
     Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(info)), compared);
     Merge merge = {};
     for (int i = 0; i < kAttempts; i++) {
@@ -235,7 +235,7 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
                 continue;
             merge.stored = attempt.stored;
             merge.row = read_row(rel, info, key, columns);
-        } // else the row already says what the client wants, or keeps what it has
+        } // else the row already has the client's value, or keeps its own
         merge.outcome = Outcome::kMerged;
         log_decision(rel, sides, key, WriteDecision::kSkipped, plan.skipped);
         log_decision(rel, sides, key, WriteDecision::kMerged, plan.combined);

@@ -1,7 +1,7 @@
-// update_with_retry: read, transform, write if unchanged, and again when somebody was faster.
+// update_with_retry: read, transform, write if unchanged, and again after a conflict.
 //
-// The first attempt is optimistic. A retry locks the row before it reads it, so it cannot lose
-// again: a busy row costs its writers a wait, never a fruitless loop.
+// The first attempt is optimistic. A retry locks the row before it reads it, so it cannot fail
+// again: on a busy row writers wait instead of retrying without end.
 
 #include "server/arguments.h"
 #include "server/result_row.h"

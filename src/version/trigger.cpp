@@ -57,8 +57,8 @@ bool assigned_only_ignored(const RowChange& change, const Versioning* versioning
     return any;
 }
 
-// An update that changes ignored columns alone leaves the token where it is. One that changes
-// nothing at all is judged by the columns it names, so that SET a = a still moves it.
+// An update that changes only ignored columns does not move the token. For an update without any
+// change the columns that it names decide, so that SET a = a still moves it.
 bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
     TupleDesc columns = RelationGetDescr(change.rel);
     bool changed = false;
@@ -75,7 +75,7 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
     return changed || assigned_only_ignored(change, versioning);
 }
 
-// `given` is what the writer or a trigger before ours has made of the version.
+// `given` is the version as the writer, or a trigger before ours, has set it.
 [[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
                                  int64 old_token, const char* given) {
     Relation rel = change.rel;
@@ -181,15 +181,15 @@ Timestamp next_time(const Versioning* versioning, int64 old_token) {
     return clock;
 }
 
-// A row that moves is checked as a new one in the other partition, too, where nobody knows what it
-// was before.
+// A row that moves is checked as a new one in the other partition, too, where its old version is
+// not known.
 bool must_give_way(const RowChange& change, const Versioning* versioning, int64 token) {
     return change.info->partition_columns != nullptr && token > latest_token(versioning) &&
            OidIsValid(new_partition(change));
 }
 
-// Decides the next timestamp: what the writer gave when it is later than the stored one (the reuse
-// of an updated_time column), else the time after it.
+// Decides the next timestamp: the value that the writer gave if it is later than the stored one
+// (adopted updated_time columns), else the time after it.
 bool next_timestamp(const RowChange& change, const Versioning* versioning, int64 old_token,
                     int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)

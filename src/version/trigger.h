@@ -1,4 +1,4 @@
-// What the trigger of versioned rows decides, for a row that is written without firing it.
+// The check of the version trigger, for a row that is written without firing it.
 #pragma once
 
 #include "execution/row_change.h"

@@ -1,5 +1,5 @@
-// Conditional writes of versioned rows, for the verbs in version/write.cpp, version/merge.cpp,
-// version/many.cpp and version/retry.cpp; version/call.h has what verbs on one row share.
+// Conditional writes of versioned rows, for version/write.cpp, version/merge.cpp, version/many.cpp
+// and version/retry.cpp; version/call.h has what functions on one row share.
 #pragma once
 
 #include "execution/stored_row.h"
@@ -19,8 +19,8 @@ struct Attempt {
     const Key* key;
 };
 
-// Updates the row if its token is `expected`. With no changes it only moves the token. Updates of
-// one table after each other share what is `open`.
+// Updates the row if its token is `expected`. Without changes it only moves the token. Consecutive
+// updates of one table share `open`.
 struct OpenUpdates;
 Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected,
                           const Changes& changes, OpenUpdates* open = nullptr);
@@ -30,7 +30,7 @@ Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, i
 Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
 int64 stored_token(const StoredRow& row, const Versioning* versioning);
 
-// What try_versioned_update merges: on conflict, the changes against the row the client read.
+// The merge of try_versioned_update: on conflict, the changes against the row that the client read.
 struct Merge {
     Outcome outcome; // kMerged, kConflict or kNotFound
     int64 stored;

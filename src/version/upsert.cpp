@@ -62,7 +62,8 @@ Datum try_versioned_upsert(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// What rounds a key, or a trigger that sets it, would insert a row that the caller has not named.
+// A type that rounds the key, or a trigger that sets it, would insert another row than the caller
+// has named.
 void require_key_as_given(const RowCall& call, const NullableDatum* stored) {
     Key key = call.key;
     for (int i = 0; i < key.by->count; i++)

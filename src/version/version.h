@@ -1,8 +1,9 @@
-// Versioned rows: a token in every row that each update moves, so that a writer who read an older
-// row is told instead of overwriting (optimistic locking).
+// Versioned rows: a token in every row that each update moves, so that a writer that read an older
+// version gets a conflict instead of overwriting (optimistic locking).
 //
 // The token is a counter (integer or bigint) or a timestamp. The trigger moves it for every writer;
-// the verbs of version/write.cpp update on the condition that it is still what the caller read.
+// the functions of version/write.cpp update on the condition that it is still the one the caller
+// read.
 //
 // Isolation: under READ COMMITTED the loser of a race waits for the winner and then gets a
 // conflict, or wins if the other rolled back. Under REPEATABLE READ and SERIALIZABLE a row that
@@ -43,12 +44,12 @@ inline bool is_counter(TokenKind kind) {
 
 bool token_kind_of(Oid type, TokenKind* kind);
 
-// The configuration as the trigger needs it; raises 55000 when the column is gone.
+// The configuration as the trigger needs it; raises 55000 when the column is missing.
 const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 
-// The table's versioning; raises 55000 when it is not enabled, its column is gone, or its trigger
-// does not fire in this session, since a conditional update would then pass with a token that never
-// moved.
+// The table's versioning. Raises 55000 when it is not enabled, its column is missing, or its
+// trigger does not fire in this session, since a conditional update would then succeed with a token
+// that never moves.
 const Versioning* require_versioning(Relation rel, const TableInfo* info);
 
 // Tokens of every kind travel as int64: the counter, or microseconds as the server stores them.
