@@ -112,13 +112,13 @@ void each_row(RowsCall* call, Visit&& visit) {
     }
 }
 
-JsonbValue* add_held(JsonbParseState** state, const MarkedRow& row, const MarkerState& held) {
+JsonbValue* add_held(JsonbParseState** state, const MarkedRow& row, const Look& found) {
     TupleDesc columns = CreateTemplateTupleDesc(3);
     TupleDescInitEntry(columns, 1, "key", JSONBOID, -1, 0);
     TupleDescInitEntry(columns, 2, "holder", TEXTOID, -1, 0);
     TupleDescInitEntry(columns, 3, "expires_at", TIMESTAMPTZOID, -1, 0);
-    Datum values[3] = {key_to_jsonb(row.info, row.key), CStringGetTextDatum(held.holder),
-                       TimestampTzGetDatum(held.until)};
+    Datum values[3] = {key_to_jsonb(row.info, *found.key), CStringGetTextDatum(found.state.holder),
+                       TimestampTzGetDatum(found.state.until)};
     bool nulls[3] = {};
     Jsonb* json = DatumGetJsonbP(row_to_jsonb(columns, heap_form_tuple(columns, values, nulls)));
     JsonbValue object;
@@ -140,7 +140,7 @@ JsonbValue* find_held(RowsCall* call) {
         MemoryContextSwitchTo(caller);
         if (state == nullptr)
             pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
-        add_held(&state, call->row, found.state);
+        add_held(&state, call->row, found);
         MemoryContextSwitchTo(call->scratch);
     });
     return state == nullptr ? nullptr : pushJsonbValue(&state, WJB_END_ARRAY, nullptr);

@@ -1,6 +1,6 @@
 -- MRK-5: several rows are marked for one holder, all or none.
 BEGIN;
-SELECT plan(53);
+SELECT plan(55);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -83,6 +83,14 @@ SELECT is((SELECT locked FROM interlock.lock_rows('part', '[{"area": "south", "i
 SELECT is((SELECT blocked->0->'key' FROM interlock.lock_rows('part', '[{"area": "north", "id": 1}, {"id": 2, "area": "north"}]', 'bert')),
     '{"id": 2, "area": "north"}', 'refused');
 SELECT is((SELECT string_agg(area || id, ' ' ORDER BY area, id) FROM part WHERE lock_by IS NOT NULL), 'north2 south1', 'marked there');
+
+-- rows that another unique key names: the table's key says which are held
+CREATE TABLE article (id int PRIMARY KEY, slug text NOT NULL UNIQUE);
+SELECT interlock.enable_marker('article');
+INSERT INTO article VALUES (1, 'z'), (2, 'a');
+SELECT is((SELECT locked FROM interlock.lock_rows('article', '[{"slug": "z"}, {"id": 1}]'::jsonb, 'anna')), true, 'one row by two keys');
+SELECT is((SELECT jsonb_path_query_array(blocked, '$[*].key') FROM interlock.lock_rows('article', '[{"slug": "a"}, {"slug": "z"}]'::jsonb, 'bert')),
+    '[{"id": 1}]', 'refused');
 
 -- markers that only advise, and history
 CREATE TABLE advice (id int PRIMARY KEY, body text);
