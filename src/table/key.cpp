@@ -1,6 +1,7 @@
 #include "table/key.h"
 
 #include "server/arguments.h"
+#include "server/error.h"
 #include "table/populate.h"
 #include "table/row_json.h"
 
@@ -12,8 +13,25 @@ namespace {
 // another row. Hence no typmod, here and in from_json_object, and no domain.
 constexpr int32 kNoTypmod = -1;
 
-Datum from_text(const KeyColumn& key, char* text) {
-    return InputFunctionCall(const_cast<FmgrInfo*>(&key.input), text, key.io_parameter, kNoTypmod);
+// For a value that is none of the key's type: the caller may have meant another key.
+int hint_key(const TableInfo* info) {
+    const char* column = column_name(info, info->key.columns[0].attnum);
+    return info->other_key_count > 0
+               ? errhint(
+                     "Give a value of column \"%s\", or a jsonb object whose members are "
+                     "exactly the columns of one key: %s.",
+                     column, list_of_keys(info))
+               : errhint("Give a value of column \"%s\".", column);
+}
+
+// The value of a key of one column.
+Datum from_text(const TableInfo* info, char* text) {
+    const KeyColumn& key = info->key.columns[0];
+    return with_hint([info] { hint_key(info); },
+                     [&] {
+                         return InputFunctionCall(const_cast<FmgrInfo*>(&key.input), text,
+                                                  key.io_parameter, kNoTypmod);
+                     });
 }
 
 [[noreturn]] void refuse_shape(Relation rel, const TableInfo* info) {
@@ -91,7 +109,7 @@ Key from_json_scalar(Relation rel, const TableInfo* info, const JsonbValue& scal
     case jbvBinary:
         refuse_shape(rel, info);
     default:
-        key.values[0] = from_text(info->key.columns[0], scalar_text(scalar));
+        key.values[0] = from_text(info, scalar_text(scalar));
     }
     return key;
 }
@@ -164,7 +182,7 @@ Key parse_key(Relation rel, const TableInfo* info, Datum value, Oid type) {
     }
     char* given = type == TEXTOID ? TextDatumGetCString(value) : nullptr;
     if (is_single && given != nullptr && !is_object(given, columns[0].type)) {
-        key.values[0] = from_text(columns[0], given);
+        key.values[0] = from_text(info, given);
         return key;
     }
     if (Oid base = getBaseType(type); base != type)
@@ -172,7 +190,7 @@ Key parse_key(Relation rel, const TableInfo* info, Datum value, Oid type) {
     if (type == JSONBOID)
         return from_json(rel, info, DatumGetJsonbP(value));
     if (is_single && given == nullptr) {
-        key.values[0] = from_text(columns[0], to_text(value, type));
+        key.values[0] = from_text(info, to_text(value, type));
         return key;
     }
     if (given == nullptr || given[strspn(given, " \t\r\n")] != '{')

@@ -34,6 +34,8 @@ SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', 15, NULL, '{"IsRe
 SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', 15, '\x00000000000007d1', '{"IsReserved": true}')$$);
 SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', 15, now(), '{"IsReserved": true}')$$);
 SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', 15, 1, '{"IsReserved": true}')$$);
+CREATE TABLE orders (id int PRIMARY KEY, amount numeric, status int NOT NULL DEFAULT 0, lock_by text, lock_time timestamptz);
+SELECT interlock.enable_versioning('orders');
 CREATE TABLE sys_config (id int PRIMARY KEY, config_key text NOT NULL UNIQUE, value text, updated_time timestamp);
 INSERT INTO sys_config VALUES (1, 'site', 'a');
 SELECT interlock.enable_versioning('sys_config', 'updated_time');
@@ -42,7 +44,14 @@ SELECT says($$SELECT interlock.versioned_update('sys_config', 1, '1', '{"value":
 SELECT says($$SELECT interlock.versioned_update('sys_config', 1, 1, '{"value": "b"}')$$);
 SELECT says($$SELECT interlock.versioned_update('sys_config', 1, '-infinity', '{"value": "b"}') > '2020-01-01'$$);
 
--- keys
+-- VER-2: keys
+SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', ARRAY[10, 13], 2, '{"IsReserved": false}')$$);
+SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', '10/13', 2, '{"IsReserved": false}')$$);
+SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', '{"SeatId": 13}', 2, '{"IsReserved": false}')$$);
+SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 13}', 2, '{"IsReserved": false}')$$);
+SELECT says($$SELECT interlock.versioned_update('sys_config', 'site', '-infinity', '{"value": "b"}')$$);
+SELECT says($$SELECT interlock.versioned_update('orders', '#124', 1, '{}')$$);
+SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '{A15}')$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', 15)$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '15')$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 12}')$$);
@@ -80,7 +89,6 @@ SELECT says($$SELECT interlock.transition('biz_order', 1, 1, 2)$$);
 SELECT says($$SELECT * FROM interlock.try_transition('biz_order', 1, false, true, state_column => 'reserved')$$);
 
 -- MRK-3: columns of one's own, and what is a time to live
-CREATE TABLE orders (id int PRIMARY KEY, amount numeric, status int NOT NULL DEFAULT 0, lock_by text, lock_time timestamptz);
 INSERT INTO orders VALUES (123, 10), (124, 10);
 SELECT says($$SELECT * FROM interlock.lock_row('orders', 123, 'A')$$);
 SELECT says($$SELECT interlock.enable_marker('orders', status_column => '"status"')$$);
