@@ -20,7 +20,7 @@ constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of wh
 constexpr int kKeyArgument = 3; // the first of the key's names and types among the arguments
 constexpr const char* kEpoch = "microseconds since 2000-01-01 UTC";
 
-// What enable_history is asked for.
+// The arguments of enable_history.
 struct Request {
     int32 keep_versions; // 0: all
     int64 keep_for;      // microseconds, 0: for ever
@@ -172,7 +172,7 @@ bool is_history_of_some_table(Oid relid) {
     return SPI_processed > 0;
 }
 
-// What an earlier enable_history has left: it goes on where it ended.
+// The history table of an earlier enable_history is continued.
 bool can_be_adopted(Oid relid, Oid owner) {
     if (get_rel_relkind(relid) != RELKIND_RELATION || owner_of_table(relid) != owner)
         return false;
@@ -235,7 +235,7 @@ Oid find_or_create_history(Oid relid) {
     }
 }
 
-// The type as it is written in the trigger's arguments, whatever quote_all_identifiers says.
+// The type as it is written in the trigger's arguments, independent of quote_all_identifiers.
 char* type_name(Oid relid, const char* column) {
     Oid type = get_atttype(relid, get_attnum(relid, column));
     char* name = nullptr;
@@ -282,7 +282,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
                  kTruncateName, table, own_trigger_function_name("history_truncate_trigger")));
 }
 
-// --- What the trigger says -----------------------------------------------------------------------
+// --- The arguments of the trigger ----------------------------------------------------------------
 
 bool is_plain(Oid type) {
     type = getBaseType(type);

@@ -2,21 +2,20 @@
 //
 // An AFTER ROW trigger writes the entry when the row is final, in the transaction that writes the
 // row, with the rights of the history table's owner. It is a constraint trigger FROM the history
-// table, so that the server keeps the two together through renames, dumps and drops. Retention and
-// since when the history is whole are the trigger's arguments.
+// table, so that the server keeps the two together through renames, dumps and drops. Its arguments
+// are the retention and the time since which the history is complete.
 //
 // Isolation: writers of one row exclude each other until they end, so a transaction's entries of a
-// key are together in the order of ids at every level. Among themselves they are ordered by
+// key are together in the order of ids at every level. Within a transaction they are ordered by
 // command, then id. Readers see the entries that their snapshot shows.
 //
-// Anybody can put a trigger of ours on a table of his, FROM any table that he has TRIGGER on. So a
-// link counts only between tables of one owner, and entries are read only from a table with their
-// columns.
+// Any role can create a trigger of ours on a table of its own, FROM any table on which it has
+// TRIGGER. So a link counts only between tables of one owner, and entries are read only from a
+// table with their columns.
 //
 // SQLSTATEs of a write: 39P01 the trigger has no history table; 55000 that belongs to another role,
-// or the table has lost its key; 09000 a trigger or rule of the history
-// table keeps the entry from being written; 42501 others have put triggers on it; and what writing
-// the entry raises.
+// or the table has lost its key; 09000 a trigger or rule of the history table suppresses the entry;
+// 42501 other roles have triggers on it; and errors of writing the entry.
 #pragma once
 
 #include "table/key.h"
@@ -29,18 +28,18 @@ struct SweepTask; // sweeper/task.h
 
 struct History {
     const char* trigger;
-    Oid table;           // that keeps the entries, InvalidOid: the trigger names none
+    Oid table;           // the history table, InvalidOid: the trigger names none
     bool same_owner;     // as the root has, when this was loaded
     Oid root;            // the table it is enabled on: this one, or one that this is a partition of
     Bitmapset* key;      // attribute numbers of the root's key in this table; null: it has none
     bool same_key;       // the key and its types are those the history began with
-    bool plain_key;      // its values print alike whatever the session's settings are
+    bool plain_key;      // its values print alike under all settings of a session
     Bitmapset* left_out; // columns that are computed on reading
     JsonMembers row_members; // of an entry's row: all others
     JsonMembers key_members; // of its key
     int32 keep_versions;     // 0: all
     int64 keep_for;          // microseconds, 0: for ever
-    TimestampTz since;       // nothing is missing from here on but what retention takes
+    TimestampTz since;       // complete from here on but for retention
     char enabled;            // tgenabled
     bool is_clone;           // the trigger belongs to the partitioned parent
 };
@@ -62,7 +61,7 @@ inline bool has_retention(const History* history) {
 // The table's history; raises 55000 when it is not enabled.
 const History* require_history(Relation rel, const TableInfo* info);
 
-// Whether the table that keeps the entries belongs to the owner of the one they are of.
+// Whether the history table belongs to the owner of the table.
 bool has_own_entries(Relation rel, const History* history);
 
 // Opens it. Raises 39P01 when there is none and 55000 when it belongs to another role, before it is
@@ -102,7 +101,7 @@ struct TrimResult {
     int64 trimmed;
     bool more;
     int64 reached;
-    bool unsettled;   // an entry was passed that others may still come before
+    bool unsettled;   // one with a lower id may still be committed
     TimestampTz next; // when there will be more, DT_NOEND if nothing is known
 };
 TrimResult trim_batch(Oid relid, const TrimResult& before, int32 max_rows);

@@ -155,8 +155,7 @@ struct End {
 constexpr End kLast = {"DESC", "<", ">", "0"};
 constexpr End kFirst = {"ASC", ">", "<", "9223372036854775807"};
 
-// Asks the entry of the key $1 at that end. Its transaction's entries are found by the ids that
-// belong to no other.
+// Reads the entry of the key $1 at that end. The entries of its transaction are found by their ids.
 void write_end(Statement* statement, const End& end, const char* table, const char* selected,
                const char* condition) {
     statement->add("WITH e AS MATERIALIZED (SELECT h.id, h.transaction FROM %s h", table);
@@ -175,8 +174,8 @@ void write_end(Statement* statement, const End& end, const char* table, const ch
         end.beyond, end.order, end.nowhere, end.order, end.order);
 }
 
-// What the last entry up to the time says; when the history is whole, only entries from then on:
-// those before may be from a time before it was off.
+// The row after the last entry up to the time. When the history is complete, only entries from then
+// on count: earlier ones may be from before it was disabled for a while.
 Answer last_entry(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;
@@ -202,7 +201,7 @@ Answer last_entry(const Question& question, TimestampTz at) {
     return answer;
 }
 
-// What the first entry after the time says of the row before it.
+// The row before the first entry after the time.
 Answer entry_after(const Question& question, TimestampTz at) {
     Answer answer = {};
     Oid table = question.history->table;

@@ -1,8 +1,8 @@
-// Sequences after logical replication, which carries rows and no sequences: those of history
-// entries, floors of versions, tokens and audits are set above what their tables hold.
+// Sequences after logical replication, which replicates rows and no sequences: those of history
+// entries, floors of versions, tokens and audits are set above the values in their tables.
 //
-// Each sequence is locked against nextval before its table is read, and is never set back. What is
-// read is read as the table's owner, restricted, and past its policies.
+// Each sequence is locked against nextval before its table is read, and is never set back. Tables
+// are read as their owner, restricted, and past their policies.
 
 #include "history/history.h"
 #include "history/table.h"
@@ -18,7 +18,8 @@ using namespace interlock;
 
 namespace {
 
-// The value that a sequence must have reached: what the query for one number says, up to `most`.
+// The value that a sequence must have reached: the result of the query for one number, up to
+// `most`.
 struct Resync {
     Oid sequence;
     const char* query;
@@ -140,7 +141,7 @@ Resync for_floor(Relation rel, const TableInfo* info, bool has_history) {
     return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
 }
 
-// What a table has.
+// The sequences of a table.
 struct Resyncs {
     Resync entries;
     Resync floor;

@@ -1,5 +1,5 @@
-// The scopes: events in the order in which they happened, each of the subtransaction it happened
-// in. A rollback cuts off what it undoes.
+// The scopes: events in the order in which they happened, each with its subtransaction. A rollback
+// removes the events of its subtransaction.
 
 #include "history/suppression.h"
 
@@ -101,7 +101,8 @@ void remove_event(int i) {
     event_count--;
 }
 
-// What has been opened and closed in one subtransaction is gone, so that loops do not pile up.
+// A scope that was opened and closed in one subtransaction is removed, so that loops do not use up
+// memory.
 void cancel_pairs(SubTransactionId subtransaction) {
     for (int i = 0; i < event_count; i++) {
         if (events[i].opens || events[i].subtransaction != subtransaction)

@@ -1,4 +1,4 @@
-// The history's part in a run of the sweeper: what retention does not keep is trimmed.
+// The history's part in a run of the sweeper: entries past retention are deleted.
 
 #include "history/history.h"
 #include "sweeper/sweeper.h"
@@ -39,8 +39,8 @@ List* find_tables(SweepRun* run) {
     return tables;
 }
 
-// Each table has its share of the time that is left, and another one is the first in each run. What
-// came before does not leave them without any.
+// Each table has a share of the time that is left, and each run starts with another one. Earlier
+// tasks do not leave the tables without any time.
 void trim_histories(SweepRun* run, List*) {
     constexpr TimestampTz kLeast = USECS_PER_SEC / 5;
     List* tables = find_tables(run);

@@ -48,7 +48,7 @@ namespace {
 
 constexpr AttrNumber number_of(EntryColumn column) { return column + 1; }
 
-// --- Whether the table is plain ------------------------------------------------------------------
+// --- Whether entries can be written without a statement ------------------------------------------
 
 bool is_plain_heap(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION && rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
@@ -124,7 +124,7 @@ bool load_indexes(HistoryTable* table, Relation rel) {
     return true;
 }
 
-// --- Who may write -------------------------------------------------------------------------------
+// --- Privileges ----------------------------------------------------------------------------------
 
 uint64 rights_changes = 1;
 
@@ -139,7 +139,7 @@ void watch_rights() {
     watched = true;
 }
 
-// What the statement asks for. The table's own privileges are part of it.
+// The privileges that the statement needs. Those on the table are part of them.
 bool owner_may_write(Relation rel, HistoryTable* table) {
     if (table->rights_of == rights_changes)
         return table->may_write;

@@ -71,8 +71,8 @@ void load_history_table(TableInfo* info, Relation rel);
 void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls);
 
 // Runs body(rel, info), which inserts into an open history table, as its owner and past its
-// policies; restricted likewise when there is anything on the table that is not ours and that the
-// INSERT runs. Closes the table. No constraint but ours is on a table whose shape is known.
+// policies; restricted when the INSERT would run code of others that is on the table. Closes the
+// table. A table whose definition is known has only our constraints.
 template <typename Body>
 void inserting_as_owner(Relation rel, Body&& body) {
     const TableInfo* info = table_info(rel);

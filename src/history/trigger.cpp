@@ -22,7 +22,7 @@ constexpr const char* kDelete = "delete";
 constexpr const char* kTruncate = "truncate";
 constexpr const char* kMoved = "moved"; // the row lives on under another key
 
-// A version of a row that has become, or one that has gone.
+// A version of a row that was stored, or one that was deleted.
 struct Entry {
     Relation rel;
     const TableInfo* info;
@@ -30,7 +30,7 @@ struct Entry {
     RowValues row;
     CommandId command;        // orders the entries of a key within the transaction
     bool is_update;           // and has
-    RowValues before;         // what was there, and
+    RowValues before;         // the old row, and
     const Bitmapset* changed; // the columns in which they differ
 };
 

@@ -1,9 +1,9 @@
-// Trimming: entries that retention does not keep are deleted in batches, in the order of their ids.
+// Trimming: entries past retention are deleted in batches, in the order of their ids.
 //
-// A pass goes over the entries that have aged and leaves its position behind. For each key it meets
-// it deletes what is neither young nor among the newest. Others can only add newer entries
-// meanwhile, so there are never fewer left than are to be kept. The position stays behind every
-// entry that a running transaction could still bring.
+// A pass reads the entries that have aged and stores its position. For each key it finds it deletes
+// the entries that are neither young nor among the newest. Other transactions can only add newer
+// entries meanwhile, so at least the configured number remains. The position stays behind every
+// entry that a running transaction could still write.
 
 #include "history/history.h"
 #include "server/arguments.h"
@@ -17,7 +17,7 @@ using namespace interlock;
 
 namespace {
 
-// Entries that are younger may be passed by others that come later and have lower numbers.
+// An entry with a lower id may still become visible after an entry that is younger than this.
 constexpr TimestampTz kSettled = USECS_PER_MINUTE;
 
 void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output);
@@ -113,8 +113,8 @@ int64 read_position(Oid history) {
     return position;
 }
 
-// And forgets the positions of tables that are gone: not those that a transaction of another role
-// is about to forget, which may stay open.
+// Also deletes the positions of dropped tables; not those that a transaction of another role is
+// deleting, as it may stay open.
 void write_position(Oid history, int64 position) {
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
@@ -158,7 +158,7 @@ bool has_restarted(const History* history, int64 position) {
 TimestampTz settled_before() {
     TimestampTz settled = GetCurrentTimestamp() - kSettled;
     Oid table = internal_table("history_position");
-    as_owner_of(table, [&] { // who may see all sessions
+    as_owner_of(table, [&] { // whose privileges show all sessions
         with_spi([&] {
             SPIPlanPtr plan =
                 plan_of({table, PlanKind("history_running")}, [](Statement* statement) {
@@ -229,9 +229,8 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
     return batch;
 }
 
-// Up to the end of the batch: however many entries a key has, a batch is no more work than another.
-// What has a higher id than an entry of the same transaction and comes before it is not taken for
-// newer.
+// Up to the end of the batch: however many entries a key has, all batches cost the same. An entry
+// with a higher id that precedes another of its transaction does not count as newer.
 int64 delete_surplus(const History* history, Datum key, int64 to) {
     PlanShape shape = {history->table, PlanKind("history_trim")};
     shape.subject = history->keep_versions > 0 ? 1 : 0;

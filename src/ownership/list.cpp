@@ -1,4 +1,4 @@
-// What the view column_ownership shows, and samples of values for the write log.
+// The rows of the view column_ownership, and samples of values for the write log.
 
 #include "ownership/ownership.h"
 
@@ -72,7 +72,7 @@ void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetIn
     tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
 }
 
-// Nothing of a trigger whose arguments are no rules.
+// Returns nothing for a trigger with invalid arguments.
 void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
     auto** texts = static_cast<char**>(palloc(sizeof(char*) * (trigger.count + 1)));
     char* at = VARDATA_ANY(trigger.arguments);
@@ -112,7 +112,7 @@ bool may_be_no_jsonb(const char* text) {
     return false;
 }
 
-// What to show instead of a value, or null.
+// A text instead of a value, or null.
 const char* stand_in(Form_pg_attribute attribute, Datum value) {
     if (is_large(attribute, value))
         return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));

@@ -1,5 +1,5 @@
-// Combining what two sides made of one value: numbers add up both changes, arrays are sets, jsonb
-// objects combine member by member.
+// Merging two changes of one value: numbers add up both changes, arrays are sets, jsonb objects are
+// merged member by member.
 
 #include "ownership/ownership.h"
 
@@ -55,8 +55,8 @@ bool add_numerics(Form_pg_attribute attribute, Datum base, Datum theirs, Datum m
     return true;
 }
 
-// Arrays of one dimension and arrays of jsonb scalars: theirs without what mine removed, then what
-// mine added. Nulls are equal to each other.
+// Arrays of one dimension and arrays of jsonb scalars: theirs without the elements that mine
+// removed, then those that mine added. Nulls are equal to each other.
 
 struct Element {
     Datum value; // of a jsonb array: a pointer to a JsonbValue
@@ -132,7 +132,7 @@ bool contains(const Set& set, const Element& element, ElementOrder* order) {
     return false;
 }
 
-// Calls take(element) for what both sides make of the set.
+// Calls take(element) for each element of the merged set.
 template <typename Take>
 void combine_sets(const Set& was, const Set& theirs, const Set& mine, ElementOrder* order,
                   Take&& take) {
@@ -316,7 +316,7 @@ bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs, const
     return true;
 }
 
-// Writes what becomes of one value, with its key if it is a member; nothing for one that is gone.
+// Writes one merged value, with its key if it is a member; nothing if it was removed.
 bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
                   const JsonbValue* key, JsonOutput* output) {
     check_stack_depth();

@@ -21,7 +21,7 @@ constexpr const char* kTriggerName = "zzz_interlock_writer";
 struct Draft {
     Relation rel;
     const TableInfo* info;
-    NameList columns; // what the verb is called for
+    NameList columns; // the argument of the call
     ColumnRules rules;
 };
 
@@ -106,7 +106,7 @@ Datum share_columns(PG_FUNCTION_ARGS) {
 // can they be.
 Datum release_columns(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    // Dropping the trigger with the last rule takes the strongest lock; to ask for it later could
+    // Dropping the trigger with the last rule takes the strongest lock; upgrading to it later could
     // deadlock.
     Draft draft = open_draft(arguments, 1, AccessExclusiveLock);
     for (int i = 0; i < draft.columns.count; i++) {
@@ -355,7 +355,7 @@ void add_triple(StringInfo text, const char* column, const char* kind, const cha
                      quote_literal_cstr(kind), quote_literal_cstr(value));
 }
 
-// What parse_rules reads.
+// The result of parse_rules.
 char* trigger_arguments(const ColumnRules& rules) {
     StringInfoData text;
     initStringInfo(&text);

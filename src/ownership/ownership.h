@@ -24,7 +24,7 @@ enum class Access : uint8 { kFree, kOwned, kShared };
 enum class OnViolation : uint8 { kReject, kSkip };
 enum class Strategy : uint8 { kRetry, kSkip, kMerge };
 
-// What is said of one column.
+// The rules of one column.
 struct ColumnRule {
     const char* name;
     AttrNumber column; // InvalidAttrNumber when it is gone, or the server computes it
@@ -74,7 +74,7 @@ const Ownership* usable_ownership(Relation rel, const TableInfo* info, const Tri
 
 [[noreturn]] void raise_malformed(Relation rel, const Ownership* ownership);
 
-// A merge goes by the version: changes that do not move it would be overwritten.
+// A merge compares versions: changes that do not move the version would be overwritten.
 [[noreturn]] void raise_merge_of_ignored(Relation rel, const char* column);
 
 // The rule of a column, or null.
@@ -83,13 +83,13 @@ const ColumnRule* rule_of(const TableInfo* info, AttrNumber column);
 // Whether the column is shared with strategy merge and counts: both sides' changes are added up.
 bool is_counted(const TableInfo* info, AttrNumber column);
 
-// What both sides made of a column since `base`, in one value of the column's type. False when
-// it cannot be combined; raises 22003 when a number leaves its range, and what a domain's
-// constraints raise.
+// Both changes of a column since `base`, merged into one value of the column's type. False when
+// they cannot be merged; raises 22003 when a number leaves its range, and errors of a domain's
+// constraints.
 bool combine_values(const TableInfo* info, AttrNumber column, NullableDatum base,
                     NullableDatum theirs, NullableDatum mine, Datum* combined);
 
-// Adds the columns of every group that one of `columns` is in; raises 55000 when one is gone.
+// Adds the columns of every group that one of `columns` is in; raises 55000 when one is missing.
 Bitmapset* add_groups(const TableInfo* info, const Bitmapset* columns);
 
 // The columns with their values in the row, as jsonb for the write log; values that are too large

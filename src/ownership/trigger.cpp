@@ -81,7 +81,8 @@ bool is_in_foreign_key(Relation rel, AttrNumber column) {
     return false;
 }
 
-// Triggers that an action fires inherit what it is told by, so the column has its say, too.
+// Triggers that a referential action fires look like the action itself, so the column must be in
+// the foreign key, too.
 bool rejects(const Update& update, const ColumnRule* rule) {
     return rule->on_violation == OnViolation::kReject ||
            (is_referential_action() && is_in_foreign_key(update.rel, rule->column));
@@ -214,7 +215,7 @@ void log_forced(const Update& update) {
     });
 }
 
-// A worker that saves what it read long ago is skipped again and again: a line for all of it.
+// A worker that saves an old copy is skipped again and again: all of it is one line.
 void log_skipped(const Update& update) {
     each_owner(update, update.skipped, [&](const Bitmapset* columns, const char* owner) {
         WriteLine* line = count_writes(group_of(update, WriteDecision::kSkipped, owner), 1,

@@ -11,7 +11,7 @@ using namespace interlock;
 
 namespace {
 
-// What a line is in interlock.write_log, from its second column on.
+// The columns of a line of interlock.write_log, from the second on.
 constexpr int kLineColumns = 14;
 constexpr const char* kColumnNames =
     "written_at, decision, table_name, table_owner, operation, key, columns, row_count, owner, "
@@ -129,8 +129,7 @@ void forget_line(WriteLine* line) {
 }
 
 // At the end of a transaction or savepoint there is no statement whose snapshot could serve, and
-// the transaction may have said meanwhile that it will not write any more. It may have dropped the
-// extension, too.
+// the transaction may have become read-only meanwhile. It may have dropped the extension, too.
 void write_line(WriteLine* line) {
     Oid schema = own_schema();
     if (OidIsValid(schema) && OidIsValid(get_relname_relid("write_log", schema))) {

@@ -15,7 +15,7 @@ struct SweepTask; // sweeper/task.h
 
 enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced };
 
-// What belongs into one line, if the writer is the same, too.
+// The key of a line, together with the writer.
 struct WriteGroup {
     WriteDecision decision;
     const char* operation; // "insert", "update", "delete" or "truncate"; a constant
@@ -26,7 +26,7 @@ struct WriteGroup {
 
 // What a line shows of its first row. Values are jsonb, 0 where there is none.
 struct WriteSample {
-    Datum key; // told if it is the only row
+    Datum key; // shown if it is the only row
     Datum stored;
     Datum given;
     const char* reason;
@@ -50,7 +50,7 @@ struct WriteLine {
     char* table;
     char* table_owner;
     char* written_by;
-    const char* writer; // null: nobody
+    const char* writer; // null: none
     int64 count;
     ArrayBuildState* columns; // names
     SeenColumns* seen;

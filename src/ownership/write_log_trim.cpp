@@ -49,7 +49,7 @@ TimestampTz first_line(Oid table) {
     return first;
 }
 
-// Looks at the oldest max_rows. Returns whether there may be more, and when the next one is old,
+// Reads the oldest max_rows. Returns whether there may be more, and when the next one is old,
 // DT_NOEND if none is left.
 bool delete_old_lines(int32 max_rows, TimestampTz* next) {
     *next = DT_NOEND;

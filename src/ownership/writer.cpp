@@ -107,7 +107,7 @@ namespace {
 struct Said {
     Oid user;
     bool force;
-    const char* writer; // not terminated; empty: nobody
+    const char* writer; // not terminated; empty: none
     int length;
     const char* line;
     const char* end; // of the line
@@ -140,7 +140,7 @@ void say_writer(Oid user, const char* writer, bool force) {
                             GUC_ACTION_LOCAL, true, 0, false);
 }
 
-// What the user said, false if he said nothing.
+// The writer that the user set, false if there is none.
 bool find_said(Oid user, Said* said) {
     for (const char* at = writers_setting; read_line(at, said); at = said->end)
         if (said->user == user)

@@ -16,8 +16,8 @@ namespace interlock {
 constexpr int kWriterBytes = 256;
 
 struct Writer {
-    const char* name; // null: nobody
-    bool force;       // may write what others own
+    const char* name; // null: none
+    bool force;       // may write columns of other writers
 };
 
 // In the current memory context.

@@ -7,11 +7,11 @@ namespace interlock {
 namespace {
 
 // The earliest deadline of the current transaction. After a rolled back subtransaction it may be
-// too early, which costs one look.
+// too early, which costs one run without work.
 TimestampTz pending_deadline = DT_NOEND;
 
-// Rows are visible to others when XACT_EVENT_COMMIT comes. Those of a prepared transaction are not
-// yet: the worker that comes for them sees the transaction and looks again.
+// At XACT_EVENT_COMMIT the rows are visible to other sessions. Those of a prepared transaction are
+// not: a worker that runs before COMMIT PREPARED sees the transaction and schedules another run.
 void report_deadline(XactEvent event, void*) {
     if (pending_deadline == DT_NOEND)
         return;

@@ -1,12 +1,12 @@
-// What a concept reports to the sweeper: when there is something to do in this database.
+// How a concept reports to the sweeper when there is work in this database.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock {
 
-// Lets the sweeper look at this database at `until`, once the current transaction has committed or
-// is prepared. Nothing without preload.
+// Schedules a run of the sweeper in this database at `until`, once the current transaction has
+// committed or is prepared. Does nothing without preload.
 void note_deadline(TimestampTz until);
 
 // Reports the deadlines at the end of each transaction. Once per process, only while the library is

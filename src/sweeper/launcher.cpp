@@ -73,8 +73,8 @@ void sweeper_launcher_main(Datum) {
 
 namespace {
 
-// A launcher that was restarted has no handles of its predecessor's workers. They end by
-// themselves, and two in one database do not disturb each other.
+// A restarted launcher has no handles of its predecessor's workers. They exit by themselves, and
+// two in one database do not disturb each other.
 void forget_former_workers() {
     with_entries([](DatabaseEntry* entry) {
         if (entry->running)
@@ -118,8 +118,8 @@ bool has_unknown_database() {
     return unknown;
 }
 
-// Schedules a look at every database that is new, which at the start are all, and at those that
-// were written to since the last time.
+// Schedules a run in every database that is new, which at the start are all, and in those that were
+// written to since their last run.
 void scan_databases(Launcher* launcher) {
     TimestampTz now = GetCurrentTimestamp();
     if (now < launcher->next_scan && !has_unknown_database())
@@ -156,7 +156,7 @@ void reap_workers(Launcher* launcher) {
         }
         bool killed = false;
         with_entry(worker->database, [&](DatabaseEntry* entry) {
-            killed = entry->running; // one that came to its end has said so
+            killed = entry->running; // a worker that finished has reset it
             entry->running = false;
             if (!killed)
                 return;
@@ -220,7 +220,7 @@ struct DueDatabase {
     bool is_distrusted;
 };
 
-// The database whose deadline passed first.
+// The database with the earliest deadline.
 DueDatabase next_due_database(const Launcher& launcher) {
     TimestampTz now = GetCurrentTimestamp();
     DueDatabase due = {};

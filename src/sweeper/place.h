@@ -1,4 +1,4 @@
-// Where a run of the sweeper had to stop, and room for what went wrong.
+// Where a run of the sweeper stopped, and memory for its errors.
 #pragma once
 
 #include "server/server.h"

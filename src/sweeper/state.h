@@ -1,10 +1,9 @@
 // The state that backends, the launcher and the workers of the sweeper share, in shared memory.
 //
-// There is an entry for each database that was ever looked at or has set a deadline. Backends lower
-// its deadline when they commit; the launcher starts a worker when it has passed; the worker takes
-// the deadline away before it looks and puts the next one in its place, so that one reported
-// meanwhile is never lost. Everything here is forgotten at a restart, and found again by looking
-// once.
+// There is an entry for each database that has had a run or has set a deadline. Backends lower its
+// deadline when they commit; the launcher starts a worker when it has passed; the worker resets the
+// deadline before it reads the tables and sets the next one afterwards, so that a deadline reported
+// meanwhile is never lost. A restart loses all entries; one run in each database restores them.
 #pragma once
 
 #include "sweeper/place.h"
@@ -19,12 +18,12 @@ struct DatabaseEntry {
     bool connectable;          // it allows connections and is no template
     bool has_extension;        // a worker has found the extension there
     bool running;              // a worker was started and has not been seen to end
-    TimestampTz next_deadline; // when to look; DT_NOEND: never
+    TimestampTz next_deadline; // of the next run; DT_NOEND: never
     TimestampTz started_at;    // the last start of a worker
     int killed_in_a_row;       // workers that did not come to their end
     TimestampTz killed_at;     // when the last of them was seen to have ended; 0: never
     SweepPlace stopped;        // where the last run had to stop
-    int64 rows_written;        // the database's statistics at the last look
+    int64 rows_written;        // the database's statistics at the last run
     int64 runs;
     int64 released;
     int64 failed;
@@ -35,8 +34,8 @@ struct DatabaseEntry {
     int error_encoding;           // that of its database
 };
 
-// Asks for shared memory. Only while the library is preloaded; without it the rest of this file
-// finds nothing.
+// Requests shared memory. Only while the library is preloaded; without it the functions below do
+// nothing.
 void request_sweeper_memory();
 bool sweeper_memory_is_there();
 

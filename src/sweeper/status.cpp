@@ -1,4 +1,4 @@
-// What the view interlock.sweeper shows, and waking the sweeper by hand.
+// The view interlock.sweeper, and waking the sweeper by hand.
 
 #include "sweeper/deadline.h"
 #include "sweeper/state.h"

@@ -1,7 +1,8 @@
-// The sweeper: a launcher without a database and short-lived workers, one for a database that has
-// something to sweep. README.md in this folder draws its states.
+// The sweeper: a launcher without a database and short-lived workers, one for each database with
+// work. README.md in this folder draws its states.
 //
-// Nothing depends on it for safety: a marker past its deadline is free for everyone, swept or not.
+// Nothing depends on it for safety: a marker past its deadline is free for all sessions, swept or
+// not.
 #pragma once
 
 #include "server/server.h"

@@ -10,7 +10,7 @@ namespace {
 
 Oid last_attempted = InvalidOid;
 
-// By its OID when it is gone.
+// The table's name, or its OID if it was dropped.
 char* name_of_table(Oid table) {
     MemoryContext context = CurrentMemoryContext;
     char* name = nullptr;
@@ -63,8 +63,8 @@ bool run_in_transaction(char* message, void (*body)(void* context), void* contex
     }
     PG_CATCH();
     {
-        // As PostgresMain() and the autovacuum worker: nothing may interrupt the clean up, and a
-        // cancel that came for what has failed must not hit what comes next.
+        // As PostgresMain() and the autovacuum worker: nothing may interrupt the cleanup, and a
+        // cancel of the failed work must not cancel the next.
         HOLD_INTERRUPTS();
         disable_timeout(STATEMENT_TIMEOUT, false);
         QueryCancelPending = false;

@@ -1,8 +1,8 @@
-// What a concept has to do in a run of the sweeper, and what it needs for that.
+// The work of a concept in a run of the sweeper.
 //
-// A run is the life of a worker (sweeper/worker.cpp) in one database. It gives each task that is
-// registered (Concept::sweep) its turn, outside a transaction; the task opens short ones, and says
-// when it wants the next run. The concepts include this file; it names none of them.
+// A run is the life of a worker (sweeper/worker.cpp) in one database. It calls each registered task
+// (Concept::sweep) in turn, outside a transaction; the task opens short transactions, and reports
+// when it needs the next run. The concepts include this file; it names none of them.
 #pragma once
 
 #include "server/scope.h"
@@ -14,11 +14,11 @@ namespace interlock {
 constexpr TimestampTz kRetryLocked = USECS_PER_SEC;
 constexpr TimestampTz kRetryFailed = 10 * USECS_PER_SEC;
 
-// A run in one database: what a task is given, and what it finds out.
+// A run in one database: its limits, and its results.
 struct SweepRun {
     TimestampTz start;
-    TimestampTz stop_at; // nothing is begun after it, but for the first batch of each task
-    int pace;            // what the limits of a statement are multiplied by; more on a slow server
+    TimestampTz stop_at;       // nothing is begun after it, but for the first batch of each task
+    int pace;                  // factor of the limits of a statement; higher on a slow server
     TimestampTz next_deadline; // when to run again; come_again() lowers it
     int64 released;
     int64 failed;
@@ -28,12 +28,12 @@ struct SweepRun {
 };
 
 struct SweepTask {
-    // What pg_stat_activity shows while the task runs; a task may replace it.
+    // Shown in pg_stat_activity while the task runs; a task may replace it.
     const char* activity = nullptr;
 
     // The tables that it sweeps, a list of Oid in the current context. Called in a transaction in
-    // which no user's code runs, before the limits of the run begin to count. Null: run() finds
-    // what there is by itself.
+    // which no user's code runs, before the limits of the run begin to count. Null: run() finds its
+    // work itself.
     List* (*find_tables)() = nullptr;
 
     // The task's part of the run, outside a transaction. It gets at least one batch further,
@@ -41,17 +41,18 @@ struct SweepTask {
     void (*run)(SweepRun* run, List* tables) = nullptr;
 };
 
-// Lets the sweeper come for another run no later than `at`.
+// Requests another run no later than `at`.
 inline void come_again(SweepRun* run, TimestampTz at) {
     run->next_deadline = Min(run->next_deadline, at);
 }
 
-// Puts "what: message" into the view, and comes again later. To be called outside a transaction.
+// Puts "context: message" into the view, and requests another run. To be called outside a
+// transaction.
 void note_failure(SweepRun* run, const char* what, const char* message);
 void note_table_failure(SweepRun* run, Oid table, const char* message);
 
-// Where the next worker goes on if this one does not come to its end: called before each batch or
-// row of a table with markers.
+// The position from which the next worker continues if this one is terminated: called before each
+// batch or row of a table with markers.
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
 Oid attempted_table(); // the last one, InvalidOid before
 

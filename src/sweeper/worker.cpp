@@ -1,7 +1,7 @@
-// A worker of the sweeper: connects to one database, releases what has expired there, sets the next
-// deadline, and ends. It stays for about a second at most, so that it never holds up DROP DATABASE
-// or CREATE DATABASE ... TEMPLATE, which wait five. The limits count from when it has found its
-// tables and grow on a slow server (Run::pace), so that every life gets at least one table further.
+// A worker of the sweeper: connects to one database, sweeps it, schedules the next run, and exits.
+// It runs for about a second at most, so that it never blocks DROP DATABASE or CREATE DATABASE ...
+// TEMPLATE, which wait five. The limits start when it has found its tables, and grow on a slow
+// server (Run::pace), so that every worker sweeps at least one table.
 
 #include "server/concept.h"
 #include "sweeper/state.h"
@@ -48,8 +48,8 @@ void sweeper_worker_main(Datum argument) {
 namespace {
 
 void set_up_session() {
-    // Whatever the database or the server sets for its users must not stop or bend a release. A
-    // release that a crash undoes is done again: no need to wait for the disk.
+    // Settings of the database or the server must neither stop nor change a sweep. A sweep that a
+    // crash undoes is repeated: no need to wait for the disk.
     constexpr const char* settings[][2] = {{"search_path", "pg_catalog, pg_temp"},
                                            {"statement_timeout", "0"},
                                            {"lock_timeout", "0"},
@@ -65,8 +65,8 @@ void set_up_session() {
     pgstat_report_appname("pg_interlock sweeper");
 }
 
-// How long a worker needs to find its tables, which runs no code of users, says how slow the server
-// is: there a trigger that does not hang takes long too.
+// The time a worker needs to find its tables, which runs no code of users, shows how slow the
+// server is: there a trigger that does not hang is slow, too.
 int pace_of_server() {
     constexpr TimestampTz kUsual = USECS_PER_SEC / 5;
     constexpr TimestampTz kSlowest = 10;
@@ -98,8 +98,7 @@ void limit_life(int life) {
     enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), life);
 }
 
-// The deadline is taken away before the rows are looked at: one that is reported from now on is
-// kept.
+// The deadline is reset before the rows are read, so that one reported from now on is not lost.
 Run begin_run() {
     Run run = {};
     run.start = GetCurrentTimestamp();
@@ -172,8 +171,8 @@ void find_turns(Turns* found, MemoryContext context) {
     found->ready = true;
 }
 
-// The extension, and what each task finds. In a database without it there is nothing to do, and
-// nothing to come for.
+// The extension, and the work of each task. In a database without it there is no work, and no next
+// run.
 Turns find_work(Run* run) {
     Turns found = {};
     found.turns = static_cast<Turn*>(palloc(sizeof(Turn) * (concepts().count + 1)));
