@@ -8,7 +8,7 @@ use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
 $node->init;
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\ninterlock.sweeper_rescan = 1");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\ninterlock.sweeper_rescan = 1\ninterlock.sweeper = off");
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE source');
 $node->safe_psql('source', q(
@@ -56,6 +56,8 @@ is($node->safe_psql('target', "SELECT (interlock.row_lock_of('doc', 1)).holder, 
     'anna|over the dump', 'the marker still holds');
 my ($ret, $out, $err) = $node->psql('target', "UPDATE doc SET body = 'stolen' WHERE id = 1");
 like($err, qr/being edited by "anna"/, 'and is enforced');
+$node->append_conf('postgresql.conf', 'interlock.sweeper = on');
+$node->reload;
 ok($node->poll_query_until('target', 'SELECT lock_status = 0 FROM doc WHERE id = 2'), 'the sweeper finds a restored marker');
 is($node->safe_psql('target', "SELECT interlock.versioned_update('doc', 2, 1, '{\"body\": \"new\"}')"), 2, 'versions move on');
 is($node->safe_psql('target', "UPDATE doc SET seen = now() WHERE id = 2 RETURNING version"), 2, 'ignored columns are ignored still');
