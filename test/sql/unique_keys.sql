@@ -206,6 +206,17 @@ ALTER TABLE ddl RENAME y TO w;
 SELECT interlock.versioned_update('ddl', '{"w": 3}', 8, '{"a": 1}'), interlock.versioned_update('ddl', 1, 9, '{"a": 1}'), interlock.versioned_update('ddl', '{"w": 3}', 10, '{"a": 1}');
 RESET interlock.direct_execution;
 
+-- a NOT NULL constraint that older rows need not meet (18): as if there was none
+ALTER TABLE ddl ADD q int;
+CREATE UNIQUE INDEX ON ddl (q);
+UPDATE ddl SET q = 1;
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int >= 180000 THEN EXECUTE 'ALTER TABLE ddl ADD CONSTRAINT not_yet NOT NULL q NOT VALID'; END IF;
+END $$;
+SELECT interlock.versioned_update('ddl', '{"q": 1}', 12, '{"a": 1}');
+ALTER TABLE ddl ALTER q SET NOT NULL;
+SELECT interlock.versioned_update('ddl', '{"q": 1}', 12, '{"a": 1}');
+
 -- Partitions, and what one of them has alone
 CREATE TABLE whole (id int, region text NOT NULL, code text NOT NULL, a int, PRIMARY KEY (id, region), UNIQUE (region, code)) PARTITION BY LIST (region);
 CREATE TABLE north PARTITION OF whole FOR VALUES IN ('n');
