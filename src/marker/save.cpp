@@ -81,8 +81,9 @@ bool read_version(const SaveCall& call, int64* version) {
 // is expected then.
 bool expect_what_is_shown(SaveCall* call) {
     int64 stored;
-    if (!call->has_expected || call->versioning->kind != TokenKind::kTimestamp ||
-        !read_version(*call, &stored) || stored == call->expected.token ||
+    if (!call->has_expected || call->versioning == nullptr ||
+        call->versioning->kind != TokenKind::kTimestamp || !read_version(*call, &stored) ||
+        stored == call->expected.token ||
         !is_shown_as_expected(call->versioning, call->expected, stored))
         return false;
     call->expected.token = stored;
