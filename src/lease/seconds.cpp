@@ -45,7 +45,8 @@ Datum seconds_in(PG_FUNCTION_ARGS) {
 }
 
 Datum number_to_seconds(PG_FUNCTION_ARGS) {
-    switch (Arguments(fcinfo).type(0)) {
+    // A cast from a domain calls the function with the value as it is.
+    switch (getBaseType(Arguments(fcinfo).type(0))) {
     case INT2OID:
         return of_integer(PG_GETARG_INT16(0));
     case INT4OID:

@@ -1,6 +1,6 @@
 -- VER-3: numbers are seconds where a lease is for a time, and nothing else means something else for it.
 BEGIN;
-SELECT plan(47);
+SELECT plan(48);
 
 -- Which function a call means: by the second of its arguments that are times
 CREATE FUNCTION pg_temp.meant(call text) RETURNS text LANGUAGE plpgsql AS $$
@@ -62,6 +62,10 @@ UNION ALL SELECT outcome FROM interlock.acquire_leases('{k5}', '5 s', 0);
 SELECT is((SELECT ttl FROM interlock.leases WHERE key = t.key), t.ttl, t.ttl::text)
 FROM (VALUES ('k1', interval '30 s'), ('k2', '1.5 s'), ('k3', '1 h'), ('k4', '90 s'), ('k5', '5 s')) t (key, ttl);
 SELECT is((interlock.acquire_lease('k1', 30, 0)).outcome, 'held', 'held');
+
+CREATE DOMAIN pg_temp.whole AS bigint;
+CREATE DOMAIN pg_temp.half AS numeric;
+SELECT is(ARRAY[2::pg_temp.whole::interlock.seconds::text, 1.5::pg_temp.half::interlock.seconds::text], '{00:00:02,00:00:01.5}', 'domains over numbers');
 
 -- What is no time
 SELECT throws_ok(format('SELECT interlock.acquire_lease(%L, %s)', 'k', number), state, NULL, number) FROM (VALUES
