@@ -13,11 +13,11 @@ two_administrators() {
     ask "UPDATE page_config SET title = 'new title', price = 10 WHERE id = 1" >/dev/null
     ask "UPDATE page_config SET title = 'old title', price = 12 WHERE id = 1" >/dev/null
     local without=$(ask "SELECT count(*) FROM page_config WHERE title <> 'new title'")
-    say "without: both were told that it is saved; the row says: $(ask "$saved")"
+    say "without: both got "saved"; the row says: $(ask "$saved")"
 
     new_database two_administrators "SELECT interlock.enable_versioning('page_config')"
     ask "SELECT interlock.versioned_update('page_config', 1, 1, '{\"title\": \"new title\"}')" >/dev/null
-    say "with: the other is told: $(refusal "SELECT interlock.versioned_update('page_config', 1, 1, '{\"price\": 12}')")"
+    say "with: the other gets: $(refusal "SELECT interlock.versioned_update('page_config', 1, 1, '{\"price\": 12}')")"
     ask "SELECT interlock.try_versioned_update('page_config', 1, 1, '{\"price\": 12}', '{\"price\": 10}', 'merge')" >/dev/null
     say "and merges what only it changed; the row says: $(ask "$saved")"
     row "titles lost" "$without of 1" "$(ask "SELECT count(*) FROM page_config WHERE title <> 'new title'")"
@@ -35,7 +35,7 @@ config() {
     new_database config "SELECT interlock.enable_versioning('config')"
     load config_counter
     local with=$(ask "$lost")
-    say "with a version counter: $(ask 'SELECT count(*) FROM saved') saves, $with lost; the others were told of the conflict"
+    say "with a version counter: $(ask 'SELECT count(*) FROM saved') saves, $with lost; the others got a conflict"
     row "saves lost, version counter" "$without of $saves" "$with"
 
     new_database config "SELECT interlock.enable_versioning('config', 'updated_time')"
@@ -207,14 +207,14 @@ reports() {
     work reports_without "$ticks"
     local without=$(ask "$twice") overwritten=$(ask "$older")
     say "without, SET NX EX as in Redis: $(ask "$numbers")$(ask "
-        SELECT '; who woke up wrote report ' || is_now || ' over report ' || was FROM overwritten LIMIT 1")"
+        SELECT '; a worker that woke up wrote report ' || is_now || ' over report ' || was FROM overwritten LIMIT 1")"
 
     new_database reports "SELECT 1"
     work reports_with "$ticks"
     local refused=$(cat "$WORK"/worker.*.log | grep -c 'ERROR:  IL006' || true)
-    say "with: $(ask "$numbers"); refused, having woken up too late: $refused, with" \
+    say "with: $(ask "$numbers"); refused, as they woke up too late: $refused, with" \
         "$(sed -n 's/^.*ERROR:  //p' "$WORK"/worker.*.log | head -n 1)"
-    say "the report of the one who was killed was made by another $(ask "
+    say "the report of the killed worker was made by another $(ask "
         SELECT round(extract(epoch FROM min(made.at) - accident.at) * 1000)
         FROM made JOIN accident USING (tick) WHERE signal = 'KILL' GROUP BY accident.at") ms later, when its lease had expired"
     row "reports made twice" "$without of $ticks" "$(ask "$twice")"
@@ -247,7 +247,7 @@ parts() {
 crash() {
     heading "11. The server is killed with kill -9 while 40 workers hold leases"
     note "half of the workers die with it; others ask for all of the 40 as soon as it is back"
-    local twice="SELECT count(*) FROM told WHERE what = 'acquired' AND was_held"
+    local twice="SELECT count(*) FROM answer WHERE what = 'acquired' AND was_held"
     new_database crash
     ask "ALTER SYSTEM SET interlock.lease_recovery = immediate" >/dev/null # from the next start on
     kill_server
@@ -259,12 +259,12 @@ crash() {
     new_database crash
     kill_server
     ask "CALL come_back()" >/dev/null
-    say "with: $(ask "SELECT count(DISTINCT id) FROM told WHERE what = 'renewed'") were renewed by those who lived," \
-        "$(ask "SELECT count(*) FROM told WHERE what = 'recovering'") times others were told to wait," \
-        "$(ask "SELECT count(*) FROM told WHERE what = 'acquired' AND id % 2 = 0") leases of the dead were granted after they had expired"
+    say "with: $(ask "SELECT count(DISTINCT id) FROM answer WHERE what = 'renewed'") were renewed by the workers that lived," \
+        "$(ask "SELECT count(*) FROM answer WHERE what = 'recovering'") times others got "recovering"," \
+        "$(ask "SELECT count(*) FROM answer WHERE what = 'acquired' AND id % 2 = 0") leases of the dead were granted after they had expired"
     row "leases granted twice" "$without of 40" "$(ask "$twice")"
-    lose "$(ask "SELECT count(*) FROM told WHERE what = 'lost' AND was_held")"
-    lose "$(ask "SELECT 20 - count(*) FROM told WHERE what = 'acquired' AND id % 2 = 0")"
+    lose "$(ask "SELECT count(*) FROM answer WHERE what = 'lost' AND was_held")"
+    lose "$(ask "SELECT 20 - count(*) FROM answer WHERE what = 'acquired' AND id % 2 = 0")"
 }
 
 cms() {

@@ -46,7 +46,7 @@ work() {
             done
             sleep 0.05
         done
-    } 2>"$WORK/work.log" # bash tells of the one who was killed
+    } 2>"$WORK/work.log" # bash reports the killed one
 }
 
 # end_workers: also those who sleep.

@@ -7,7 +7,7 @@ SELECT interlock.enable_marker('wiki_page', ttl => '2 min', notify => 'full');
 -- Anna opens the page
 SELECT locked, holder FROM interlock.lock_row('wiki_page', 1, 'anna', reason => 'new chapter');
 
--- Bert is told who has it, and why
+-- Bert gets the name of the holder, and the reason
 SELECT locked, holder FROM interlock.lock_row('wiki_page', 1, 'bert');
 SELECT holder, reason FROM interlock.row_lock_of('wiki_page', 1);
 

@@ -1,7 +1,7 @@
--- A report that one of many workers makes, and that nobody who lost the lease can write.
+-- A report that one of many workers makes, and that no worker can write after it lost the lease.
 CREATE TABLE report (day date PRIMARY KEY, body text, token bigint);
 
--- every worker asks; one gets it, the others are told who has it
+-- every worker asks; one gets it, the others get its name
 SELECT outcome, token FROM interlock.acquire_lease('report:weekly', '30 s', holder => 'worker 1') \gset first_
 SELECT outcome, holder FROM interlock.acquire_lease('report:weekly', '30 s', holder => 'worker 2');
 

@@ -18,7 +18,7 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER keep_version AFTER UPDATE ON product FOR EACH ROW EXECUTE FUNCTION keep_version();
--- a worker is told of an edit, and saves the product as it read it, with its own column changed; SETUP says what comes before in its transaction
+-- a worker hears of an edit, and saves the product as it read it, with its own column changed; SETUP says what comes before in its transaction
 CREATE PROCEDURE one_edit(setup text) LANGUAGE plpgsql AS $$
 DECLARE
     worker text;

@@ -15,7 +15,7 @@ struct KeyedRow {
 // kDeclined: nothing was done, and the caller runs the statement.
 enum class DirectOutcome : uint8 { kDeclined, kNoRow, kDone };
 
-// What is asked or told of a version of a row.
+// What is asked or reported of a version of a row.
 struct RowCallback {
     bool (*call)(void* closure, TupleTableSlot* version);
     void* closure;

@@ -29,7 +29,7 @@ struct RowUpdate {
     // Its columns are those that SET names; those without a value keep theirs.
     Changes changes = {};
     const WritingVerb* verb = nullptr; // for decide(), and for what code of others asks
-    bool lock_first = false;           // judge nothing before the row is locked
+    bool lock_first = false;           // check nothing before the row is locked
     Changes computed = {};             // more values, which condition(row) may fill in
 };
 

@@ -31,7 +31,7 @@ SELECT is(interlock.restore_history('page'), 0, 'restored');
 SELECT is((SELECT count(*) FROM page_history), 2::bigint, 'nothing recorded');
 SELECT is((SELECT version FROM page), 3::bigint, 'the version moved');
 SELECT results_eq('SELECT rel, operation, key, columns, row_count, writer, reason FROM interlock.operation_log',
-    $$VALUES ('page'::regclass, 'update', '{"id": 1}'::jsonb, '{body,version}'::text[], 1::bigint, 'anna', 'load')$$, 'but told');
+    $$VALUES ('page'::regclass, 'update', '{"id": 1}'::jsonb, '{body,version}'::text[], 1::bigint, 'anna', 'load')$$, 'but logged');
 SELECT throws_ok($$SELECT interlock.restore_history('page')$$, '55000');
 SELECT results_eq('SELECT * FROM interlock.trim_history()', $$VALUES ('page'::regclass, 0::bigint)$$, 'trim_history');
 SELECT lives_ok($$SELECT interlock.disable_history('page')$$);

@@ -18,7 +18,7 @@ INSERT INTO doc VALUES (17, 'x', 'pending');
 GRANT INSERT, UPDATE, DELETE ON doc, paper TO interlock_blind, interlock_seeing;
 GRANT SELECT (body) ON doc, paper TO interlock_blind;
 GRANT SELECT ON doc, paper TO interlock_seeing;
--- what is told where there is something to tell
+-- what errors show where there is something to show
 SET ROLE interlock_seeing;
 SELECT * FROM says('UPDATE doc SET version = 7');
 SELECT * FROM says($$UPDATE doc SET status = 'shipped'$$);

@@ -299,7 +299,7 @@ SELECT * FROM try_own('INSERT INTO t SELECT g, g, ''more'', g FROM generate_seri
 SELECT * FROM try_own('CREATE UNIQUE INDEX ON t (a); INSERT INTO t SELECT g, g, ''more'', g FROM generate_series(3, 6) g', $$SELECT string_agg(m::text, ' ') FROM interlock.versioned_update_many('t',
     '[{"key": 5, "version": 1, "changes": {"a": 50}}, {"key": 4, "version": 1, "changes": {"a": 40}}, {"key": 6, "version": 1, "changes": {"a": 40}}]') m$$);
 
--- A schema that the caller may not use, and a server that is told to run statements
+-- A schema that the caller may not use, and a server that is set to run statements
 CREATE SCHEMA direct_closed;
 CREATE TABLE direct_closed.t (id int PRIMARY KEY, a int, version bigint NOT NULL DEFAULT 1);
 SELECT interlock.enable_versioning('direct_closed.t');

@@ -33,7 +33,7 @@ END $$;
 CREATE FUNCTION acquired(key text, ttl interval = '1 min', mode text = 'exclusive') RETURNS bigint LANGUAGE sql AS
     'SELECT token FROM interlock.acquire_lease(key, ttl, mode => mode)';
 
--- a stranger with the very token, and one without: the same answers
+-- another role with the very token, and one without: the same answers
 SET SESSION AUTHORIZATION regress_lease_app;
 SELECT acquired('app') AS app, acquired('long', '2 h') AS long \gset
 SET SESSION AUTHORIZATION regress_lease_thief;

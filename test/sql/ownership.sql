@@ -156,7 +156,7 @@ ROLLBACK;
 RESET ROLE;
 DROP FUNCTION retitle;
 
--- OWN-5, C12: other BEFORE triggers change columns that the statement does not name; they are judged, too
+-- OWN-5, C12: other BEFORE triggers change columns that the statement does not name; they are checked, too
 CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.title := TG_ARGV[0]; RETURN NEW; END $$;
 CREATE TRIGGER before_ours BEFORE UPDATE OF seen ON doc FOR EACH ROW EXECUTE FUNCTION change('by a trigger');
 UPDATE doc SET seen = 9 WHERE id = 3;
@@ -328,7 +328,7 @@ UPDATE city SET country = 'D' WHERE id = 7 RETURNING tableoid::regclass, country
 DROP TABLE country, city, suburb CASCADE;
 TRUNCATE interlock.write_log;
 
--- C14: column privileges and row security: another trigger may write what the role may not, and is judged;
+-- C14: column privileges and row security: another trigger may write what the role may not, and is checked;
 -- the error tells no key that the role could not read
 CREATE TABLE secret (id int PRIMARY KEY, a text, b text, owner name DEFAULT 'own_app');
 INSERT INTO secret VALUES (1, 'a', 'b', 'own_app'), (2, 'a', 'b', 'nobody');
@@ -476,7 +476,7 @@ UPDATE odd SET id = 1;
 DROP TABLE odd;
 SELECT interlock_internal.ownership_trigger();
 
--- who wrote is told as it was, though a policy says another while the error is made
+-- the writer is shown as it was, though a policy says another while the error is made
 CREATE ROLE own_policy;
 CREATE TABLE guarded (id int PRIMARY KEY, a text);
 INSERT INTO guarded VALUES (1, 'a');

@@ -72,7 +72,7 @@ SELECT interlock.enable_marker('sheet', sweep_index => false);
 INSERT INTO sheet VALUES (1, 'a', 1), (2, 'b', 1), (3, 'a', 2);
 UPDATE sheet SET lock_status = 1, lock_by = 'anna', lock_reason = repeat('why ', 3000) WHERE id <> 2;
 SELECT rel, key, holder, length(reason) FROM interlock.row_locks WHERE rel = 'sheet'::regclass ORDER BY key->'id';
--- rows of a table that inherits are not those of the table: its triggers do not judge them
+-- rows of a table that inherits are not those of the table: its triggers do not check them
 CREATE TABLE heir () INHERITS (page);
 INSERT INTO heir (id, lock_status, lock_by) VALUES (3, 1, 'nobody');
 SELECT rel, key FROM interlock.row_locks WHERE rel <> 'sheet'::regclass ORDER BY rel::text, key->'id';

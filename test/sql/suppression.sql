@@ -97,7 +97,7 @@ SELECT row_data->'a' AS a FROM x_history;
 SELECT count(*) FROM y_history;
 DROP TRIGGER touch ON x;
 
--- HIS-6, C10: judged when the row is written, not when constraints are checked at the end
+-- HIS-6, C10: decided when the row is written, not when constraints are checked at the end
 CREATE FUNCTION noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON x INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION noop();
 TRUNCATE x_history RESTART IDENTITY;

@@ -14,7 +14,7 @@ SELECT interlock.transition('orders', 1, 'pending', 'cancelled');
 SELECT interlock.transition('orders', 1, 'paid', 'pending');
 SELECT interlock.transition('orders', 99, 'pending', 'paid');
 SELECT * FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
--- the same once more: told apart by the state (FSM-7)
+-- the same once more: distinguished by the state (FSM-7)
 SELECT * FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
 SELECT * FROM interlock.try_transition('orders', 1, 'shipped', 'paid');
 SELECT * FROM interlock.try_transition('orders', 99, 'paid', 'shipped');

@@ -47,7 +47,7 @@ SELECT interlock.transition('long', 1, 'b', 'c', state_column => 'this_is_a_rath
 SELECT interlock.drop_transitions('long', 'this_is_a_rather_long_state_column_name_one');
 UPDATE long SET this_is_a_rather_long_state_column_name_one = 'free';
 UPDATE long SET this_is_a_rather_long_state_column_name_two = 'x';
--- it sorts between the other triggers, which judge the row before and after it
+-- it sorts between the other triggers, which check the row before and after it
 SELECT interlock.enable_versioning('long'), interlock.enable_marker('long');
 SELECT count(*) FILTER (WHERE tgname ~ 'transition' AND tgname::text COLLATE "C" > 'zzz_interlock_marker' AND tgname::text COLLATE "C" < 'zzz_interlock_version') AS between,
        count(*) AS triggers FROM pg_trigger WHERE tgrelid = 'long'::regclass;

@@ -6,7 +6,7 @@ SELECT interlock.define_transitions('sale', 'status', '{"new": ["paid"], "paid":
 INSERT INTO sale VALUES (1, 'new'), (2, 'new');
 UPDATE sale SET status = 'paid' WHERE id = 1;
 
--- upserts of a whole object: the row that is there is judged as an update
+-- upserts of a whole object: the row that is there is checked as an update
 INSERT INTO sale VALUES (1, 'paid', 5) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *;
 INSERT INTO sale VALUES (1, 'sent', 6) ON CONFLICT (id) DO UPDATE SET status = excluded.status, v = excluded.v RETURNING *;
 INSERT INTO sale VALUES (1, 'paid', 7) ON CONFLICT (id) DO UPDATE SET status = excluded.status;

@@ -6,7 +6,7 @@ GRANT CREATE ON SCHEMA public TO log_alice, log_bob;
 GRANT EXECUTE ON FUNCTION interlock.suppress_history TO log_alice, log_bob;
 SET client_min_messages = error; -- of writers that were granted to nobody
 
--- Lines are told to the owner of the table, also those of this transaction that are not written yet.
+-- Lines are visible to the owner of the table, also those of this transaction that are not written yet.
 SET ROLE log_alice;
 CREATE TABLE secret (id int PRIMARY KEY, price int, note text);
 INSERT INTO secret VALUES (1, 10, 'classified');
@@ -84,7 +84,7 @@ COMMIT;
 SELECT table_name, count(*), min(row_count), max(row_count) FROM interlock.operation_log GROUP BY 1 ORDER BY 1;
 TRUNCATE interlock.write_log;
 
--- Partitions that take turns: the columns are told once
+-- Partitions that take turns: the columns are listed once
 CREATE TABLE turns (id int, a int, b int, PRIMARY KEY (id)) PARTITION BY HASH (id);
 CREATE TABLE turns_0 PARTITION OF turns FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE turns_1 PARTITION OF turns FOR VALUES WITH (MODULUS 2, REMAINDER 1);
