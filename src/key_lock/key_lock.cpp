@@ -36,6 +36,7 @@ LockName key_argument(const Arguments& arguments, int n);
 Keys keys_argument(const Arguments& arguments, int n);
 KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
 bool take_all(KeyCall* call);
+bool take_in_time(KeyCall* call);
 [[noreturn]] void raise_refused(const KeyCall& call);
 bool unlock(const LockName& key, LOCKMODE mode);
 LOCKMODE mode_argument(const Arguments& arguments, int n);
@@ -46,7 +47,9 @@ extern "C" {
 
 PG_FUNCTION_INFO_V1(lock_key);
 PG_FUNCTION_INFO_V1(lock_keys);
+PG_FUNCTION_INFO_V1(try_lock_key);
 PG_FUNCTION_INFO_V1(try_lock_keys);
+PG_FUNCTION_INFO_V1(unlock_key);
 PG_FUNCTION_INFO_V1(unlock_keys);
 
 // lock_key(key, mode, wait, scope)
@@ -70,15 +73,28 @@ Datum lock_keys(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
+// try_lock_key(key, mode, wait, scope)
+Datum try_lock_key(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockName key = key_argument(arguments, 0);
+    FewRequests few;
+    KeyCall call = read_call(arguments, {&key, 1, count_levels(key)}, &few);
+    PG_RETURN_BOOL(take_in_time(&call));
+}
+
 // try_lock_keys(keys, mode, wait, scope)
 Datum try_lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     FewRequests few;
     KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
-    bool taken = take_all(&call);
-    if (!taken && call.error != nullptr && call.error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-        ReThrowError(call.error);
-    PG_RETURN_BOOL(taken);
+    PG_RETURN_BOOL(take_in_time(&call));
+}
+
+// unlock_key(key, mode)
+Datum unlock_key(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    LockName key = key_argument(arguments, 0);
+    PG_RETURN_BOOL(unlock(key, mode_argument(arguments, 1)));
 }
 
 // unlock_keys(keys, mode)
@@ -283,6 +299,14 @@ pg_noinline bool take_all(KeyCall* call) {
     call->refused = &call->requests[call->taken];
     give_back_taken(call);
     return false;
+}
+
+// As take_all, and false also when a lock is not available in time.
+bool take_in_time(KeyCall* call) {
+    bool taken = take_all(call);
+    if (!taken && call->error != nullptr && call->error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(call->error);
+    return taken;
 }
 
 // The ancestors go with the key, and only with it.

@@ -5,7 +5,7 @@ CREATE FUNCTION interlock.lock_key(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_key(text, text, interval, text) IS
 'Locks a name. Modes: shared, update, exclusive, intent_shared, intent_exclusive. Scopes: transaction (until the transaction or
-savepoint ends), session (until unlock_keys). wait: null as lock_timeout says, zero not at all. A key with / is a path: its
+savepoint ends), session (until unlock_key). wait: null as lock_timeout says, zero not at all. A key with / is a path: its
 ancestors get the intent mode. Errors: 55P03 not available in time, with the other holders and waiters in DETAIL; 40P01 deadlock; 53400 too many keys.';
 
 CREATE FUNCTION interlock.lock_keys(
@@ -15,17 +15,28 @@ COMMENT ON FUNCTION interlock.lock_keys(text[], text, interval, text) IS
 'As lock_key, for several names: all or none, in one order whatever order they are given in, so that two calls never deadlock;
 wait is for all of them together.';
 
+CREATE FUNCTION interlock.try_lock_key(
+    key text, mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_lock_key(text, text, interval, text) IS
+'As lock_key, but returns false when the name is not available in time.';
+
 CREATE FUNCTION interlock.try_lock_keys(
     keys text[], mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_lock_keys(text[], text, interval, text) IS
 'As lock_keys, but returns false and holds none of them when they are not all available in time.';
 
+CREATE FUNCTION interlock.unlock_key(key text, mode text = 'exclusive') RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.unlock_key(text, text) IS
+'Releases a session lock once; false when the session did not hold it in that mode. A lock that was acquired several times needs as
+many releases. Transaction locks end with their transaction.';
+
 CREATE FUNCTION interlock.unlock_keys(keys text[], mode text = 'exclusive') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.unlock_keys(text[], text) IS
-'Releases session locks, each once; false when the session did not hold all of them in that mode. A lock that was acquired several
-times needs as many releases. Transaction locks end with their transaction.';
+'As unlock_key, for several names, each once; false when the session did not hold all of them.';
 
 CREATE FUNCTION interlock_internal.list_key_locks(
     OUT key text, OUT kind text, OUT mode text, OUT pid integer, OUT waiting boolean, OUT waiting_since timestamptz,
