@@ -1,0 +1,117 @@
+// TypeORM with the entity and the subscriber of docs/guide/versions.md, and without the subscriber.
+// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE). ROOT is the directory of the project.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { transformSync } from 'esbuild';
+import pg from 'pg';
+import { DataSource } from 'typeorm';
+
+// What the page says, as a module.
+const page = readFileSync(`${process.env.ROOT}/docs/guide/versions.md`, 'utf8');
+const [table] = page.match(/CREATE TABLE note \(.*\n.*enable_versioning\('note'\);/);
+const [, code] = page.match(/^```typescript\n(.*?)^```$/ms);
+const names = 'Entity, PrimaryColumn, Column, VersionColumn, DeleteDateColumn, EventSubscriber';
+const options = { loader: 'ts', tsconfigRaw: { compilerOptions: { experimentalDecorators: true, useDefineForClassFields: false } } };
+writeFileSync('page.mjs', `import { ${names} } from 'typeorm';\n${transformSync(code, options).code}`);
+const { Note, VersionSubscriber } = await import(`${process.cwd()}/page.mjs`);
+
+const client = new pg.Client();
+await client.connect();
+const stored = async () => (await client.query('SELECT body, version FROM note WHERE id = 1')).rows[0];
+let number = 0;
+
+async function check(name, body) {
+    number++;
+    try {
+        await client.query(`DELETE FROM note; INSERT INTO note (id, body, version) VALUES (1, 'old', 1)`);
+        await body();
+        console.log(`ok ${number} - ${name}`);
+    } catch (error) {
+        console.log(`not ok ${number} - ${name}\n# ${error.stack.replaceAll('\n', '\n# ')}`);
+        process.exitCode = 1;
+    }
+}
+
+const connect = (...subscribers) => new DataSource({
+    type: 'postgres', database: process.env.PGDATABASE, synchronize: true, entities: [Note], subscribers,
+}).initialize();
+const refused = (call, code) => assert.rejects(call, (error) => {
+    assert.equal(error.driverError?.code, code, error);
+    return true;
+});
+
+await client.query(table);
+const sources = [await connect(), await connect(VersionSubscriber)];
+const [plain, guarded] = sources.map((source) => source.getRepository(Note));
+
+await check('schema synchronization leaves an integer column, and takes its default', async () => {
+    const { rows: [{ type }] } = await client.query(
+        `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'`);
+    assert.equal(type, 'integer');
+    const { rows } = await client.query('SELECT finding FROM interlock.check_versioning()');
+    assert.equal(rows.length, 1);
+    assert.equal(typeof (await plain.findOneBy({ id: 1 })).version, 'number');
+});
+
+// The row, soft-removed already for recover(), as it was before another writer changed it.
+async function stale(repository, verb) {
+    if (verb === 'recover') await client.query('UPDATE note SET deleted = now() WHERE id = 1');
+    const note = await repository.findOne({ where: { id: 1 }, withDeleted: true });
+    await client.query(`UPDATE note SET body = 'of another writer' WHERE id = 1`);
+    if (verb === 'save') note.body = 'mine';
+    return note;
+}
+
+await check('without the subscriber, save() of a stale entity is IL001', async () => {
+    await refused(plain.save(await stale(plain, 'save')), 'IL001');
+});
+for (const verb of ['softRemove', 'recover', 'remove']) {
+    await check(`${verb}() of one succeeds`, async () => {
+        const note = await stale(plain, verb);
+        const { version } = await stored();
+        await plain[verb](note);
+        assert.notEqual((await stored())?.version, version);
+    });
+}
+await check('and an object without a version overwrites', async () => {
+    await client.query(`UPDATE note SET body = 'of another writer'`);
+    await plain.save({ id: 1, body: 'mine' });
+    assert.equal((await stored()).body, 'mine');
+});
+
+await check('with it, save() of an entity that is not stale moves the version', async () => {
+    const note = await guarded.findOneBy({ id: 1 });
+    await guarded.save(Object.assign(note, { body: 'mine' }));
+    await guarded.save(Object.assign(note, { body: 'mine again' }));
+    assert.deepEqual([note.version, await stored()], [3, { body: 'mine again', version: 3 }]);
+});
+await check('and softRemove(), recover(), remove() work', async () => {
+    const note = await guarded.findOneBy({ id: 1 });
+    await guarded.softRemove(note);
+    await guarded.recover(note);
+    assert.deepEqual([note.version, (await stored()).version], [3, 3]);
+    await guarded.remove(note);
+    assert.equal(await stored(), undefined);
+});
+for (const verb of ['save', 'softRemove', 'recover', 'remove']) {
+    await check(`${verb}() of a stale entity is IL001`, async () => {
+        const note = await stale(guarded, verb);
+        const before = await stored();
+        await refused(guarded[verb](note), 'IL001');
+        assert.deepEqual(await stored(), before);
+    });
+}
+await check('an object without a version is 22004', async () => {
+    await refused(guarded.save({ id: 1, body: 'mine' }), '22004');
+});
+await check('new rows are inserted, and update() compares what it names', async () => {
+    await guarded.save({ id: 2, body: 'new' });
+    assert.equal((await guarded.update({ id: 2, version: 1 }, { body: 'changed' })).affected, 1);
+    assert.equal((await guarded.update({ id: 2, version: 1 }, { body: 'stale' })).affected, 0);
+});
+
+console.log(`1..${number}`);
+for (const source of sources)
+    await source.destroy();
+await client.end();
