@@ -425,8 +425,7 @@ BEGIN ATOMIC
                     WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
-           pg_catalog.format('version the rows on the publisher, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
-               v.tgrelid::pg_catalog.regclass, v.tgname)
+           'version the rows on the publisher, and write them there alone'
       FROM versioned v
       JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
      WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
