@@ -85,6 +85,8 @@ while ($functions =~ /^### (\w+)\n(.*?)(?=^##|\z)/msg)
     is(join("\n", sort @lines), join("\n", sort @{ $expected{$name} // [] }), "functions.md: $name");
 }
 is(join(' ', sort keys %found), join(' ', sort keys %expected), 'HOUSE-6: functions.md has all functions and no others');
+my ($names) = $functions =~ /^## All names\n(.*?)^## /ms;
+is(join(' ', sort $names =~ /\[`(\w+)`\]/g), join(' ', sort keys %expected), 'HOUSE-6: and a line for each at its head');
 
 my %granted = map { $_->[0] => 1 } rows(q{
     SELECT DISTINCT p.proname FROM pg_proc p
