@@ -3,6 +3,7 @@
 #include "server/error.h"
 #include "server/scope.h"
 #include "table/populate.h"
+#include "table/row_json.h"
 
 namespace interlock {
 
@@ -15,23 +16,60 @@ bool is_in_key(const TableInfo* info, const Key& key, AttrNumber attnum) {
            (!is_named_by_table_key(info, key) && bms_is_member(attnum, key.by->attnums));
 }
 
-[[noreturn]] void refuse_key_column(const TableInfo* info, AttrNumber attnum) {
+// Whether the member of `changes` for that column is the value by which the key names the row.
+bool repeats_key(const TableInfo* info, const Key& key, AttrNumber attnum, Jsonb* changes) {
+    for (int i = 0; i < key.by->count; i++) {
+        const KeyColumn& column = key.by->columns[i];
+        if (column.attnum != attnum)
+            continue;
+        TupleDesc columns = CreateTemplateTupleDesc(1);
+        TupleDescInitEntry(columns, 1, column_name(info, attnum), column.type, -1, 0);
+        NullableDatum given;
+        heap_deform_tuple(record_from_jsonb(columns, changes), columns, &given.value,
+                          &given.isnull);
+        return equal_values(info->columns, attnum, given, {key.values[i], false});
+    }
+    return false;
+}
+
+// The row may be there, or yet to be inserted under the key.
+int hint_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
+    if (!bms_is_member(attnum, info->key.attnums))
+        return errhint(
+            "Leave it out of the changes, give the value that the key has, or name the "
+            "row by another key, such as %s.",
+            list_of_columns(info, info->key));
+    return is_named_by_table_key(info, key)
+               ? errhint(
+                     "Leave it out of the changes, or give the value that the key has. To "
+                     "change the key of a row, use a plain UPDATE.")
+               : errhint(
+                     "Leave it out of the changes, or name the row by %s. To change the key of "
+                     "a row, use a plain UPDATE.",
+                     list_of_columns(info, info->key));
+}
+
+[[noreturn]] void refuse_key_column(const TableInfo* info, const Key& key, AttrNumber attnum) {
     ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                     errmsg("column \"%s\" is part of the key and cannot be changed",
                            column_name(info, attnum)),
-                    bms_is_member(attnum, info->key.attnums)
-                        ? errhint("Change a key with a plain UPDATE.")
-                        : errhint("Name the row by another key, such as %s.",
-                                  list_of_columns(info, info->key))));
+                    hint_key_column(info, key, attnum)));
 }
 
 void refuse_managed_key(const TableInfo* info, const Key& key, const Bitmapset* managed) {
-    if (!is_named_by_table_key(info, key) && bms_overlap(key.by->attnums, managed))
-        refuse_key_column(info, bms_next_member(bms_intersect(key.by->attnums, managed), -1));
+    if (is_named_by_table_key(info, key) || !bms_overlap(key.by->attnums, managed))
+        return;
+    int attnum = bms_next_member(bms_intersect(key.by->attnums, managed), -1);
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("column \"%s\" is part of the key and cannot be changed",
+                           column_name(info, attnum)),
+                    errhint("Name the row by another key, such as %s.",
+                            list_of_columns(info, info->key))));
 }
 
+// The column of a member; InvalidAttrNumber for one that only repeats the key.
 AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key,
-                             const JsonbValue& member, const Bitmapset* managed) {
+                             const JsonbValue& member, Jsonb* changes, const Bitmapset* managed) {
     std::string_view given(member.val.string.val, member.val.string.len);
     AttrNumber attnum = find_attribute(info->columns, given);
     if (attnum == InvalidAttrNumber)
@@ -41,14 +79,17 @@ AttrNumber changeable_column(Relation rel, const TableInfo* info, const Key& key
                         member.val.string.val, RelationGetRelationName(rel)),
                  hint_column_name(given)));
 
+    bool in_key = is_in_key(info, key, attnum);
+    if (in_key && repeats_key(info, key, attnum, changes))
+        return InvalidAttrNumber;
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     const char* name = NameStr(attribute->attname);
     if (attribute->attgenerated != '\0' || attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS)
         ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
                         errmsg("column \"%s\" can only be updated to DEFAULT", name),
                         errdetail("The server generates its value.")));
-    if (is_in_key(info, key, attnum))
-        refuse_key_column(info, attnum);
+    if (in_key)
+        refuse_key_column(info, key, attnum);
     if (bms_is_member(attnum, managed))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("column \"%s\" is set by this function itself", name),
@@ -72,9 +113,10 @@ Members read_members(Relation rel, const TableInfo* info, const Key& key, Jsonb*
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
         if (token == WJB_KEY) {
-            attnum = changeable_column(rel, info, key, value, managed);
-            members.columns = bms_add_member(members.columns, attnum);
-        } else if (token == WJB_VALUE) {
+            attnum = changeable_column(rel, info, key, value, json, managed);
+            if (attnum != InvalidAttrNumber)
+                members.columns = bms_add_member(members.columns, attnum);
+        } else if (token == WJB_VALUE && attnum != InvalidAttrNumber) {
             members.values[attnum - 1] = value;
         }
     }

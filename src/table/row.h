@@ -20,7 +20,8 @@ struct Changes {
 // Reads {column: value}. Raises 22023 when it is no object, 42703 for an unknown column, 428C9 for
 // a generated one, 22023 for a column of the table's key or of the one that names the row, or for
 // one in `managed` (which the verb sets itself), and what the conversion of a value raises. A
-// column of `managed` must not name the row, either (22023).
+// member that repeats the value by which the key names the row is no change: a client may send the
+// row as it has it. A column of `managed` must not name the row, either (22023).
 Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
                       const Bitmapset* managed);
 

@@ -161,4 +161,43 @@ Datum row_to_jsonb(TupleDesc columns, HeapTuple row) {
     return columns_to_jsonb(columns, row, all);
 }
 
+namespace {
+
+bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, Datum left, Datum right) {
+    TupleDesc column = CreateTemplateTupleDesc(1);
+    TupleDescCopyEntry(column, 1, columns, attnum);
+    bool is_null = false;
+    Jsonb* rows[2] = {
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right, &is_null)))};
+    return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
+}
+
+bool equal_numbers(Oid type, Datum left, Datum right) {
+    switch (type) {
+    case NUMERICOID:
+        return DatumGetBool(DirectFunctionCall2(numeric_eq, left, right));
+    case FLOAT4OID:
+        return float4_eq(DatumGetFloat4(left), DatumGetFloat4(right));
+    case FLOAT8OID:
+        return float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
+    default:
+        return false;
+    }
+}
+
+} // namespace
+
+bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right) {
+    if (left.isnull || right.isnull)
+        return left.isnull == right.isnull;
+    Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+    if (same_image(attribute, left.value, right.value))
+        return true;
+    Oid type = getBaseType(attribute->atttypid);
+    if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
+        return equal_numbers(type, left.value, right.value);
+    return equal_as_jsonb(columns, attnum, left.value, right.value);
+}
+
 } // namespace interlock

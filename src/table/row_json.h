@@ -23,4 +23,9 @@ Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowV
 Datum columns_to_jsonb(TupleDesc columns, HeapTuple row, const Bitmapset* which);
 Datum row_to_jsonb(TupleDesc columns, HeapTuple row);
 
+// The same value of a column, so that 1.0 is 1 and key order in jsonb does not count. Values that
+// the type's operator calls equal may differ all the same: in a letter's case, or 30 days and a
+// month.
+bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right);
+
 } // namespace interlock

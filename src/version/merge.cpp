@@ -11,44 +11,6 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-bool equal_as_jsonb(const TableInfo* info, AttrNumber attnum, Datum left, Datum right) {
-    TupleDesc column = CreateTemplateTupleDesc(1);
-    TupleDescCopyEntry(column, 1, info->columns, attnum);
-    bool is_null = false;
-    Jsonb* rows[2] = {
-        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
-        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right, &is_null)))};
-    return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
-}
-
-bool equal_numbers(Oid type, Datum left, Datum right) {
-    switch (type) {
-    case NUMERICOID:
-        return DatumGetBool(DirectFunctionCall2(numeric_eq, left, right));
-    case FLOAT4OID:
-        return float4_eq(DatumGetFloat4(left), DatumGetFloat4(right));
-    case FLOAT8OID:
-        return float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
-    default:
-        return false;
-    }
-}
-
-// The same value, so that 1.0 is 1 and key order in jsonb does not count. Values that the type's
-// operator calls equal may differ all the same: in a letter's case, or 30 days and a month.
-bool equal_values(const TableInfo* info, AttrNumber attnum, Datum left, bool left_null, Datum right,
-                  bool right_null) {
-    if (left_null || right_null)
-        return left_null == right_null;
-    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
-    if (same_image(attribute, left, right))
-        return true;
-    Oid type = getBaseType(attribute->atttypid);
-    if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
-        return equal_numbers(type, left, right);
-    return equal_as_jsonb(info, attnum, left, right);
-}
-
 // The base must have the columns that are changed, and those that belong to them.
 void require_base_columns(Relation rel, const TableInfo* info, const Changes& changes,
                           const Bitmapset* columns, Jsonb* base) {
@@ -98,7 +60,7 @@ NullableDatum my_value(const Sides& sides, int i) {
 }
 
 bool equal(const Sides& sides, AttrNumber column, NullableDatum left, NullableDatum right) {
-    return equal_values(sides.info, column, left.value, left.isnull, right.value, right.isnull);
+    return equal_values(sides.info->columns, column, left, right);
 }
 
 bool they_changed(const Sides& sides, AttrNumber column) {

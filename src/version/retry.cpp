@@ -52,12 +52,13 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
         }
         token = stored_token(row, versioning);
         Jsonb* json = run_transform(&transform, stored_row_to_jsonb(row));
-        if (json == nullptr || (JB_ROOT_IS_OBJECT(json) && JB_ROOT_COUNT(json) == 0)) {
+        Changes changes = {};
+        if (json != nullptr)
+            changes = parse_changes(rel, info, key, json, bms_make_singleton(versioning->column));
+        if (changes.count == 0) {
             outcome = "unchanged";
             break;
         }
-        Changes changes =
-            parse_changes(rel, info, key, json, bms_make_singleton(versioning->column));
         Attempt attempt = update_if_current(rel, info, key, token, changes);
         token = attempt.stored;
         if (attempt.outcome != Outcome::kConflict || attempts > retries)
