@@ -6,6 +6,8 @@
 #include "execution/stored_row.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
+#include "server/error.h"
+#include "server/subtransaction.h"
 #include "table/row.h"
 #include "table/row_json.h"
 
@@ -99,10 +101,32 @@ struct LockedRow {
     const Key* key;
 };
 
-void name_row_in_context(void* argument) {
+// Whether the error is that of the lock, and not one that a policy for row security raises.
+bool is_of_lock(Relation rel) {
+    if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+        return false;
+    if (!rel->rd_rel->relrowsecurity)
+        return true;
+    return in_context(CurTransactionContext, [] { return is_timeout(CopyErrorData()); });
+}
+
+// The server's message has no table, and a setting that the caller has not set.
+void explain_refused(const LockedRow& row, const char* key) {
+    Relation rel = row.call->rel;
+    errmsg("could not lock row of table \"%s\"", RelationGetRelationName(rel));
+    errdetail_internal("%s", json_object({{"table", qualified_name(rel)}, {"key", nullptr, key}}));
+    errhint(
+        "Another transaction has locked it. Try again later, give a longer wait (at most "
+        "lock_timeout), or pass over locked rows with skip_locked => true.");
+}
+
+// In a callback, as catching the error would take a subtransaction for each row.
+void name_row_in_error(void* argument) {
     const auto* row = static_cast<const LockedRow*>(argument);
-    errcontext("locking row %s of table \"%s\"", key_to_text(row->call->info, *row->key),
-               RelationGetRelationName(row->call->rel));
+    const char* key = key_to_text(row->call->info, *row->key);
+    if (is_of_lock(row->call->rel))
+        explain_refused(*row, key);
+    errcontext("locking row %s of table \"%s\"", key, RelationGetRelationName(row->call->rel));
 }
 
 // Without a statement where that is eligible, else by a statement.
@@ -121,7 +145,7 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
 bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
                   Datum* locked_key) {
     LockedRow locked = {&call, &key};
-    ErrorContextCallback context = {error_context_stack, name_row_in_context, &locked};
+    ErrorContextCallback context = {error_context_stack, name_row_in_error, &locked};
     error_context_stack = &context;
     bool found;
     call.deadline.bound([&] { found = lock_one(call, key, reads, locked_key); });

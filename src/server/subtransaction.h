@@ -13,6 +13,12 @@ inline bool is_cancel(const ErrorData* error) {
            strcmp(error->funcname, "ProcessInterrupts") == 0;
 }
 
+// A wait for a lock that has lasted for lock_timeout, likewise.
+inline bool is_timeout(const ErrorData* error) {
+    return error->sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE && error->funcname != nullptr &&
+           strcmp(error->funcname, "ProcessInterrupts") == 0;
+}
+
 // Runs body() in a subtransaction, which is committed if it returns true and rolled back if it
 // returns false, so that row locks it took are gone. Returns null on success; else the
 // subtransaction is rolled back and the error returned, in the caller's memory context. A cancel

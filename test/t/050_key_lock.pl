@@ -94,6 +94,24 @@ my ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_
 like($stderr, qr/DETAIL:  \{"key": "invoice:7", "mode": "exclusive", "others": \[\{"pid": \d+, "mode": "exclusive", "waiting": false\}\]\}/,
     'the error tells who has it');
 
+# A row that is locked by others: the error says which, and what to do
+$node->safe_psql('postgres', q(CREATE TABLE seat (id int PRIMARY KEY); INSERT INTO seat VALUES (1), (2);
+    CREATE FUNCTION closed() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '55P03' USING MESSAGE = 'closed today'; END $$;
+    CREATE TABLE policed (id int PRIMARY KEY); INSERT INTO policed VALUES (1); ALTER TABLE policed ENABLE ROW LEVEL SECURITY;
+    CREATE POLICY p ON policed USING (closed()); CREATE ROLE visitor; GRANT SELECT, UPDATE ON policed TO visitor));
+my $row_holder = session();
+ask($row_holder, 'BEGIN; SELECT FROM seat WHERE id = 2 FOR UPDATE; SELECT FROM policed FOR UPDATE');
+for my $call (["'seat', '[1, 2]', wait => '50 ms'", 'seat', 2], ["'seat', '[1, 2]', wait => '0'", 'seat', 2], ["'policed', '[1]', wait => '50 ms'", 'policed', 1])
+{
+    my ($arguments, $table, $id) = @$call;
+    my (undef, undef, $error) = $node->psql('postgres', "SELECT interlock.select_for_update($arguments)");
+    like($error, qr/ERROR:  could not lock row of table "$table"\nDETAIL:  \{"table": "public.$table", "key": \{"id": $id\}\}\nHINT:  [^\n]*skip_locked => true/,
+        "select_for_update($arguments) says which row is locked, and what to do");
+}
+my (undef, undef, $own_error) = $node->psql('postgres', "SET ROLE visitor; SELECT interlock.select_for_update('policed', '[1]')");
+like($own_error, qr/ERROR:  closed today/, 'what a policy raises with this SQLSTATE is left');
+$row_holder->quit;
+
 # One deadline over the whole call, though each of its waits is shorter
 $one->query_safe("SELECT interlock.lock_key('a', scope => 'session'); COMMIT;");
 my $three = session();
