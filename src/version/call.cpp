@@ -73,7 +73,7 @@ Datum report(FunctionCallInfo fcinfo, const RowCall& call, const Answer& answer)
     Datum values[4] = {CStringGetTextDatum(answer.outcome), 0, 0, 0};
     bool nulls[4] = {false, answer.version == nullptr,
                      answer.current == nullptr || !answer.current->found,
-                     answer.conflicts == nullptr};
+                     answer.conflicts == nullptr && !answer.is_compared};
     if (!nulls[1])
         values[1] = version_result(call.versioning, call.expected.type, *answer.version);
     if (!nulls[2])

@@ -43,6 +43,7 @@ struct Answer {
     const int64* version = nullptr;
     const StoredRow* current = nullptr;
     const Bitmapset* conflicts = nullptr;
+    bool is_compared = false; // no conflicts are an empty array then
 };
 
 // Both close the table. An attempt in conflict shows the row as it is now.

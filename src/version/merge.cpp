@@ -170,7 +170,7 @@ void log_decision(Relation rel, const Sides& sides, const Key& key, WriteDecisio
 } // namespace
 
 Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
-                    Jsonb* base) {
+                    Jsonb* base, OnConflict on_conflict) {
     Bitmapset* compared = add_groups(info, changes.columns);
     require_base_columns(rel, info, changes, compared, base);
     HeapTuple base_row = row_from_jsonb(info, base);
@@ -189,7 +189,7 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
         Plan plan = plan_merge(sides);
         merge.outcome = Outcome::kConflict;
         merge.conflicts = plan.conflicts;
-        if (merge.conflicts != nullptr)
+        if (merge.conflicts != nullptr || on_conflict == OnConflict::kReport)
             return merge;
         if (plan.write.count > 0) {
             Attempt attempt = update_if_current(rel, info, key, merge.stored, plan.write);

@@ -31,6 +31,8 @@ Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
 int64 stored_token(const StoredRow& row, const Versioning* versioning);
 
 // The merge of try_versioned_update: on conflict, the changes against the row that the client read.
+// With kReport nothing is written, and the outcome is kConflict also without such columns.
+enum class OnConflict : uint8 { kReport, kMerge };
 struct Merge {
     Outcome outcome; // kMerged, kConflict or kNotFound
     int64 stored;
@@ -38,6 +40,6 @@ struct Merge {
     Bitmapset* conflicts; // columns both sides changed
 };
 Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const Changes& changes,
-                    Jsonb* base);
+                    Jsonb* base, OnConflict on_conflict);
 
 } // namespace interlock

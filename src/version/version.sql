@@ -90,7 +90,8 @@ COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, bigint, jsonb
 'As versioned_update, but returns a conflict as an outcome. Outcomes: updated (version is the new one), conflict
 (version and current are the row as it is now, as far as the caller may read it), not_found, and with
 on_conflict => ''merge'' and the row the client read as base: merged (current is the row after it), where columns that
-only one writer changed are combined; columns that both changed stay a conflict and are named in conflicts.';
+only one writer changed are combined; columns that both changed stay a conflict. With base, conflicts names these in the
+outcome conflict, also where nothing is merged; an empty array says that a merge would succeed.';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, "any", bigint, jsonb, jsonb, text) IS
 'As try_versioned_update(regclass, text, bigint, jsonb, jsonb, text), for a key of another type.';
 COMMENT ON FUNCTION interlock.try_versioned_update(regclass, text, timestamptz, jsonb, jsonb, text) IS

@@ -6,7 +6,7 @@ using namespace interlock;
 
 namespace {
 
-bool wants_merge(const Arguments& arguments, int n);
+OnConflict conflict_argument(const Arguments& arguments, int n);
 
 } // namespace
 
@@ -30,14 +30,15 @@ Datum try_versioned_update(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     RowCall call = open_call(arguments);
     Changes changes = changes_argument(arguments, 3, call);
-    bool merge = wants_merge(arguments, 5);
+    OnConflict on_conflict = conflict_argument(arguments, 5);
     Attempt attempt = update_as_called(call, changes);
-    if (attempt.outcome == Outcome::kConflict && merge) {
-        Merge merged =
-            merge_changes(call.rel, call.info, call.key, changes, arguments.jsonb(4, "base"));
+    if (attempt.outcome == Outcome::kConflict && !arguments.is_null(4)) {
+        Merge merged = merge_changes(call.rel, call.info, call.key, changes,
+                                     arguments.jsonb(4, "base"), on_conflict);
         const int64* version = merged.outcome == Outcome::kNotFound ? nullptr : &merged.stored;
         return report(fcinfo, call,
-                      {outcome_name(merged.outcome), version, &merged.row, merged.conflicts});
+                      {outcome_name(merged.outcome), version, &merged.row, merged.conflicts,
+                       merged.outcome == Outcome::kConflict});
     }
     return report(fcinfo, call, attempt);
 }
@@ -59,10 +60,10 @@ Datum try_versioned_delete(PG_FUNCTION_ARGS) {
 
 namespace {
 
-bool wants_merge(const Arguments& arguments, int n) {
+OnConflict conflict_argument(const Arguments& arguments, int n) {
     const char* mode = arguments.string(n, "on_conflict");
     if (strcmp(mode, "report") == 0)
-        return false;
+        return OnConflict::kReport;
     if (strcmp(mode, "merge") != 0)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("unknown value \"%s\" for argument \"on_conflict\"", mode),
@@ -71,7 +72,7 @@ bool wants_merge(const Arguments& arguments, int n) {
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                         errmsg("argument \"base\" must not be null when conflicts are merged"),
                         errhint("Give the row as the client read it.")));
-    return true;
+    return OnConflict::kMerge;
 }
 
 } // namespace

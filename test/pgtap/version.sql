@@ -1,6 +1,6 @@
 -- What callers of versioned rows rely on: the ways to call, outcomes, SQLSTATEs, and JSON in DETAIL.
 BEGIN;
-SELECT plan(33);
+SELECT plan(38);
 
 CREATE TABLE doc (id bigint PRIMARY KEY, body text);
 CREATE TABLE tagged (id uuid PRIMARY KEY, body text, updated_time timestamptz DEFAULT '2026-01-01 00:00:00.123456+00');
@@ -47,6 +47,14 @@ SELECT results_eq($$SELECT outcome, version, current FROM interlock.try_versione
     $$VALUES ('not_found', NULL::bigint, NULL::jsonb)$$, 'not_found');
 SELECT results_eq($$SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1, 9, '{"body": "d"}', '{"body": "z"}', 'merge')$$,
     $$VALUES ('conflict', 10::bigint, '{body}'::text[])$$, 'a conflict that cannot be merged names the columns');
+SELECT results_eq($$SELECT outcome, version, current->>'body', conflicts FROM interlock.try_versioned_update('doc', 1, 9, '{"body": "d"}', '{"body": "z"}')$$,
+    $$VALUES ('conflict', 10::bigint, 'c', '{body}'::text[])$$, 'and so does one that is not to be merged, where the base is given');
+SELECT results_eq($$SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 1, 9, '{"body": "d"}', '{"body": "c"}')$$,
+    $$VALUES ('conflict', 10::bigint, '{}'::text[])$$, 'with none if a merge would succeed');
+SELECT results_eq($$SELECT body, version FROM doc WHERE id = 1$$, $$VALUES ('c', 10::bigint)$$, 'nothing is written');
+SELECT results_eq($$SELECT outcome, version, conflicts FROM interlock.try_versioned_update('doc', 99, 9, '{"body": "d"}', '{"body": "c"}')$$,
+    $$VALUES ('not_found', NULL::bigint, NULL::text[])$$, 'a row that is gone has none');
+SELECT throws_ok($$SELECT interlock.try_versioned_update('doc', 1, 9, '{"body": "d"}', '{}')$$, '22023', NULL, 'a base without the column');
 SELECT results_eq($$SELECT outcome, version FROM interlock.try_versioned_delete('doc', 2, 1)$$, $$VALUES ('deleted', NULL::bigint)$$, 'deleted');
 SELECT results_eq($$SELECT key, outcome, version FROM interlock.versioned_update_many('doc', '[{"key": 1, "version": 10, "changes": {"body": "m"}}]')$$,
     $$VALUES ('1'::jsonb, 'updated', 11::bigint)$$, 'many');
