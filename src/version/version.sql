@@ -287,7 +287,7 @@ BEGIN ATOMIC
          WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure
            AND p.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
     checks AS (
-        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, own.proname AS kind,
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgnargs, t.tgargs, own.proname AS kind,
                pg_catalog.convert_from(
                    pg_catalog.substring(t.tgargs, 1, pg_catalog.position(t.tgargs, '\x00'::pg_catalog.bytea) - 1),
                    pg_catalog.getdatabaseencoding()) AS subject
@@ -312,11 +312,19 @@ BEGIN ATOMIC
           JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) p.oid
          WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
     versioned AS (
-        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column
+        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s)', c.tgrelid::pg_catalog.regclass, c.subject,
+                   (SELECT pg_catalog.format(', %L', pg_catalog.array_agg( -- ignore_columns
+                               pg_catalog.convert_from(pg_catalog.decode(a.bytes, 'hex'), pg_catalog.getdatabaseencoding()) ORDER BY a.n))
+                      FROM ROWS FROM (pg_catalog.string_to_table(
+                               pg_catalog.regexp_replace(pg_catalog.encode(c.tgargs, 'hex'), '(..)', '\1 ', 'g'), '00 '))
+                           WITH ORDINALITY a (bytes, n)
+                     WHERE a.n OPERATOR(pg_catalog.>) 1 AND a.n OPERATOR(pg_catalog.<=) c.tgnargs
+                    HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0)) AS enable
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
-        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, d.adbin::pg_catalog.text AS expression,
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, d.adbin::pg_catalog.text AS expression,
                EXISTS (SELECT FROM pg_catalog.pg_depend u
                         WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
                           AND u.objid OPERATOR(pg_catalog.=) d.oid
@@ -371,7 +379,8 @@ BEGIN ATOMIC
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass,
            pg_catalog.format('version column "%s" is gone or has another type', v.version_column),
-           'disable_versioning, then enable_versioning with the present name'
+           pg_catalog.format('SELECT interlock.disable_versioning(%L), then interlock.enable_versioning with the present name',
+               v.tgrelid::pg_catalog.regclass)
       FROM versioned v
      WHERE NOT EXISTS (
                SELECT FROM pg_catalog.pg_attribute a
@@ -412,7 +421,7 @@ BEGIN ATOMIC
                                   WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
                                   ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
                d.version_column),
-           CASE WHEN d.floor IS NULL OR d.reads_floor THEN 'enable_versioning again, with the same ignore_columns'
+           CASE WHEN d.floor IS NULL OR d.reads_floor THEN d.enable
                 ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
                          d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END
       FROM defaults d
@@ -437,7 +446,8 @@ BEGIN ATOMIC
                            pg_catalog.format('the table inherits from one with transitions of column "%s" and has none itself', c.subject)
                        WHEN 'marker_trigger' THEN 'the table inherits from one with markers and has none itself'
                        ELSE 'the table inherits from one with owned columns and has none itself' END,
-           CASE c.kind WHEN 'version_trigger' THEN 'enable_versioning for it as well'
+           CASE c.kind WHEN 'version_trigger' THEN
+                           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', i.inhrelid::pg_catalog.regclass, c.subject)
                        WHEN 'transition_trigger' THEN 'define_transitions for it as well'
                        WHEN 'marker_trigger' THEN 'enable_marker for it as well'
                        ELSE 'own_columns for it as well' END
