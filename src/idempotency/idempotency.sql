@@ -144,7 +144,8 @@ CREATE FUNCTION interlock.run_once(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb) IS
 'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
-the caller''s transaction: completed; else replay, failed, in_progress or mismatch as idempotency_claim.';
+the caller''s transaction: completed; else replay, failed, in_progress or mismatch as idempotency_claim. The command is named
+with its argument types: ''pay(jsonb)''.';
 
 CREATE FUNCTION interlock.idempotency_key(VARIADIC parts text[]) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
