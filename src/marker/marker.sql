@@ -38,13 +38,16 @@ COMMENT ON FUNCTION interlock.set_holder(text) IS
 'Sets the holder for the rest of this transaction, so that the holder of a marked row may update it with plain SQL.
 Ends with the transaction and rolls back with a savepoint. Null: nobody. Errors: 22023 empty or longer than 1024 bytes.';
 
+CREATE TYPE interlock.lock_row_result AS (
+    locked boolean, holder text, locked_at timestamptz, expires_at timestamptz);
+COMMENT ON TYPE interlock.lock_row_result IS
+'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
+
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key text, holder text, ttl interval = NULL, reason text = NULL,
-    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz)
+    rel regclass, key text, holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key "any", holder text, ttl interval = NULL, reason text = NULL,
-    OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz)
+    rel regclass, key "any", holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
 'Marks the row as edited by the holder, or returns the present holder: a refusal is no error. The same holder renews; an expired marker
