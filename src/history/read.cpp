@@ -77,6 +77,21 @@ Key key_of_entries(const Question& question, const Key& key) {
     return *table_key(question.info, key, row);
 }
 
+// Without it the statements below would fail, with themselves as the context and no hint. SELECT on
+// some columns may be enough for them.
+void require_select(Relation entries) {
+    Oid relid = RelationGetRelid(entries);
+    if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
+        pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
+        ereport(ERROR,
+                (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                 errmsg("permission denied for table %s", RelationGetRelationName(entries)),
+                 errhint("The history is read with your own privileges. Its owner can grant: GRANT "
+                         "SELECT ON %s TO %s;",
+                         qualified_name(entries),
+                         quote_identifier(GetUserNameFromId(GetUserId(), false)))));
+}
+
 // A partition's history is its parent's.
 Question read_question(const Arguments& arguments) {
     Question question = {};
@@ -89,7 +104,9 @@ Question read_question(const Arguments& arguments) {
     }
     question.info = table_info(question.rel);
     question.history = require_history(question.rel, question.info);
-    close_table(open_readable_entries(question.rel, question.history, AccessShareLock));
+    Relation entries = open_readable_entries(question.rel, question.history, AccessShareLock);
+    require_select(entries);
+    close_table(entries);
     question.key =
         key_of_entries(question, key_argument(arguments, 1, question.rel, question.info));
     question.entry_key = history_key(question.info, question.key);

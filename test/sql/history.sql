@@ -66,8 +66,10 @@ BEGIN; SELECT interlock.set_writer('robot'); UPDATE doc SET title = 'by robot' W
 UPDATE doc SET title = 'by nobody' WHERE id = 1;
 -- writers need nothing on the history table, and may not read it
 SELECT * FROM doc_history;
+\set VERBOSITY default
 SELECT * FROM interlock.row_history('doc', 1);
 SELECT interlock.row_as_of('doc', 1, now());
+\set VERBOSITY terse
 INSERT INTO doc_history (key) VALUES ('1');
 RESET ROLE;
 SELECT writer, changed_by, row_data->>'title' AS title FROM interlock.row_history('doc', 1);
