@@ -1,6 +1,7 @@
 // Enabling and disabling markers: columns, index and trigger.
 
 #include "marker/marker.h"
+#include "marker/scan.h"
 
 #include "server/arguments.h"
 #include "sweeper/deadline.h"
@@ -241,9 +242,11 @@ bool is_partial(Relation index) {
     return !heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr);
 }
 
-bool leads_with(Relation index, AttrNumber attnum) {
+// An index of the owner serves as well, if it has all marked rows and leads with their deadline.
+bool finds_deadlines(Relation index, AttrNumber until, AttrNumber status) {
     return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
-           index->rd_index->indkey.values[0] == attnum && !is_partial(index);
+           index->rd_index->indkey.values[0] == until &&
+           (!is_partial(index) || is_of_marked_rows(index, status));
 }
 
 // As create_sweep_index makes it. The suffix may be followed by the number that made the name
@@ -286,14 +289,14 @@ void drop_sweep_indexes(Oid relid, AttrNumber kept) {
                              quote_qualified_identifier(schema, static_cast<char*>(lfirst(cell)))));
 }
 
-// The sweeper finds expired markers, and the next deadline, without reading the table. An index of
-// the owner that leads with the deadline serves as well.
+// The sweeper finds expired markers, and the next deadline, without reading the table.
 void create_sweep_index(Oid relid, const char* table, const Request& request) {
     AttrNumber until = get_attnum(relid, request.columns[kUntil]);
+    AttrNumber status = get_attnum(relid, request.columns[kStatus]);
     drop_sweep_indexes(relid, until);
     bool found = false;
     each_index(relid, [&](Relation index) {
-        found = found || leads_with(index, until) || is_ours(index);
+        found = found || finds_deadlines(index, until, status) || is_ours(index);
     });
     if (found)
         return;

@@ -22,15 +22,8 @@ bool is_marked_condition(const Node* node, AttrNumber status) {
 
 bool holds_marked(Relation index, const Marker* marker) {
     Form_pg_index form = index->rd_index;
-    if (!form->indisvalid || form->indcheckxmin || index->rd_rel->relam != BTREE_AM_OID ||
-        !only_computes(index))
-        return false;
-    bool is_null;
-    Datum condition =
-        SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indpred, &is_null);
-    return !is_null &&
-           is_marked_condition(static_cast<Node*>(stringToNode(TextDatumGetCString(condition))),
-                               marker->columns[kStatus].attnum);
+    return form->indisvalid && !form->indcheckxmin && index->rd_rel->relam == BTREE_AM_OID &&
+           only_computes(index) && is_of_marked_rows(index, marker->columns[kStatus].attnum);
 }
 
 // Null if there is none.
@@ -59,6 +52,15 @@ bool next_row(MarkedScan* scan) {
 }
 
 } // namespace
+
+bool is_of_marked_rows(Relation index, AttrNumber status) {
+    bool is_null;
+    Datum condition =
+        SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indpred, &is_null);
+    return !is_null &&
+           is_marked_condition(static_cast<Node*>(stringToNode(TextDatumGetCString(condition))),
+                               status);
+}
 
 MarkedScan begin_marked_scan(Relation rel, const Marker* marker) {
     MarkedScan scan = {};

@@ -19,6 +19,9 @@ struct MarkedScan {
     TupleTableSlot* row;
 };
 
+// Whether the index has just the rows whose status is 1: WHERE status = 1.
+bool is_of_marked_rows(Relation index, AttrNumber status);
+
 // The table and its indexes are locked already (server/relation_lock.h).
 MarkedScan begin_marked_scan(Relation rel, const Marker* marker);
 

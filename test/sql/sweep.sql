@@ -123,6 +123,22 @@ CREATE INDEX my_interlock_sweep_idx ON page (body);
 SELECT interlock.enable_marker('page', sweep_index => false);
 SELECT 'my_interlock_sweep_idx'::regclass;
 DROP TABLE page;
+-- built beforehand, with the definition of the one that enable_marker makes: adopted, and the owner's
+CREATE TABLE page (id int PRIMARY KEY, lock_until timestamptz, lock_status bigint NOT NULL DEFAULT 0);
+CREATE INDEX due ON page (lock_until) WHERE lock_status = 1;
+SELECT interlock.enable_marker('page');
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'page'::regclass AND NOT indisprimary;
+SELECT interlock.disable_marker('page');
+SELECT 'due'::regclass;
+-- another condition, and one that is not valid
+DROP INDEX due;
+CREATE INDEX other_status ON page (lock_until) WHERE lock_status = 2;
+CREATE INDEX other_column ON page (lock_until) WHERE id = 1;
+CREATE INDEX invalid ON page (lock_until) WHERE lock_status = 1;
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'invalid'::regclass;
+SELECT interlock.enable_marker('page');
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'page'::regclass AND NOT indisprimary ORDER BY indexrelid::regclass::text COLLATE "C";
+DROP TABLE page;
 DROP FUNCTION sweep_indexes, marked_in_page, updates_in_page;
 
 DROP ROLE interlock_mallory;
