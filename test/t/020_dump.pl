@@ -95,6 +95,8 @@ $node->safe_psql('target', q(
     INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
     SELECT oid, 'doc'::regclass, 'r' FROM pg_subscription;), extra_params => [ '-c', 'SET allow_system_table_mods = on' ]);
 is($node->safe_psql('target', "SELECT rel FROM interlock.check_versioning() WHERE finding ~ 'subscription'"), 'doc', 'C11: a subscription is noticed');
+is($node->safe_psql('target', "SELECT count(*) FROM interlock.check_versioning() WHERE advice ~ 'ENABLE ALWAYS'"), 0,
+    'C11: the advice is not to check again what the publisher checked: a refusal stops the subscription');
 
 # Dropped with the extension, nothing is left behind that stops a writer
 $node->safe_psql('source', 'DROP EXTENSION pg_interlock CASCADE');
