@@ -440,6 +440,24 @@ BEGIN ATOMIC
       JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
      WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
     UNION ALL
+    SELECT d.adrelid::pg_catalog.regclass,
+           pg_catalog.format('the version trigger is gone: updates do not move column "%s"', a.attname),
+           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', d.adrelid::pg_catalog.regclass, a.attname)
+      FROM pg_catalog.pg_depend u
+      JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
+      JOIN pg_catalog.pg_attribute a
+        ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
+     WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+       AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+       AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid
+       AND EXISTS (SELECT FROM pg_catalog.pg_depend o -- its sequence: not a copy by LIKE, nor a partition
+                     JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+                    WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                      AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                      AND o.refobjid OPERATOR(pg_catalog.=) d.adrelid AND o.refobjsubid OPERATOR(pg_catalog.=) d.adnum
+                      AND o.deptype OPERATOR(pg_catalog.=) 'a')
+       AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+    UNION ALL
     SELECT i.inhrelid::pg_catalog.regclass,
            CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
                        WHEN 'transition_trigger' THEN
@@ -458,7 +476,7 @@ BEGIN ATOMIC
                           AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject));
 END;
 COMMENT ON FUNCTION interlock.check_versioning() IS
-'Lists tables whose versions do not protect every write: trigger disabled, for replicas only or not firing in this session,
+'Lists tables whose versions do not protect every write: trigger gone, disabled, for replicas only or not firing in this session,
 version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
 writes are refused; and triggers of other concepts that are disabled or do not fire. No rows: all tables are protected.';

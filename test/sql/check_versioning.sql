@@ -46,6 +46,27 @@ ALTER TABLE part ALTER version SET DEFAULT 1;
 SELECT rel, finding FROM interlock.check_versioning();
 DROP TABLE part;
 
+-- CHK-1: the trigger was dropped, and the default and its sequence are there
+CREATE TABLE "No trigger" (id int PRIMARY KEY, "Lock" int);
+SELECT interlock.enable_versioning('"No trigger"', 'Lock');
+CREATE TABLE copied (LIKE "No trigger" INCLUDING ALL);
+SELECT * FROM interlock.check_versioning();
+DROP TRIGGER zzz_interlock_version ON "No trigger";
+SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+INSERT INTO "No trigger" VALUES (1);
+UPDATE "No trigger" SET id = 1 RETURNING "Lock";
+SELECT interlock.disable_versioning('"No trigger"');
+SELECT * FROM interlock.check_versioning();
+DROP TABLE "No trigger", copied;
+CREATE TABLE part (id int, version bigint) PARTITION BY RANGE (id);
+CREATE TABLE part_1 PARTITION OF part DEFAULT;
+SELECT interlock.enable_versioning('part');
+DROP TRIGGER zzz_interlock_version ON part;
+SELECT * FROM interlock.check_versioning();
+DROP TABLE part;
+
 -- ORM-4: a history shows a writer that inserts its own first version
 CREATE TABLE post (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('post'), interlock.enable_history('post');
