@@ -323,6 +323,70 @@ BEGIN ATOMIC
                     HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0)) AS enable
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
+    arguments AS ( -- of triggers of other concepts; those of partitions have the same
+        SELECT t.tgrelid, t.tgconstrrelid, p.proname AS kind,
+               ARRAY(SELECT pg_catalog.convert_from(pg_catalog.decode(m.hex[1], 'hex'), pg_catalog.getdatabaseencoding())
+                       FROM pg_catalog.regexp_matches(pg_catalog.encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g')
+                            WITH ORDINALITY m (hex, n)
+                      ORDER BY m.n) AS texts
+          FROM pg_catalog.pg_proc v
+          JOIN pg_catalog.pg_proc p
+            ON p.pronamespace OPERATOR(pg_catalog.=) v.pronamespace
+           AND p.proname OPERATOR(pg_catalog.=) ANY ('{marker_trigger,lease_trigger,ownership_trigger,history_trigger}'::pg_catalog.name[])
+          JOIN pg_catalog.pg_trigger t
+            ON t.tgfoid OPERATOR(pg_catalog.=) p.oid AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
+    named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
+        SELECT a.tgrelid, 'marker' AS part, n.name,
+               pg_catalog.format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
+                       'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L) '
+                       '-- adds it; for a column that was renamed give its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[1], a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
+                   COALESCE((SELECT CASE t.tgnargs WHEN 0 THEN 'on' ELSE 'full' END
+                               FROM guards g
+                               JOIN pg_catalog.pg_trigger t
+                                 ON t.tgrelid OPERATOR(pg_catalog.=) g.tgrelid AND t.tgname OPERATOR(pg_catalog.=) g.tgname
+                              WHERE g.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
+                                AND g.effect OPERATOR(pg_catalog.=) 'nobody is notified of markers' LIMIT 1), 'off'),
+                   a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
+          FROM arguments a
+         CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:]) n (name)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'marker_trigger'
+         UNION ALL
+        SELECT c.tgrelid, 'state', c.subject,
+               pg_catalog.format('SELECT interlock.drop_transitions(%L, %L) '
+                       '-- if it was renamed, first interlock.define_transitions for its present name',
+                   c.tgrelid::pg_catalog.regclass, c.subject)
+          FROM checks c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'transition_trigger' AND c.tgparentid OPERATOR(pg_catalog.=) 0
+         UNION ALL
+        SELECT a.tgrelid, 'lease', n.name,
+               pg_catalog.format('SELECT interlock.unrequire_lease(%L, %L) '
+                       '-- if it was renamed, then interlock.require_lease with its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[1])
+          FROM arguments a
+         CROSS JOIN LATERAL (
+               SELECT m.name[1]
+                 FROM pg_catalog.regexp_matches(
+                          pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
+                UNION
+               SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)) n (name)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger'
+         UNION ALL
+        SELECT a.tgrelid, 'owned', a.texts[i.n],
+               pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
+                       '-- if it was renamed, then interlock.own_columns for its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[i.n])
+          FROM arguments a
+         CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.cardinality(a.texts), 3) i (n)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'ownership_trigger'
+           AND pg_catalog.starts_with(a.texts[i.n OPERATOR(pg_catalog.+) 1], 'own:')),
+    recorded AS (
+        SELECT a.tgrelid, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner
+          FROM arguments a
+          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.tgrelid
+          JOIN pg_catalog.pg_class h ON h.oid OPERATOR(pg_catalog.=) a.tgconstrrelid
+         WHERE a.kind OPERATOR(pg_catalog.=) 'history_trigger'),
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, d.adbin::pg_catalog.text AS expression,
                EXISTS (SELECT FROM pg_catalog.pg_depend u
@@ -458,6 +522,40 @@ BEGIN ATOMIC
                       AND o.deptype OPERATOR(pg_catalog.=) 'a')
        AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
     UNION ALL
+    SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice
+      FROM named n
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) n.tgrelid AND a.attname OPERATOR(pg_catalog.=) n.name::pg_catalog.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
+           pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
+               (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
+                  FROM pg_catalog.generate_series(4, pg_catalog.cardinality(r.texts), 2) i (n)))
+      FROM recorded r
+     WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>) 3
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i
+                        WHERE i.indrelid OPERATOR(pg_catalog.=) r.tgrelid AND i.indisunique AND i.indimmediate AND i.indisvalid
+                          AND i.indpred IS NULL AND i.indexprs IS NULL)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('the history is in table %s of another owner: writes are refused', r.tgconstrrelid::pg_catalog.regclass),
+           pg_catalog.format('ALTER TABLE %s OWNER TO %I', r.tgconstrrelid::pg_catalog.regclass,
+               pg_catalog.pg_get_userbyid(r.relowner))
+      FROM recorded r
+     WHERE r.relowner OPERATOR(pg_catalog.<>) r.history_owner
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('column "%s" of history table %s is gone: writes are refused', m.name, r.tgconstrrelid::pg_catalog.regclass),
+           pg_catalog.format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L) -- into a new table',
+               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''))
+      FROM recorded r
+     CROSS JOIN pg_catalog.unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command}'
+                                  ::pg_catalog.name[]) m (name)
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgconstrrelid AND a.attname OPERATOR(pg_catalog.=) m.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
     SELECT i.inhrelid::pg_catalog.regclass,
            CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
                        WHEN 'transition_trigger' THEN
@@ -479,4 +577,5 @@ COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger gone, disabled, for replicas only or not firing in this session,
 version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
-writes are refused; and triggers of other concepts that are disabled or do not fire. No rows: all tables are protected.';
+writes are refused; and triggers of other concepts that are disabled or do not fire, or refuse writes: a column that they name is
+gone, a history has no key or a table of another owner. No rows: all tables are protected.';

@@ -159,3 +159,65 @@ CREATE TRIGGER zzzz_own BEFORE UPDATE ON late_1a FOR EACH ROW EXECUTE FUNCTION n
 SELECT * FROM interlock.check_versioning() WHERE finding ~ 'zzzz' ORDER BY 1;
 DROP TABLE late;
 DROP FUNCTION nothing;
+
+-- CHK-2: columns that triggers of other concepts name, dropped and renamed
+CREATE TABLE "Gone one" (id int PRIMARY KEY, "State" text, tenant int, price int, a int, b text);
+SELECT interlock.define_transitions('"Gone one"', 'State', '{"a": ["b"]}', '{a}'),
+    interlock.enable_marker('"Gone one"', '7 min', false, 'full', reason_column => 'why'),
+    interlock.own_columns('"Gone one"', 'w', '{price}'), interlock.own_columns('"Gone one"', 'v', '{b}', 'skip'), interlock.share_columns('"Gone one"', '{a}'),
+    interlock.require_lease('"Gone one"', '{{x}}:{tenant}/{id}', '{a,b}');
+SELECT * FROM interlock.check_versioning();
+BEGIN;
+ALTER TABLE "Gone one" RENAME lock_by TO holder;
+ALTER TABLE "Gone one" DROP price, DROP a, DROP b;
+ALTER TABLE "Gone one" RENAME "State" TO state;
+ALTER TABLE "Gone one" RENAME tenant TO "Tenant";
+SELECT * FROM interlock.check_versioning() ORDER BY finding COLLATE "C";
+-- each advice can be run as it is
+SELECT DISTINCT ON (advice COLLATE "C") advice FROM interlock.check_versioning() ORDER BY advice COLLATE "C" \gexec
+SELECT * FROM interlock.check_versioning();
+SELECT interlock.define_transitions('"Gone one"', 'state', '{"a": ["b"]}', '{a}');
+INSERT INTO "Gone one" (id, state) VALUES (2, 'a');
+UPDATE "Gone one" SET state = 'b' RETURNING state;
+COMMIT;
+DROP TABLE "Gone one";
+-- a marker keeps what it was
+CREATE TABLE kept (id int PRIMARY KEY);
+SELECT interlock.enable_marker('kept', '7 min', false, 'full', reason_column => 'why');
+SELECT tgname, tgnargs FROM pg_trigger WHERE tgrelid = 'kept'::regclass ORDER BY 1;
+SELECT encode(tgargs, 'escape') AS arguments FROM pg_trigger WHERE tgrelid = 'kept'::regclass AND tgname = 'zzz_interlock_marker' \gset
+ALTER TABLE kept DROP why;
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT encode(tgargs, 'escape') = :'arguments' AS same FROM pg_trigger WHERE tgrelid = 'kept'::regclass AND tgname = 'zzz_interlock_marker';
+SELECT tgname, tgnargs FROM pg_trigger WHERE tgrelid = 'kept'::regclass ORDER BY 1;
+DROP TABLE kept;
+-- a name that would end a comment
+CREATE TABLE lines (id int PRIMARY KEY, "x
+y" text);
+SELECT interlock.own_columns('lines', 'w', E'{"x\ny"}');
+ALTER TABLE lines DROP "x
+y";
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+DROP TABLE lines;
+
+-- CHK-3: a history without a key, of another owner, and without one of its columns
+CREATE ROLE check_versioning_role;
+CREATE TABLE "Past" ("Id" int, part int, PRIMARY KEY (part, "Id"));
+SELECT interlock.enable_history('"Past"', 5, '1 day');
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "Past" DROP CONSTRAINT "Past_pkey";
+SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+ALTER TABLE "Past_history" OWNER TO check_versioning_role;
+SELECT finding FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+ALTER TABLE "Past_history" DROP writer;
+SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.check_versioning() \gexec
+SELECT * FROM interlock.check_versioning();
+INSERT INTO "Past" VALUES (1, 2);
+SELECT count(*) FROM interlock.row_history('"Past"', '{"part": 2, "Id": 1}');
+DROP TABLE "Past", "Past_history", "Past_history1";
+DROP ROLE check_versioning_role;
