@@ -23,8 +23,7 @@ void make_room(Reader* reader, size_t count) {
 
 void add_key(Reader* reader, Datum value, bool is_null, Oid type) {
     if (is_null)
-        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
-                        errhint("array_remove(keys, NULL) leaves nulls out.")));
+        refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
     reader->list.keys[reader->list.count++] = parse_key(reader->rel, reader->info, value, type);
 }
 
@@ -43,16 +42,11 @@ void read_sql_array(Reader* reader, ArrayType* array) {
         add_key(reader, values[i], nulls[i], type);
 }
 
-int hint_shape() {
-    return errhint(
-        "Give an array of the key's type, such as '{1,2}', or a JSON array of objects "
-        "for a composite key.");
-}
+constexpr const char* kShapeHint =
+    "Give an array of the key's type, such as '{1,2}', or a jsonb array of objects, each with the "
+    "columns of a unique key, such as '[{\"id\": 1}]'.";
 
-[[noreturn]] void refuse_shape() {
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("keys must be an array"),
-                    hint_shape()));
-}
+[[noreturn]] void refuse_shape() { refuse_argument("keys", "must be an array", kShapeHint); }
 
 void read_json_array(Reader* reader, Jsonb* json) {
     if (!JB_ROOT_IS_ARRAY(json) || JB_ROOT_IS_SCALAR(json))
@@ -73,7 +67,7 @@ void read_text(Reader* reader, char* keys) {
                         DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(keys))));
         return;
     }
-    Datum array = with_hint([] { hint_shape(); },
+    Datum array = with_hint([] { errhint("%s", kShapeHint); },
                             [&] { return OidInputFunctionCall(F_ARRAY_IN, keys, TEXTOID, -1); });
     read_sql_array(reader, DatumGetArrayTypeP(array));
 }

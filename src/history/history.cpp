@@ -92,13 +92,9 @@ namespace {
 
 Request read_request(const Arguments& arguments) {
     Request request = {};
-    if (!arguments.is_null(1)) {
-        request.keep_versions = DatumGetInt32(arguments.value(1));
-        if (request.keep_versions <= 0)
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("argument \"keep_versions\" must be above zero"),
-                            errhint("Leave it out to keep all.")));
-    }
+    if (!arguments.is_null(1))
+        request.keep_versions = above_zero(DatumGetInt32(arguments.value(1)), "keep_versions",
+                                           "Leave it out to keep all.");
     if (!arguments.is_null(2))
         request.keep_for = duration_argument(arguments.interval(2, "keep_for"), "keep_for");
     return request;

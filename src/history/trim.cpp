@@ -33,10 +33,9 @@ Datum trim_history(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     Arguments arguments(fcinfo);
-    int32 max_rows = arguments.is_null(1) ? PG_INT32_MAX : DatumGetInt32(arguments.value(1));
-    if (max_rows <= 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"max_rows\" must be above zero")));
+    int32 max_rows = arguments.is_null(1)
+                         ? PG_INT32_MAX
+                         : above_zero(DatumGetInt32(arguments.value(1)), "max_rows");
     if (!arguments.is_null(0)) {
         trim_one(arguments.relation(0), max_rows, output);
         return 0;

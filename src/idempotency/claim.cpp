@@ -56,12 +56,9 @@ Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
 Datum checked_name(Datum value, const char* name, size_t limit) {
     size_t length = VARSIZE_ANY_EXHDR(DatumGetTextPP(value));
     if (length == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s must not be empty", name)));
+        refuse_empty(name);
     if (length > limit)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("%s is longer than %zu bytes", name, limit),
-                        errhint("Give a digest of it, for example md5(%s).", name)));
+        refuse_long(name, limit, psprintf("Give a digest of it, for example md5(%s).", name));
     return value;
 }
 
@@ -286,8 +283,7 @@ Datum scope_argument(const Arguments& arguments, int n) {
     Datum scope = checked_name(arguments.required(n, "scope"), "scope", kMaxScopeBytes);
     const text* bytes = DatumGetTextPP(scope);
     if (memchr(VARDATA_ANY(bytes), kSeparator, VARSIZE_ANY_EXHDR(bytes)) != nullptr)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("scope must not contain a line break")));
+        refuse_argument("scope", "must not contain a line break");
     return scope;
 }
 

@@ -11,8 +11,7 @@ namespace {
 
 const char* check_model(const char* model) {
     if (strcmp(model, "api") != 0 && strcmp(model, "job") != 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("unknown model \"%s\"", model), errhint("Models are api and job.")));
+        refuse_value("model", model, "Use 'api' or 'job'.");
     return model;
 }
 
@@ -47,9 +46,8 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     duration_argument(arguments.interval(2, "ttl"), "ttl");
     duration_argument(arguments.interval(3, "stale_after"), "stale_after");
     (void)arguments.boolean(4, "replay_failures");
-    if (DatumGetInt32(arguments.required(5, "max_response_bytes")) < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"max_response_bytes\" must not be negative")));
+    (void)not_negative(DatumGetInt32(arguments.required(5, "max_response_bytes")),
+                       "max_response_bytes");
     with_spi([&] {
         SPIPlanPtr plan =
             idempotency_plan(PlanKind("idempotency_scope_write"), [](Statement* statement) {

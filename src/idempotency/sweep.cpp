@@ -21,10 +21,7 @@ PG_FUNCTION_INFO_V1(idempotency_sweep);
 // idempotency_sweep(max_rows)
 Datum idempotency_sweep(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    int32 max_rows = DatumGetInt32(arguments.required(0, "max_rows"));
-    if (max_rows <= 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"max_rows\" must be above zero")));
+    int32 max_rows = above_zero(DatumGetInt32(arguments.required(0, "max_rows")), "max_rows");
     PG_RETURN_INT64(delete_expired_keys(max_rows));
 }
 }

@@ -122,17 +122,16 @@ size_t count_levels(const LockName& name) {
     return levels;
 }
 
-LockName make_name(const text* key) {
+LockName make_name(const text* key, int element = 0) {
     LockName name = {KeySpace::kKeys, VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key), 0};
     if (name.length == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
+        refuse_empty(name_of_key(element));
     if (count_levels(name) > kMaxLevels)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key has more than %zu levels", kMaxLevels)));
+        refuse_argument(name_of_key(element),
+                        psprintf("must not have more than %zu levels", kMaxLevels));
     if (name.length > kMaxNameBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key is longer than %zu bytes", kMaxNameBytes),
-                        errhint("Give a digest of it, for example md5(key).")));
+        refuse_long(name_of_key(element), kMaxNameBytes,
+                    "Give a digest of it, for example md5(key).");
     name.hash = hash_name(name.bytes, name.length);
     return name;
 }
@@ -154,9 +153,8 @@ Keys keys_argument(const Arguments& arguments, int n) {
     Keys keys = {static_cast<LockName*>(palloc(sizeof(LockName) * (count + 1))), 0, 0};
     for (int i = 0; i < count; i++) {
         if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
-                            errhint("array_remove(keys, NULL) leaves nulls out.")));
-        keys.names[i] = make_name(DatumGetTextPP(values[i]));
+            refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
+        keys.names[i] = make_name(DatumGetTextPP(values[i]), i + 1);
     }
     qsort(keys.names, count, sizeof(LockName), order_of_names);
     for (int i = 0; i < count; i++) {
@@ -178,9 +176,7 @@ LockScope scope_argument(const Arguments& arguments, int n) {
         return LockScope::kTransaction;
     if (scope == "session")
         return LockScope::kSession;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown scope \"%.*s\"", static_cast<int>(scope.size()), scope.data()),
-                    errhint("Scopes are transaction and session.")));
+    refuse_value("scope", scope, "Use 'transaction' or 'session'.");
 }
 
 // --- What a call takes ---------------------------------------------------------------------------

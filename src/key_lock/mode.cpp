@@ -26,10 +26,9 @@ LOCKMODE key_mode(std::string_view name) {
     for (const ModeNames& names : kModes)
         if (names.key == name)
             return names.mode;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown mode \"%.*s\"", static_cast<int>(name.size()), name.data()),
-                    errhint("Modes are shared, update, exclusive, intent_shared and "
-                            "intent_exclusive. How long to wait is given as wait => '5 s'.")));
+    refuse_value("mode", name,
+                 "Use 'shared', 'update', 'exclusive', 'intent_shared' or 'intent_exclusive'. How "
+                 "long to wait is given as wait => '5 s'.");
 }
 
 LOCKMODE applock_mode_named(std::string_view name) {

@@ -58,9 +58,7 @@ RowStrength strength_argument(const Arguments& arguments, int n) {
         return RowStrength::kShare;
     if (strcmp(strength, "key_share") == 0)
         return RowStrength::kKeyShare;
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("unknown strength \"%s\"", strength),
-             errhint("Strengths are update, no_key_update, share and key_share.")));
+    refuse_value("strength", strength, "Use 'update', 'no_key_update', 'share' or 'key_share'.");
 }
 
 // How to wait for one row. Rows that are passed over are not waited for, whatever time is left.

@@ -12,7 +12,7 @@ const char* default_holder(size_t* length) {
     return holder;
 }
 
-LeaseKey lease_key_argument(const text* key) {
+LeaseKey lease_key_argument(const text* key, int element) {
     const char* bytes = VARDATA_ANY(key);
     size_t length = VARSIZE_ANY_EXHDR(key);
     int levels = 0;
@@ -23,20 +23,17 @@ LeaseKey lease_key_argument(const text* key) {
         levels++;
     }
     if (length == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("key must not be empty")));
+        refuse_empty(name_of_key(element));
     if (length > kMaxLeaseKeyBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key is longer than %zu bytes", kMaxLeaseKeyBytes),
-                        errhint("Give a digest of it, for example md5(key).")));
+        refuse_long(name_of_key(element), kMaxLeaseKeyBytes,
+                    "Give a digest of it, for example md5(key).");
     if (has_empty_level)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key \"%s\" has an empty level", text_to_cstring(key)),
-                        errhint("A slash separates levels, and none may be empty. As one level: "
-                                "interlock.key_path(%s).",
-                                quote_literal_cstr(text_to_cstring(key)))));
+        refuse_argument(name_of_key(element), "must not have an empty level",
+                        psprintf("A slash separates levels. As one level: interlock.key_path(%s).",
+                                 quote_literal_cstr(text_to_cstring(key))));
     if (levels > kMaxLeaseLevels)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("key has more than %d levels", kMaxLeaseLevels)));
+        refuse_argument(name_of_key(element),
+                        psprintf("must not have more than %d levels", kMaxLeaseLevels));
     return lease_key(MyDatabaseId, bytes, length);
 }
 
@@ -45,12 +42,11 @@ int64 ttl_argument(const Arguments& arguments, int n) {
     double days = ttl->month * 30.0 + ttl->day;
     double length = days * USECS_PER_DAY + static_cast<double>(ttl->time);
     if (length < 1.0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("ttl must be above zero"),
-                        errhint("For example '30 s'.")));
+        refuse_argument("ttl", "must be above zero", "For example '30 s'.");
     if (length > max_lease_ttl * static_cast<double>(USECS_PER_SEC))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("ttl is longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
-                        errhint("Renew a shorter lease, or bind it to the session.")));
+        refuse_argument(
+            "ttl", psprintf("must not be longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
+            "Renew a shorter lease, or bind it to the session.");
     return static_cast<int64>(length);
 }
 
@@ -59,9 +55,10 @@ const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
         return default_holder(length);
     const text* holder = DatumGetTextPP(arguments.value(n));
     *length = VARSIZE_ANY_EXHDR(holder);
-    if (*length == 0 || *length > kMaxHolderBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("holder must have between 1 and %zu bytes", kMaxHolderBytes)));
+    if (*length == 0)
+        refuse_empty("holder");
+    if (*length > kMaxHolderBytes)
+        refuse_long("holder", kMaxHolderBytes);
     return VARDATA_ANY(holder);
 }
 

@@ -7,8 +7,9 @@
 
 namespace interlock {
 
-// A path of at most 1,024 bytes and 64 levels, none of which is empty; else 22023.
-LeaseKey lease_key_argument(const text* key);
+// A path of at most 1,024 bytes and 64 levels, none of which is empty; else 22023. The element,
+// from 1, is that of an array argument "keys".
+LeaseKey lease_key_argument(const text* key, int element = 0);
 
 // A time to live above zero and at most interlock.max_lease_ttl, in microseconds; else 22023.
 int64 ttl_argument(const Arguments& arguments, int n);

@@ -42,9 +42,7 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     char* reason = arguments.string(1, "reason");
     bool terminates = arguments.boolean(2, "terminate");
     if (reason[0] == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
-                 errhint("It is stored in interlock.lease_audit.")));
+        refuse_empty("reason", "It is stored in interlock.lease_audit.");
     LeaseDatabase* database = lease_database();
     StringInfoData holders;
     initStringInfo(&holders);

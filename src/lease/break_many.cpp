@@ -55,9 +55,7 @@ Datum break_leases(PG_FUNCTION_ARGS) {
     Choice choice = read_choice(arguments);
     char* reason = arguments.string(1, "reason");
     if (reason[0] == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
-                 errhint("It is stored in interlock.lease_audit.")));
+        refuse_empty("reason", "It is stored in interlock.lease_audit.");
     LeaseDatabase* database = lease_database();
     choice.end = read_counter(&database->next_token);
     Copies copies = {static_cast<char*>(palloc(kRoom)), 0, kRoom};

@@ -46,11 +46,8 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     request.role = GetUserId();
     request.key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     request.mode = LeaseMode::kPermit;
-    request.capacity = DatumGetInt32(arguments.required(1, "capacity"));
-    if (request.capacity < 1)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("capacity must be at least 1")));
-    request.capacity = Min(request.capacity, kMaxCapacity);
+    int32 capacity = above_zero(DatumGetInt32(arguments.required(1, "capacity")), "capacity");
+    request.capacity = Min(capacity, kMaxCapacity);
     request.ttl = ttl_argument(arguments, 2);
     Deadline deadline = Deadline::argument(arguments, 3);
     request.holder = holder_argument(arguments, 4, &request.holder_length);
@@ -102,9 +99,7 @@ LeaseMode mode_argument(const Arguments& arguments, int n) {
         return LeaseMode::kExclusive;
     if (is_word(mode, "shared"))
         return LeaseMode::kShared;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown mode \"%s\"", text_to_cstring(mode)),
-                    errhint("Modes of a lease are exclusive and shared.")));
+    refuse_value("mode", text_to_cstring(mode), "Use 'exclusive' or 'shared'.");
 }
 
 LeaseBond bond_argument(const Arguments& arguments, int n) {
@@ -113,12 +108,9 @@ LeaseBond bond_argument(const Arguments& arguments, int n) {
         return LeaseBond::kTtl;
     if (is_word(bind, "session"))
         return LeaseBond::kSession;
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-         errmsg("a lease cannot be bound to \"%s\"", text_to_cstring(bind)),
-         errhint(
-             "Give ttl or session. interlock.lock_key locks a key until the transaction ends.")));
+    refuse_value(
+        "bind", text_to_cstring(bind),
+        "Use 'ttl' or 'session'. interlock.lock_key locks a key until the transaction ends.");
 }
 
 // outcome, token, expires_at, holder

@@ -99,9 +99,8 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     auto* order = static_cast<int*>(palloc(sizeof(int) * (many.given + 1)));
     for (int i = 0; i < many.given; i++) {
         if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED), errmsg("key must not be null"),
-                            errhint("array_remove(keys, NULL) leaves nulls out.")));
-        keys[i] = lease_key_argument(DatumGetTextPP(values[i]));
+            refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
+        keys[i] = lease_key_argument(DatumGetTextPP(values[i]), i + 1);
         order[i] = i;
     }
     qsort_arg(order, many.given, sizeof(int), order_of_paths, keys);

@@ -136,9 +136,7 @@ const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
         return "";
     NameList columns = arguments.names(n, "columns");
     if (columns.count == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"columns\" must not be empty"),
-                        errhint("Leave it out if every update needs the lease.")));
+        refuse_empty("columns", "Leave it out if every update needs the lease.");
     StringInfoData text;
     initStringInfo(&text);
     for (int i = 0; i < columns.count; i++) {

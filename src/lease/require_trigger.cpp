@@ -121,6 +121,12 @@ LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple
             add_value(&key, rel, piece, row);
     }
     refuse_empty_level(rel, key.data + VARHDRSZ, key.len - VARHDRSZ);
+    if (key.len - VARHDRSZ > static_cast<int>(kMaxLeaseKeyBytes))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("cannot build the lease key of a row of table \"%s\": it is too long",
+                        RelationGetRelationName(rel)),
+                 errhint("A lease key has at most %zu bytes.", kMaxLeaseKeyBytes)));
     SET_VARSIZE(key.data, key.len);
     return lease_key_argument(reinterpret_cast<text*>(key.data));
 }

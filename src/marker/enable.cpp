@@ -115,9 +115,7 @@ Notify notify_argument(const Arguments& arguments) {
         return Notify::kFull;
     bool on;
     if (!parse_bool(notify, &on))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("unknown value \"%s\" for argument \"notify\"", notify),
-                        errhint("Use 'off', 'on' or 'full'.")));
+        refuse_value("notify", notify, "Use 'off', 'on' or 'full'.");
     return on ? Notify::kOn : Notify::kOff;
 }
 

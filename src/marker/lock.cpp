@@ -73,9 +73,7 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(arguments, false);
     const char* reason = arguments.string(2, "reason");
     if (reason[0] == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("reason must not be empty"),
-                 errhint("It is stored in interlock.row_lock_audit.")));
+        refuse_empty("reason", "It is stored in interlock.row_lock_audit.");
     for (int i = 0; i < kAttempts; i++) {
         Look found = look(call);
         if (!found.found)

@@ -82,12 +82,9 @@ const VerbCall* firing_verb(const Marker* marker) {
 
 const char* check_holder(const char* holder) {
     if (holder[0] == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("holder must not be empty"),
-                 errhint("Give the name of the user or program that edits, such as 'anna'.")));
+        refuse_empty("holder", "Give the name of the user or program that edits, such as 'anna'.");
     if (strlen(holder) > kHolderBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("holder is longer than %d bytes", kHolderBytes)));
+        refuse_long("holder", kHolderBytes);
     return holder;
 }
 

@@ -95,7 +95,7 @@ bool same_holder(const char* left, const char* right);
 // The holder as which the current transaction writes: the argument of set_holder, or null.
 const char* current_holder();
 
-// Checks a holder's name: 22023 when it is empty or longer than kHolderBytes.
+// Checks argument "holder": 22023 when it is empty or longer than kHolderBytes.
 const char* check_holder(const char* holder);
 
 // How a function of ours calls its write. The conditions of its statement may be evaluated before a

@@ -67,7 +67,7 @@ CREATE FUNCTION interlock.lock_rows(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_rows(regclass, text, text, interval, text) IS
 'As lock_row, for several rows: all or none, in the order of their keys, so that two calls never deadlock. keys: an array of the
-key''s type ({1,2}), or for a composite key a JSON array of objects. expires_at is the earliest deadline. If other holders have
+key''s type ({1,2}), or a jsonb array of objects, each with the columns of a unique key ([{"id": 1}]). expires_at is the earliest deadline. If other holders have
 some of the rows, none is taken, and blocked lists those rows: [{key, holder, expires_at}]. Errors: as lock_row; 22004 no holder:
 row locks without one are select_for_update.';
 COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, interval, text) IS

@@ -35,7 +35,7 @@ Datum save_row(PG_FUNCTION_ARGS) {
     if (call.versioning != nullptr)
         managed = bms_add_member(managed, call.versioning->column);
     Changes changes = parse_changes(call.row.rel, call.row.info, call.row.key,
-                                    arguments.jsonb(3, "changes"), managed);
+                                    changes_json(arguments, 3), managed);
     int64 version = 0;
     bool saved = save(call, changes, &version);
     if (!saved && expect_what_is_shown(&call))

@@ -39,11 +39,10 @@ PG_FUNCTION_INFO_V1(sweep);
 // sweep(max_rows) -> setof (rel, released)
 Datum sweep(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    int64 left = arguments.is_null(0) ? 0 : DatumGetInt32(arguments.value(0));
-    if (!arguments.is_null(0) && left <= 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"max_rows\" must be above zero"),
-                        errhint("Leave it out to release everything that has expired.")));
+    int64 left = arguments.is_null(0)
+                     ? 0
+                     : above_zero(DatumGetInt32(arguments.value(0)), "max_rows",
+                                  "Leave it out to release everything that has expired.");
     bool limited = left > 0;
     if (is_own_transaction(fcinfo))
         fire_triggers_at_once();

@@ -175,8 +175,14 @@ void release(const Write& write) {
 }
 
 const char* require_holder(const Write& write) {
-    if (write.after.holder != nullptr && write.after.holder[0] != '\0')
-        return check_holder(write.after.holder);
+    if (write.after.holder != nullptr && write.after.holder[0] != '\0') {
+        if (strlen(write.after.holder) > kHolderBytes)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("column \"%s\" of table \"%s\" must not be longer than %d bytes",
+                                   NameStr(write.marker->columns[kHolder].name),
+                                   RelationGetRelationName(write.change->rel), kHolderBytes)));
+        return write.after.holder;
+    }
     if (write.writer == nullptr)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("a row of table \"%s\" cannot be marked without a holder",

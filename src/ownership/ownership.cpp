@@ -176,8 +176,7 @@ namespace {
 NameList columns_argument(const Arguments& arguments, int n) {
     NameList columns = arguments.names(n, "columns");
     if (columns.count == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"columns\" must not be empty")));
+        refuse_empty("columns");
     for (int i = 0; i < columns.count; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(columns[i], columns[j]) == 0)
@@ -268,9 +267,7 @@ OnViolation on_violation_argument(const Arguments& arguments, int n) {
     for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
         if (strcmp(value, on_violation_name(on_violation)) == 0)
             return on_violation;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown value \"%s\" for argument \"on_violation\"", value),
-                    errhint("Use 'reject' or 'skip'.")));
+    refuse_value("on_violation", value, "Use 'reject' or 'skip'.");
 }
 
 Strategy strategy_argument(const Arguments& arguments, int n) {
@@ -278,9 +275,7 @@ Strategy strategy_argument(const Arguments& arguments, int n) {
     for (Strategy strategy : {Strategy::kRetry, Strategy::kSkip, Strategy::kMerge})
         if (strcmp(value, strategy_name(strategy)) == 0)
             return strategy;
-    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                    errmsg("unknown value \"%s\" for argument \"strategy\"", value),
-                    errhint("Use 'retry', 'skip' or 'merge'.")));
+    refuse_value("strategy", value, "Use 'retry', 'skip' or 'merge'.");
 }
 
 void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint) {

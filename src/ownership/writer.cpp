@@ -198,16 +198,12 @@ Writer current_writer() {
 
 const char* check_writer(const char* name) {
     if (name[0] == '\0')
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("writer must not be empty"),
-                 errhint("Give the name of a writer, such as 'editor' or 'importer'.")));
+        refuse_empty("writer", "Give the name of a writer, such as 'editor' or 'importer'.");
     if (strlen(name) > kWriterBytes)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("writer is longer than %d bytes", kWriterBytes)));
+        refuse_long("writer", kWriterBytes);
     for (const char* at = name; *at != '\0'; at++)
         if (static_cast<unsigned char>(*at) < ' ')
-            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                            errmsg("writer must not contain control characters")));
+            refuse_argument("writer", "must not contain control characters");
     return name;
 }
 

@@ -14,6 +14,49 @@ int64 duration_argument(const Interval* interval, const char* name, const char* 
     return static_cast<int64>(days) * USECS_PER_DAY + interval->time;
 }
 
+void refuse_argument(const char* name, const char* rule, const char* hint) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("argument \"%s\" %s", name, rule),
+             hint != nullptr ? errhint("%s", hint) : 0));
+}
+
+void refuse_empty(const char* name, const char* hint) {
+    refuse_argument(name, "must not be empty", hint);
+}
+
+void refuse_long(const char* name, size_t limit, const char* hint) {
+    refuse_argument(name, psprintf("must not be longer than %zu bytes", limit), hint);
+}
+
+void refuse_value(const char* name, std::string_view value, const char* hint) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("unknown value \"%.*s\" for argument \"%s\"",
+                           static_cast<int>(value.size()), value.data(), name),
+                    errhint("%s", hint)));
+}
+
+void refuse_nulls(const char* name, const char* hint) {
+    ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                    errmsg("argument \"%s\" must not contain nulls", name),
+                    hint != nullptr ? errhint("%s", hint) : 0));
+}
+
+int32 above_zero(int32 value, const char* name, const char* hint) {
+    if (value <= 0)
+        refuse_argument(name, "must be above zero", hint);
+    return value;
+}
+
+int32 not_negative(int32 value, const char* name) {
+    if (value < 0)
+        refuse_argument(name, "must not be negative");
+    return value;
+}
+
+const char* name_of_key(int element) {
+    return element == 0 ? "key" : psprintf("keys[%d]", element);
+}
+
 char* print_value(Oid type, Datum value) {
     switch (type) {
     case TEXTOID:

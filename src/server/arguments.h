@@ -29,6 +29,23 @@ constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 int64 duration_argument(const Interval* interval, const char* name,
                         const char* hint = "For example '5 min'.");
 
+// The errors of bad arguments, one for each kind. The hint may be null.
+// 22023: argument "name" and the rule, as in "must not be empty".
+[[noreturn]] void refuse_argument(const char* name, const char* rule, const char* hint = nullptr);
+[[noreturn]] void refuse_empty(const char* name, const char* hint = nullptr);
+[[noreturn]] void refuse_long(const char* name, size_t limit, const char* hint = nullptr);
+// 22023: for an argument that takes one of some words, which the hint lists.
+[[noreturn]] void refuse_value(const char* name, std::string_view value, const char* hint);
+// 22004: an array contains nulls.
+[[noreturn]] void refuse_nulls(const char* name, const char* hint = nullptr);
+
+// Return the value; 22023 for others.
+int32 above_zero(int32 value, const char* name, const char* hint = nullptr);
+int32 not_negative(int32 value, const char* name);
+
+// The name of a key for these errors: argument "key", or an element, from 1, of argument "keys".
+const char* name_of_key(int element);
+
 class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
@@ -72,8 +89,7 @@ public:
                           TYPALIGN_CHAR, &list.values, &nulls, &list.count);
         for (int i = 0; i < list.count; i++)
             if (nulls[i])
-                ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                                errmsg("argument \"%s\" must not contain nulls", arg)));
+                refuse_nulls(arg);
         return list;
     }
 

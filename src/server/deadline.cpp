@@ -26,9 +26,7 @@ Deadline Deadline::argument(const Arguments& arguments, int n) {
     double limit =
         (wait->month * 30.0 + wait->day) * USECS_PER_DAY + static_cast<double>(wait->time);
     if (limit < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"wait\" must not be negative"),
-                        errhint("Zero does not wait at all.")));
+        refuse_argument("wait", "must not be negative", "Zero does not wait at all.");
     return Deadline(limit > kLongest ? kForever : static_cast<int64>(limit));
 }
 

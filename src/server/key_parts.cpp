@@ -9,7 +9,7 @@ namespace {
 
 KeyParts no_parts_yet(int count) {
     if (count == 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("a key needs a part")));
+        refuse_empty("parts");
     return {static_cast<char**>(palloc(sizeof(char*) * count)), count};
 }
 

@@ -73,6 +73,12 @@ Key from_json_object(Relation rel, const TableInfo* info, Jsonb* json) {
     return key;
 }
 
+bool looks_like_object(const char* given) {
+    constexpr const char* kBlank = " \t\r\n";
+    const char* start = given + strspn(given, kBlank);
+    return *start == '{' && start[1 + strspn(start + 1, kBlank)] == '"';
+}
+
 // Whether the text is a JSON object and cannot be a value of the type.
 bool is_object(const char* given, Oid type) {
     switch (type) {
@@ -87,11 +93,8 @@ bool is_object(const char* given, Oid type) {
     case UUIDOID: // {a0eebc99-...} is one
     case DATEOID:
     case TIMESTAMPOID:
-    case TIMESTAMPTZOID: {
-        constexpr const char* kBlank = " \t\r\n";
-        const char* start = given + strspn(given, kBlank);
-        return *start == '{' && start[1 + strspn(start + 1, kBlank)] == '"';
-    }
+    case TIMESTAMPTZOID:
+        return looks_like_object(given);
     default:
         return false;
     }
@@ -217,6 +220,14 @@ Key key_of_tuple(const TableInfo* info, HeapTuple tuple) {
     for (int i = 0; i < info->key.count; i++)
         key.values[i] = heap_getattr(tuple, info->key.columns[i].attnum, info->columns, &is_null);
     return key;
+}
+
+bool is_text_of_object(const TableInfo* info, const Key& key) {
+    if (!is_named_by_table_key(info, key) || key.by->count != 1)
+        return false;
+    Oid type = key.by->columns[0].type;
+    return TypeCategory(type) == TYPCATEGORY_STRING &&
+           looks_like_object(to_text(key.values[0], type));
 }
 
 Datum key_to_jsonb(const TableInfo* info, const Key& key) {

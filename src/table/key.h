@@ -32,6 +32,9 @@ inline bool is_named_by_table_key(const TableInfo* info, const Key& key) {
     return key.by == &info->key;
 }
 
+// Whether the key is a text that looks like a JSON object: perhaps one was meant.
+bool is_text_of_object(const TableInfo* info, const Key& key);
+
 // {"column": value, ...} as jsonb, and as text (null for a table without a key).
 Datum key_to_jsonb(const TableInfo* info, const Key& key);
 char* key_to_text(const TableInfo* info, const Key& key);

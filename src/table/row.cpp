@@ -1,5 +1,6 @@
 #include "table/row.h"
 
+#include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
 #include "table/populate.h"
@@ -8,6 +9,8 @@
 namespace interlock {
 
 namespace {
+
+constexpr const char* kChangesHint = "Give {\"column\": value, ...}.";
 
 // The table's key is what history and other tables know the row by. Of another key that names the
 // row: the call would not find the row again that it has written.
@@ -195,9 +198,8 @@ Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb
                       const Bitmapset* managed) {
     refuse_managed_key(info, key, managed);
     if (!JB_ROOT_IS_OBJECT(json))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("changes must be a jsonb object"),
-                 errhint("Give {\"column\": value, ...}.")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("changes must be a jsonb object"), errhint("%s", kChangesHint)));
     Members members = read_members(rel, info, key, json, managed);
     Changes changes = {};
     changes.columns = members.columns;
@@ -213,13 +215,23 @@ Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb
     return changes;
 }
 
+Jsonb* changes_json(const Arguments& arguments, int n) {
+    Jsonb* changes = arguments.jsonb(n, "changes");
+    if (!JB_ROOT_IS_OBJECT(changes))
+        refuse_argument("changes", "must be a jsonb object", kChangesHint);
+    return changes;
+}
+
 void raise_no_such_row(Relation rel, const TableInfo* info, const Key& key) {
     ereport(ERROR,
             (errcode(ERRCODE_NO_DATA_FOUND),
              errmsg("table \"%s\" has no such row", RelationGetRelationName(rel)),
              errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
                                                    {"key", nullptr, key_to_text(info, key)}})),
-             errhint("It was deleted, never existed, or is hidden by row security.")));
+             errhint("It was deleted, never existed, or is hidden by row security.%s",
+                     is_text_of_object(info, key)
+                         ? " A key that is an object needs a cast: '{\"column\": value}'::jsonb."
+                         : "")));
 }
 
 void raise_suppressed(Relation rel) {

@@ -25,6 +25,9 @@ struct Changes {
 Changes parse_changes(Relation rel, const TableInfo* info, const Key& key, Jsonb* json,
                       const Bitmapset* managed);
 
+// Argument n, "changes"; 22023 when it is no object.
+Jsonb* changes_json(const Arguments& arguments, int n);
+
 // Raises P0002 with the key.
 [[noreturn]] void raise_no_such_row(Relation rel, const TableInfo* info, const Key& key);
 

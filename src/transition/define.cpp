@@ -123,12 +123,9 @@ void check_state_column(Relation rel, AttrNumber column) {
 }
 
 [[noreturn]] void refuse_transitions() {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-         errmsg("transitions must be a jsonb object of arrays of states"),
-         errhint(
-             "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.")));
+    refuse_argument(
+        "transitions", "must be a jsonb object of arrays of states",
+        "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.");
 }
 
 [[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
@@ -229,8 +226,7 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
     for (int i = 0; i < count; i++) {
         if (nulls[i])
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("argument \"initial\" must not contain nulls")));
+            refuse_nulls("initial");
         JsonbValue value = json_string(canonical_state(attribute->atttypid, attribute->atttypmod,
                                                        TextDatumGetCString(states[i])));
         pushJsonbValue(&state, WJB_ELEM, &value);

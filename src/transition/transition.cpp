@@ -97,7 +97,7 @@ Move open_move(const Arguments& arguments) {
     move.key = key_argument(arguments, 1, move.rel, move.info);
     move.from = given_state(arguments, 2, "from_state", move.machine);
     move.to = given_state(arguments, 3, "to_state", move.machine);
-    move.changes = parse_changes(move.rel, move.info, move.key, arguments.jsonb(4, "changes"),
+    move.changes = parse_changes(move.rel, move.info, move.key, changes_json(arguments, 4),
                                  bms_make_singleton(move.machine->column));
     return move;
 }

@@ -40,7 +40,7 @@ RowCall open_call_or_new(const Arguments& arguments) {
 }
 
 Changes changes_argument(const Arguments& arguments, int n, const RowCall& call) {
-    return parse_changes(call.rel, call.info, call.key, arguments.jsonb(n, "changes"),
+    return parse_changes(call.rel, call.info, call.key, changes_json(arguments, n),
                          bms_make_singleton(call.versioning->column));
 }
 

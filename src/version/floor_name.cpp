@@ -90,9 +90,7 @@ const char* name_in(const char* expression) {
 Oid relation_named(const char* name) {
     List* parts;
     if (!SplitIdentifierString(pstrdup(name), '.', &parts) || list_length(parts) != 2)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("argument \"floor\" must be the name of a sequence and its schema")));
+        refuse_argument("floor", "must be the name of a sequence and its schema");
     Oid schema = get_namespace_oid(static_cast<char*>(linitial(parts)), true);
     return OidIsValid(schema) ? get_relname_relid(static_cast<char*>(lsecond(parts)), schema)
                               : InvalidOid;

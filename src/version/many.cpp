@@ -104,10 +104,8 @@ Batch read_batch(const Arguments& arguments) {
     batch.managed = bms_make_singleton(batch.versioning->column);
     Jsonb* updates = arguments.jsonb(1, "updates");
     if (!JB_ROOT_IS_ARRAY(updates) || JB_ROOT_IS_SCALAR(updates))
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("updates must be a jsonb array"),
-             errhint("Give an array of {\"key\": ..., \"version\": ..., \"changes\": {...}}.")));
+        refuse_argument("updates", "must be a jsonb array",
+                        "Give an array of {\"key\": ..., \"version\": ..., \"changes\": {...}}.");
     batch.items = static_cast<Item*>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Item) * (JB_ROOT_COUNT(updates) + 1)));
     JsonbIterator* iterator = JsonbIteratorInit(&updates->root);

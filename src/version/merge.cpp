@@ -2,6 +2,7 @@
 
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
+#include "server/arguments.h"
 #include "table/row_json.h"
 #include "version/update.h"
 
@@ -15,9 +16,7 @@ constexpr int kAttempts = 10;
 void require_base_columns(Relation rel, const TableInfo* info, const Changes& changes,
                           const Bitmapset* columns, Jsonb* base) {
     if (!JB_ROOT_IS_OBJECT(base))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("base must be a jsonb object"),
-                 errhint("Give the row as the client read it.")));
+        refuse_argument("base", "must be a jsonb object", "Give the row as the client read it.");
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
         const char* name = column_name(info, static_cast<AttrNumber>(column));
         JsonbValue member;

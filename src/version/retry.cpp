@@ -33,10 +33,7 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
     const Versioning* versioning = require_versioning(rel, info);
     Key key = key_argument(arguments, 1, rel, info);
     Transform transform = check_transform(arguments);
-    int retries = DatumGetInt32(arguments.required(4, "max_retries"));
-    if (retries < 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("argument \"max_retries\" must not be negative")));
+    int retries = not_negative(DatumGetInt32(arguments.required(4, "max_retries")), "max_retries");
 
     Bitmapset* columns = columns_to_report(rel, versioning);
     int64 token = 0;

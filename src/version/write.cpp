@@ -65,9 +65,7 @@ OnConflict conflict_argument(const Arguments& arguments, int n) {
     if (strcmp(mode, "report") == 0)
         return OnConflict::kReport;
     if (strcmp(mode, "merge") != 0)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("unknown value \"%s\" for argument \"on_conflict\"", mode),
-                        errhint("Use 'report' or 'merge'.")));
+        refuse_value("on_conflict", mode, "Use 'report' or 'merge'.");
     if (arguments.is_null(4))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
                         errmsg("argument \"base\" must not be null when conflicts are merged"),

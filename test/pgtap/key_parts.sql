@@ -14,7 +14,7 @@ SELECT is(interlock.idempotency_key(VARIADIC ARRAY[1, 2]), '1:2', 'an array of n
 SELECT throws_ok($$SELECT interlock.idempotency_key('a', NULL, 1)$$, '22004', 'part 2 of the key must not be null', 'null');
 SELECT throws_ok($$SELECT interlock.idempotency_key(1, NULL)$$, '22004', 'part 2 of the key must not be null', 'null beside a number');
 SELECT throws_ok($$SELECT interlock.idempotency_key(VARIADIC NULL::int[])$$, '22004', 'argument "parts" must not be null', 'no array');
-SELECT throws_ok($$SELECT interlock.idempotency_key(VARIADIC '{}'::int[])$$, '22023', 'a key needs a part', 'an empty one');
+SELECT throws_ok($$SELECT interlock.idempotency_key(VARIADIC '{}'::int[])$$, '22023', 'argument "parts" must not be empty', 'an empty one');
 
 SELECT is(interlock.key_path('tenant', 7, 'doc', 42), 'tenant/7/doc/42', 'a path');
 SELECT is(interlock.key_path('a/b', 'c%d'), 'a%2Fb/c%25d', 'a part is one level');
@@ -23,7 +23,7 @@ SELECT is(interlock.key_path(VARIADIC ARRAY['https://example.org/x', 'y']), 'htt
 SELECT is(interlock.key_path('day', date '2026-03-01', true), 'day/2026-03-01/true', 'of other types');
 SELECT throws_ok($$SELECT interlock.key_path('a', '')$$, '22023', 'part 2 of the key must not be empty', 'an empty part');
 SELECT throws_ok($$SELECT interlock.key_path('a', NULL)$$, '22004', 'part 2 of the key must not be null', 'a null');
-SELECT throws_ok($$SELECT interlock.key_path(VARIADIC '{}'::text[])$$, '22023', 'a key needs a part', 'nothing');
+SELECT throws_ok($$SELECT interlock.key_path(VARIADIC '{}'::text[])$$, '22023', 'argument "parts" must not be empty', 'nothing');
 
 -- a slash in a part guards that part alone
 SELECT is(outcome, 'acquired', 'a lease') FROM interlock.acquire_lease(interlock.key_path('file', 'a/b'));

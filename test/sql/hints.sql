@@ -51,6 +51,13 @@ SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', '{"SeatId": 13}',
 SELECT says($$SELECT interlock.versioned_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 13}', 2, '{"IsReserved": false}')$$);
 SELECT says($$SELECT interlock.versioned_update('sys_config', 'site', '-infinity', '{"value": "b"}')$$);
 SELECT says($$SELECT interlock.versioned_update('orders', '#124', 1, '{}')$$);
+-- where the key is a text, an object without a type is that text
+CREATE TABLE page (slug text PRIMARY KEY, id int NOT NULL UNIQUE, title text);
+INSERT INTO page VALUES ('a', 1, 'x');
+SELECT interlock.enable_versioning('page');
+SELECT says($$SELECT interlock.versioned_update('page', '{"id": 1}', 1, '{"title": "y"}')$$);
+SELECT says($$SELECT interlock.versioned_update('page', '{"id": 1}'::jsonb, 1, '{"title": "y"}')$$);
+SELECT says($$SELECT interlock.versioned_update('page', 'b', 1, '{"title": "y"}')$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '{A15}')$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', 15)$$);
 SELECT says($$SELECT * FROM interlock.select_for_update('"ShowSeats"', '15')$$);

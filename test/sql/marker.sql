@@ -269,6 +269,7 @@ SELECT interlock.save_row('bad', 1, 'anna', '{}', 1);
 SELECT interlock.save_row('bad', 1, 'anna', NULL);
 SELECT interlock.set_holder('');
 SELECT interlock.set_holder(repeat('x', 1025));
+INSERT INTO bad (id, lock_status, lock_by) VALUES (3, 1, repeat('x', 1025));
 SELECT interlock.sweep(0);
 SELECT interlock.sweep(-1);
 SELECT interlock_internal.marker_trigger();
