@@ -280,26 +280,34 @@ COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, j
 CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
     LANGUAGE sql STABLE
 BEGIN ATOMIC
-    WITH own AS (
+    WITH functions AS ( -- of triggers
         SELECT p.oid, p.proname
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
-         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure
-           AND p.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
+    own AS (
+        SELECT f.oid, f.proname
+          FROM functions f
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+    triggers AS ( -- with their arguments
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgconstrrelid, t.tgnargs, t.tgargs,
+               f.proname AS kind,
+               ARRAY(SELECT pg_catalog.convert_from(pg_catalog.decode(m.hex[1], 'hex'), pg_catalog.getdatabaseencoding())
+                       FROM pg_catalog.regexp_matches(pg_catalog.encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g')
+                            WITH ORDINALITY m (hex, n)
+                      ORDER BY m.n) AS texts
+          FROM functions f
+          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) f.oid),
     checks AS (
-        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgnargs, t.tgargs, own.proname AS kind,
-               pg_catalog.convert_from(
-                   pg_catalog.substring(t.tgargs, 1, pg_catalog.position(t.tgargs, '\x00'::pg_catalog.bytea) - 1),
-                   pg_catalog.getdatabaseencoding()) AS subject
-          FROM pg_catalog.pg_trigger t
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.kind, t.texts, t.texts[1] AS subject
+          FROM triggers t
           JOIN own ON own.oid OPERATOR(pg_catalog.=) t.tgfoid
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
-           AND (own.proname OPERATOR(pg_catalog.<>) 'ownership_trigger'
+           AND (t.kind OPERATOR(pg_catalog.<>) 'ownership_trigger'
                 OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
     guards AS ( -- beside versions
         SELECT t.tgrelid, t.tgname, t.tgenabled, e.effect
-          FROM pg_catalog.pg_proc v
-          JOIN pg_catalog.pg_proc p ON p.pronamespace OPERATOR(pg_catalog.=) v.pronamespace
+          FROM triggers t
           JOIN (VALUES ('transition_trigger', 'changes of state are not checked'),
                        ('initial_state_trigger', 'states of new rows are not checked'),
                        ('marker_trigger', 'markers are not enforced'),
@@ -308,34 +316,18 @@ BEGIN ATOMIC
                        ('ownership_trigger', 'columns are written by anybody'),
                        ('history_trigger', 'changes are not recorded'),
                        ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
-            ON p.proname OPERATOR(pg_catalog.=) e.function::pg_catalog.name
-          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) p.oid
-         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
+            ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
                pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s)', c.tgrelid::pg_catalog.regclass, c.subject,
-                   (SELECT pg_catalog.format(', %L', pg_catalog.array_agg( -- ignore_columns
-                               pg_catalog.convert_from(pg_catalog.decode(a.bytes, 'hex'), pg_catalog.getdatabaseencoding()) ORDER BY a.n))
-                      FROM ROWS FROM (pg_catalog.string_to_table(
-                               pg_catalog.regexp_replace(pg_catalog.encode(c.tgargs, 'hex'), '(..)', '\1 ', 'g'), '00 '))
-                           WITH ORDINALITY a (bytes, n)
-                     WHERE a.n OPERATOR(pg_catalog.>) 1 AND a.n OPERATOR(pg_catalog.<=) c.tgnargs
-                    HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0)) AS enable
+                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 1
+                        THEN pg_catalog.format(', %L', c.texts[2:]) END) AS enable -- ignore_columns
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
-    arguments AS ( -- of triggers of other concepts; those of partitions have the same
-        SELECT t.tgrelid, t.tgconstrrelid, p.proname AS kind,
-               ARRAY(SELECT pg_catalog.convert_from(pg_catalog.decode(m.hex[1], 'hex'), pg_catalog.getdatabaseencoding())
-                       FROM pg_catalog.regexp_matches(pg_catalog.encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g')
-                            WITH ORDINALITY m (hex, n)
-                      ORDER BY m.n) AS texts
-          FROM pg_catalog.pg_proc v
-          JOIN pg_catalog.pg_proc p
-            ON p.pronamespace OPERATOR(pg_catalog.=) v.pronamespace
-           AND p.proname OPERATOR(pg_catalog.=) ANY ('{marker_trigger,lease_trigger,ownership_trigger,history_trigger}'::pg_catalog.name[])
-          JOIN pg_catalog.pg_trigger t
-            ON t.tgfoid OPERATOR(pg_catalog.=) p.oid AND t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0
-         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
+    arguments AS ( -- those of partitions have the same
+        SELECT t.tgrelid, t.tgconstrrelid, t.kind, t.texts
+          FROM triggers t
+         WHERE t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0),
     named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
         SELECT a.tgrelid, 'marker' AS part, n.name,
                pg_catalog.format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
@@ -343,11 +335,9 @@ BEGIN ATOMIC
                        '-- adds it; for a column that was renamed give its present name',
                    a.tgrelid::pg_catalog.regclass, a.texts[1], a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
                    COALESCE((SELECT CASE t.tgnargs WHEN 0 THEN 'on' ELSE 'full' END
-                               FROM guards g
-                               JOIN pg_catalog.pg_trigger t
-                                 ON t.tgrelid OPERATOR(pg_catalog.=) g.tgrelid AND t.tgname OPERATOR(pg_catalog.=) g.tgname
-                              WHERE g.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
-                                AND g.effect OPERATOR(pg_catalog.=) 'nobody is notified of markers' LIMIT 1), 'off'),
+                               FROM triggers t
+                              WHERE t.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
+                                AND t.kind OPERATOR(pg_catalog.=) 'marker_notify_trigger' LIMIT 1), 'off'),
                    a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
           FROM arguments a
          CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:]) n (name)
@@ -387,22 +377,27 @@ BEGIN ATOMIC
           JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.tgrelid
           JOIN pg_catalog.pg_class h ON h.oid OPERATOR(pg_catalog.=) a.tgconstrrelid
          WHERE a.kind OPERATOR(pg_catalog.=) 'history_trigger'),
+    floors AS NOT MATERIALIZED ( -- sequences that belong to columns
+        SELECT o.refobjid AS relid, o.refobjsubid AS attnum, s.oid, s.relname, s.relnamespace
+          FROM pg_catalog.pg_depend o
+          JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+         WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+           AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+           AND o.deptype OPERATOR(pg_catalog.=) 'a'),
+    readers AS NOT MATERIALIZED ( -- defaults that call first_version
+        SELECT d.oid, d.adrelid, d.adnum
+          FROM pg_catalog.pg_depend u
+          JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
+         WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+           AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+           AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid),
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, d.adbin::pg_catalog.text AS expression,
-               EXISTS (SELECT FROM pg_catalog.pg_depend u
-                        WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-                          AND u.objid OPERATOR(pg_catalog.=) d.oid
-                          AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-                          AND u.refobjid OPERATOR(pg_catalog.=)
-                              'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid) AS reads_floor,
+               EXISTS (SELECT FROM readers r WHERE r.oid OPERATOR(pg_catalog.=) d.oid) AS reads_floor,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
-                  FROM pg_catalog.pg_depend o
-                  JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+                  FROM floors s
                   JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
-                 WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-                   AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-                   AND o.refobjid OPERATOR(pg_catalog.=) v.tgrelid AND o.refobjsubid OPERATOR(pg_catalog.=) a.attnum
-                   AND o.deptype OPERATOR(pg_catalog.=) 'a'
+                 WHERE s.relid OPERATOR(pg_catalog.=) v.tgrelid AND s.attnum OPERATOR(pg_catalog.=) a.attnum
                  ORDER BY s.oid LIMIT 1) AS floor
           FROM versioned v
           JOIN pg_catalog.pg_attribute a
@@ -507,19 +502,11 @@ BEGIN ATOMIC
     SELECT d.adrelid::pg_catalog.regclass,
            pg_catalog.format('the version trigger is gone: updates do not move column "%s"', a.attname),
            pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', d.adrelid::pg_catalog.regclass, a.attname)
-      FROM pg_catalog.pg_depend u
-      JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
+      FROM readers d
       JOIN pg_catalog.pg_attribute a
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
-     WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-       AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-       AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid
-       AND EXISTS (SELECT FROM pg_catalog.pg_depend o -- its sequence: not a copy by LIKE, nor a partition
-                     JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
-                    WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-                      AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
-                      AND o.refobjid OPERATOR(pg_catalog.=) d.adrelid AND o.refobjsubid OPERATOR(pg_catalog.=) d.adnum
-                      AND o.deptype OPERATOR(pg_catalog.=) 'a')
+     WHERE EXISTS (SELECT FROM floors s -- not a copy by LIKE, nor a partition
+                    WHERE s.relid OPERATOR(pg_catalog.=) d.adrelid AND s.attnum OPERATOR(pg_catalog.=) d.adnum)
        AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
     UNION ALL
     SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice
