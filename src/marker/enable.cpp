@@ -28,6 +28,7 @@ struct Request {
     bool enforce;
     Notify notify;
     bool sweep_index;
+    bool names_status; // else the column has the default name
     const char* columns[kMarkerRoles];
 };
 
@@ -73,7 +74,10 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
-        as_owner_of_rows(relid, [&] { refuse_foreign_status(relid, request.columns); });
+        as_owner_of_rows(relid, [&] {
+            refuse_foreign_status(relid, request.columns);
+            refuse_unadopted_status(relid, request.columns, request.names_status);
+        });
         add_missing_columns(relid, table, request, present);
         as_owner_of_rows(relid, [&] { date_open_markers(table, request); });
         if (request.sweep_index)
@@ -127,8 +131,10 @@ Request read_request(const Arguments& arguments) {
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};
+    request.names_status = !arguments.is_null(4 + kStatus);
     for (int role = 0; role < kMarkerRoles; role++) {
-        request.columns[role] = arguments.name(4 + role, names[role]);
+        bool is_default = role == kStatus && !request.names_status;
+        request.columns[role] = is_default ? kDefaultStatus : arguments.name(4 + role, names[role]);
         for (int other = 0; other < role; other++)
             if (strcmp(request.columns[role], request.columns[other]) == 0)
                 ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -189,8 +195,7 @@ void add_name(StringInfo names, const char* name) {
     appendStringInfo(names, "%s\"%s\"", names->len > 0 ? ", " : "", name);
 }
 
-// Of a hand-made lock only the columns with a default name would be adopted, and its markers would
-// be ignored.
+// So that the owner of a hand-made lock sees which of its columns the marker does not use.
 void report_columns(Oid relid, const char* adopted, const char* added) {
     if (adopted[0] == '\0')
         return;

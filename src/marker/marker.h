@@ -67,6 +67,14 @@ const Marker* require_marker(Relation rel, const TableInfo* info);
 // inside with_spi; `columns` has the names by role.
 void refuse_foreign_status(Oid relid, const char* const* columns);
 
+// The status column where no other is named.
+constexpr const char* kDefaultStatus = "lock_status";
+
+// Raises 55000 when the status column would be added beside those of a hand-made lock, whose
+// holders would lose their rows without notice: an existing holder column has holders, or there is
+// a column "status" of a lock's values and the caller names no status column.
+void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status);
+
 inline const char* quoted(const Marker* marker, MarkerRole role) {
     return quote_identifier(NameStr(marker->columns[role].name));
 }

@@ -27,10 +27,14 @@ int64 count_rows(Relation rel, const char* condition) {
     return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
 }
 
+int64 count_other_values(Relation rel, const char* column) {
+    return count_rows(rel,
+                      psprintf("t.%s OPERATOR(pg_catalog.<>) 0 AND t.%s OPERATOR(pg_catalog.<>) 1",
+                               quote_identifier(column), quote_identifier(column)));
+}
+
 void check_values(Relation rel, const char* column) {
-    int64 count = count_rows(
-        rel, psprintf("t.%s OPERATOR(pg_catalog.<>) 0 AND t.%s OPERATOR(pg_catalog.<>) 1",
-                      quote_identifier(column), quote_identifier(column)));
+    int64 count = count_other_values(rel, column);
     if (count > 0)
         refuse(rel, column, psprintf("rows with another value than 0 and 1: " INT64_FORMAT, count));
 }
@@ -188,6 +192,58 @@ void refuse_foreign_status(Oid relid, const char* const* columns) {
         check_values(rel, column);
         check_holders(rel, columns);
     }
+    table_close(rel, AccessShareLock);
+}
+
+namespace {
+
+// What hand-made locks call their status.
+constexpr const char* kUsualStatus = "status";
+
+void refuse_beside_status(Relation rel) {
+    AttrNumber attnum = find_attribute(RelationGetDescr(rel), kUsualStatus);
+    if (attnum == InvalidAttrNumber ||
+        !fits_role(kStatus, TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid) ||
+        count_other_values(rel, kUsualStatus) > 0)
+        return;
+    const char* table = quote_literal_cstr(typed_name(rel));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("columns of table \"%s\" look like a lock whose status is column \"%s\"",
+                RelationGetRelationName(rel), kUsualStatus),
+         errhint("To adopt it: SELECT interlock.enable_marker(%s, status_column => '%s'). If it "
+                 "means something else, name the column to add: status_column => '%s'.",
+                 table, kUsualStatus, kDefaultStatus)));
+}
+
+void refuse_lost_holders(Relation rel, const char* const* columns) {
+    const char* holder = columns[kHolder];
+    int64 count = count_rows(rel, psprintf("t.%s OPERATOR(pg_catalog.<>) ''::pg_catalog.text",
+                                           quote_identifier(holder)));
+    if (count == 0)
+        return;
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of table \"%s\" has holders, and there is no column \"%s\" to "
+                    "say which of them hold the row: rows: " INT64_FORMAT,
+                    holder, RelationGetRelationName(rel), columns[kStatus], count),
+             errhint("Name the column that has 1 in rows that are held as status_column, or clear "
+                     "the holders first: UPDATE %s SET %s = NULL.",
+                     typed_name(rel), quote_identifier(holder))));
+}
+
+} // namespace
+
+void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status) {
+    Relation rel = table_open(relid, AccessShareLock);
+    TupleDesc all = RelationGetDescr(rel);
+    bool is_lock = find_attribute(all, columns[kStatus]) == InvalidAttrNumber &&
+                   find_attribute(all, columns[kHolder]) != InvalidAttrNumber;
+    if (is_lock && !names_status)
+        refuse_beside_status(rel);
+    if (is_lock)
+        refuse_lost_holders(rel, columns);
     table_close(rel, AccessShareLock);
 }
 

@@ -137,15 +137,40 @@ SELECT scans - :before AS scans FROM scans;
 ROLLBACK;
 DROP TABLE many;
 
--- MRK-3: which columns were adopted and which were added; a hand-made status of another name is none of them
+-- MRK-3: which columns were adopted and which were added
 CREATE TABLE biz_order (id int PRIMARY KEY, amount int, status int, lock_by text, lock_time timestamptz);
-INSERT INTO biz_order VALUES (123, 10, 1, 'anna', now());
+INSERT INTO biz_order VALUES (123, 10, 1, 'anna', now()), (124, 10, 0, NULL, NULL);
 \set VERBOSITY default
+-- a hand-made lock whose status has another name is not left out without notice
 SELECT interlock.enable_marker('biz_order');
-SELECT interlock.disable_marker('biz_order');
-ALTER TABLE biz_order DROP lock_status, DROP lock_until, DROP lock_reason;
+SELECT interlock.enable_marker('biz_order', status_column => 'lock_status');
+SELECT column_name FROM information_schema.columns WHERE table_name = 'biz_order' ORDER BY ordinal_position;
 SELECT interlock.enable_marker('biz_order', status_column => 'status', reason_column => 'why "so"');
 SELECT locked, holder FROM interlock.lock_row('biz_order', 123, 'bert');
 SELECT interlock.enable_marker('biz_order', '1 hour', status_column => 'status', reason_column => 'why "so"');
+DROP TABLE biz_order;
+-- nor one that nobody holds, while its status could be one of markers
+CREATE TABLE biz_order (id int PRIMARY KEY, status bigint, lock_by varchar(20));
+INSERT INTO biz_order VALUES (1, 0, NULL), (2, 1, ''), (3, NULL, NULL);
+SELECT interlock.enable_marker('biz_order');
+BEGIN;
+SELECT interlock.enable_marker('biz_order', status_column => 'lock_status');
+ROLLBACK;
+BEGIN;
+UPDATE biz_order SET status = 2 WHERE id = 3;
+SELECT interlock.enable_marker('biz_order');
+ROLLBACK;
+-- holders alone: of a status with a name that cannot be known, or of a domain
+ALTER TABLE biz_order DROP status;
+CREATE DOMAIN flag AS int;
+ALTER TABLE biz_order ADD status flag, ADD being_edited int DEFAULT 0;
+BEGIN;
+SELECT interlock.enable_marker('biz_order');
+ROLLBACK;
+UPDATE biz_order SET lock_by = 'anna' WHERE id < 3;
+SELECT interlock.enable_marker('biz_order');
+SELECT interlock.enable_marker('biz_order', holder_column => 'held_by');
+SELECT lock_by, held_by, lock_status FROM biz_order ORDER BY id;
 \set VERBOSITY terse
 DROP TABLE biz_order;
+DROP DOMAIN flag;
