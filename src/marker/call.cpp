@@ -2,6 +2,7 @@
 
 #include "execution/stored_row.h"
 #include "server/arguments.h"
+#include "server/error.h"
 
 namespace interlock {
 
@@ -62,6 +63,33 @@ Look look(const MarkedRow& call, RowLock lock) {
 
 bool is_held_by_other(const MarkedRow& call, const Look& found) {
     return found.state.live && strcmp(found.state.holder, call.holder) != 0;
+}
+
+bool is_held(const MarkedRow& call, const Look& found) {
+    return found.state.live && strcmp(found.state.holder, call.holder) == 0;
+}
+
+void raise_not_held(const MarkedRow& call, const Look& found) {
+    const char* present = found.state.live ? found.state.holder : nullptr;
+    ereport(
+        ERROR,
+        (errcode(kMarkerNotHeld),
+         errmsg("\"%s\" does not hold the row of table \"%s\"", call.holder,
+                RelationGetRelationName(call.rel)),
+         errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+                                               {"key", nullptr, key_to_text(call.info, *found.key)},
+                                               {"holder", present}})),
+         errhint("The marker expired, was released or was never taken: lock the row again, "
+                 "read it, and repeat the change.")));
+}
+
+void raise_unwritten(const MarkedRow& call) {
+    Look found = look(call);
+    if (!found.found)
+        raise_no_such_row(call.rel, call.info, call.key);
+    if (!is_held(call, found))
+        raise_not_held(call, found);
+    raise_suppressed(call.rel);
 }
 
 } // namespace interlock

@@ -80,11 +80,11 @@ const VerbCall* firing_verb(const Marker* marker) {
     return current_verb;
 }
 
-const char* check_holder(const char* holder) {
+const char* check_holder(const char* holder, const char* argument) {
     if (holder[0] == '\0')
-        refuse_empty("holder", "Give the name of the user or program that edits, such as 'anna'.");
+        refuse_empty(argument, "Give the name of the user or program that edits, such as 'anna'.");
     if (strlen(holder) > kHolderBytes)
-        refuse_long("holder", kHolderBytes);
+        refuse_long(argument, kHolderBytes);
     return holder;
 }
 

@@ -103,14 +103,15 @@ bool same_holder(const char* left, const char* right);
 // The holder as which the current transaction writes: the argument of set_holder, or null.
 const char* current_holder();
 
-// Checks argument "holder": 22023 when it is empty or longer than kHolderBytes.
-const char* check_holder(const char* holder);
+// Checks the name of a holder, by default argument "holder": 22023 when it is empty or longer than
+// kHolderBytes.
+const char* check_holder(const char* holder, const char* argument = "holder");
 
 // How a function of ours calls its write. The conditions of its statement may be evaluated before a
 // wait for the row, and are not evaluated again if the other transaction only locked the row or
 // rolled back. So the trigger, which runs after the wait, decides: it computes the deadline, and
 // skips a row whose marker has expired by then, as if the statement had not found it.
-enum class Verb : uint8 { kLock, kTouch, kRelease, kForce };
+enum class Verb : uint8 { kLock, kTouch, kHandOver, kRelease, kForce };
 struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     Verb verb;
     Oid root; // of the marker

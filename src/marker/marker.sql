@@ -93,6 +93,28 @@ marker. Errors: 22023 ttl not positive.';
 COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interval) IS
 'As touch_row(regclass, text, text, interval), for a key of another type.';
 
+CREATE FUNCTION interlock.hand_over_row(
+    rel regclass, key text, holder text, to_holder text, ttl interval = NULL) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.hand_over_row(
+    rel regclass, key "any", holder text, to_holder text, ttl interval = NULL) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.hand_over_row(regclass, text, text, text, interval) IS
+'Gives the marker to another holder, for ttl from now (null: the table''s), and returns the new deadline. The reason stays.
+Errors: IL005 marker not held, P0002 no such row, 22023 a holder empty or longer than 1024 bytes or ttl not positive.';
+COMMENT ON FUNCTION interlock.hand_over_row(regclass, "any", text, text, interval) IS
+'As hand_over_row(regclass, text, text, text, interval), for a key of another type.';
+
+CREATE FUNCTION interlock.delete_row(rel regclass, key text, holder text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.delete_row(rel regclass, key "any", holder text) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.delete_row(regclass, text, text) IS
+'Deletes the row, if the holder still has its marker. Errors: IL005 marker not held, P0002 no such row, 42501 without DELETE on
+the table.';
+COMMENT ON FUNCTION interlock.delete_row(regclass, "any", text) IS
+'As delete_row(regclass, text, text), for a key of another type.';
+
 CREATE FUNCTION interlock.save_row(
     rel regclass, key text, holder text, changes jsonb, expected bigint = NULL) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -1,5 +1,6 @@
 // The trigger that sends a notification when a marker changes, on channel interlock_row_lock at
-// commit: {table, event}; with the argument 'full' key and holder too.
+// commit: {table, event}; with the argument 'full' key and holder too, of a marker that is handed
+// over the new one.
 //
 // Any role can listen, and the privileges of listeners are not known here. So the row is named only
 // if the owner of the table allows it.
@@ -132,6 +133,15 @@ void tell_release(const Change& change) {
     notify(change, event, change.before.holder);
 }
 
+// Others cannot take a live marker, so its holder has given it away: by hand_over_row or plain SQL.
+// The verb has decided before the clock of now.
+bool is_handed_over(const Change& change) {
+    const VerbCall* verb = firing_verb(change.marker);
+    bool by_verb = verb != nullptr && verb->verb == Verb::kHandOver;
+    return (change.before.live || by_verb) && change.before.holder != nullptr &&
+           !same_holder(change.before.holder, change.after.holder);
+}
+
 void tell(const Change& change) {
     const MarkerState& before = change.before;
     const MarkerState& after = change.after;
@@ -143,6 +153,10 @@ void tell(const Change& change) {
     bool expired = !before.live && before.since != after.since;
     if (before.set && same_holder(before.holder, after.holder) && !expired)
         return; // a renewal is no news
+    if (is_handed_over(change)) {
+        notify(change, "handed_over", after.holder);
+        return;
+    }
     if (before.set)
         notify(change, end_of(before), before.holder);
     notify(change, "locked", after.holder);

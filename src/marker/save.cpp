@@ -3,7 +3,6 @@
 #include "execution/stored_row.h"
 #include "marker/call.h"
 #include "server/arguments.h"
-#include "server/error.h"
 #include "version/argument.h"
 #include "version/update.h"
 
@@ -97,23 +96,13 @@ void explain_unsaved(const SaveCall& call) {
     Look found = look(row);
     if (!found.found)
         raise_no_such_row(row.rel, row.info, row.key);
-    bool held = found.state.live && strcmp(found.state.holder, row.holder) == 0;
+    bool held = is_held(row, found);
     int64 stored;
     if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token)
         raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored);
     if (held)
         raise_suppressed(row.rel);
-    const char* present = found.state.live ? found.state.holder : nullptr;
-    ereport(
-        ERROR,
-        (errcode(kMarkerNotHeld),
-         errmsg("\"%s\" does not hold the row of table \"%s\"", row.holder,
-                RelationGetRelationName(row.rel)),
-         errdetail_internal("%s", json_object({{"table", qualified_name(row.rel)},
-                                               {"key", nullptr, key_to_text(row.info, *found.key)},
-                                               {"holder", present}})),
-         errhint("The marker expired, was released or was never taken: lock the row again, "
-                 "read it, and repeat the change.")));
+    raise_not_held(row, found);
 }
 
 } // namespace

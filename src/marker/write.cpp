@@ -15,7 +15,7 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     result.holder = row.holder;
     result.ttl = ttl;
     result.until = DT_NOBEGIN;
-    if (verb == Verb::kLock || verb == Verb::kTouch)
+    if (verb != Verb::kRelease && verb != Verb::kForce)
         result.until = DatumGetTimestampTz(
             marker_time(row.marker->columns[kUntil], GetCurrentTimestamp() + ttl));
     result.trigger_depth = trigger_depth();
@@ -144,6 +144,32 @@ bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until) {
         return false;
     *until = time_of(row.marker->columns[kUntil], stored);
     return true;
+}
+
+bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, TimestampTz* until) {
+    const MarkerColumn* columns = row.marker->columns;
+    VerbCall verb = verb_call(row, Verb::kHandOver, ttl);
+    RowWrite write(keyed(row), PlanKind("marker_hand_over"));
+    write.verb = &verb;
+    write.lock_first = true; // the other holder could not be taken back
+    write.set(columns[kHolder].attnum, write.terms.text(to_holder));
+    write.keep(columns[kTime].attnum);
+    set_until(&write, row.marker, verb.until);
+    require_held(&write, row);
+    write.returns(columns[kUntil].attnum);
+    NullableDatum stored;
+    if (!write_row(write, &stored))
+        return false;
+    *until = time_of(columns[kUntil], stored);
+    return true;
+}
+
+bool delete_marked(const MarkedRow& row) {
+    VerbCall verb = verb_call(row, Verb::kRelease, row.marker->ttl);
+    RowWrite write(keyed(row), PlanKind("marker_delete"), RowAction::kDelete);
+    write.verb = &verb;
+    require_held(&write, row);
+    return write_row(write);
 }
 
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,

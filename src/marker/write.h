@@ -25,6 +25,12 @@ bool release_marker(const MarkedRow& row, Verb kind);
 // Puts the deadline off to `ttl` from now while row.holder holds the marker.
 bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until);
 
+// Gives the marker to another holder, for `ttl` from now, while row.holder holds it.
+bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, TimestampTz* until);
+
+// Deletes the row while row.holder holds it.
+bool delete_marked(const MarkedRow& row);
+
 // Writes the changes and releases the marker while row.holder holds it, if `expected` is null or
 // the row's version. *version gets the new version, if the table has versions.
 bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expected,

@@ -117,6 +117,8 @@ SELECT is_empty(
               ('unlock_row', 'gives back: whether it was held'),
               ('force_unlock_row', 'takes from whoever has it'),
               ('save_row', 'acts under a claim: raises when it is lost'),
+              ('hand_over_row', 'acts under a claim: raises when it is lost'),
+              ('delete_row', 'acts under a claim: raises when it is lost'),
               ('assert_version', 'an assertion: raises when it does not hold'),
               ('update_with_retry', 'tries again, and answers'),
               ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'),

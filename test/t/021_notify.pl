@@ -1,4 +1,4 @@
-# Markers tell listeners: locked, unlocked, expired and forced, at commit; the key and the holder where the owner wants it.
+# Markers tell listeners: locked, unlocked, handed over, expired and forced, at commit; the key and the holder where the owner wants it.
 
 use strict;
 use warnings;
@@ -40,6 +40,14 @@ is(heard(q(SELECT interlock.lock_row('page', '{"id": 1, "part": "a"}', 'anna', '
       . qq({"table": "public.page", $key, "event": "expired", "holder": "anna"}\n)
       . qq({"table": "public.page", $key, "event": "locked", "holder": "bert"}), 'expired, and taken by the next')
   or diag('the sweeper may have been first');
+is(heard(q(SELECT interlock.hand_over_row('page', '{"id": 1, "part": "a"}', 'bert', 'carl'))),
+    qq({"table": "public.page", $key, "event": "handed_over", "holder": "carl"}), 'handed over, to whom');
+is(heard(q(BEGIN; SELECT interlock.set_holder('carl'); UPDATE page SET lock_by = 'bert' WHERE id = 1; COMMIT;)),
+    qq({"table": "public.page", $key, "event": "handed_over", "holder": "bert"}), 'also by hand');
+is(heard(q(SELECT interlock.hand_over_row('page', '{"id": 1, "part": "a"}', 'bert', 'bert', '2 hours'))), '', 'to oneself is a renewal');
+is(heard(q(INSERT INTO page (id, part, lock_status, lock_by) VALUES (3, 'c', 1, 'anna'); SELECT interlock.delete_row('page', '{"id": 3, "part": "c"}', 'anna'))),
+    qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "locked", "holder": "anna"}\n)
+      . qq({"table": "public.page", "key": {"id": 3, "part": "c"}, "event": "unlocked", "holder": "anna"}), 'deleted by the verb');
 is(heard(q(BEGIN; SELECT interlock.set_holder('bert'); DELETE FROM page WHERE id = 1; COMMIT;)),
     qq({"table": "public.page", $key, "event": "unlocked", "holder": "bert"}), 'deleted by its holder');
 
