@@ -1,4 +1,6 @@
-// CREATE EXTENSION into a schema that is there already.
+// Checks of CREATE EXTENSION and of scripts that upgrade; the versions of both.
+//
+// CREATE EXTENSION into a schema that is there already:
 //
 // The server creates the schema when there is none, else it uses the existing one, whoever owns it.
 // Tools that load a schema file create schemas before extensions, so a schema of the installing
@@ -8,6 +10,9 @@
 // The script creates interlock_internal itself, and fails if it is there. Default privileges of the
 // installing role can let others create objects in either.
 
+#include "server/arguments.h"
+#include "server/library_version.h"
+#include "server/result_row.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 
@@ -79,6 +84,34 @@ Datum check_schemas([[maybe_unused]] PG_FUNCTION_ARGS) {
         refuse_creators(kInternalSchema, get_namespace_oid(kInternalSchema, false),
                         "ALTER DEFAULT PRIVILEGES REVOKE CREATE ON SCHEMAS FROM that role.");
     });
+    PG_RETURN_VOID();
+}
+
+PG_FUNCTION_INFO_V1(interlock_version);
+
+// library, sql
+Datum interlock_version(PG_FUNCTION_ARGS) {
+    char* sql = sql_version();
+    Datum values[2] = {CStringGetTextDatum(kLibraryVersion),
+                       sql != nullptr ? CStringGetTextDatum(sql) : 0};
+    bool nulls[2] = {false, sql == nullptr};
+    return result_row(fcinfo, values, nulls);
+}
+
+PG_FUNCTION_INFO_V1(require_library);
+
+// The first statement of each script that upgrades: a preloaded library stays as it is until the
+// server restarts, and one that a session has loaded as long as the session does.
+Datum require_library(PG_FUNCTION_ARGS) {
+    char* version = Arguments(fcinfo).string(0, "version");
+    if (version_number(version) == 0)
+        refuse_argument("version", "must be three numbers", "For example '0.9.0'.");
+    if (version_number(version) > version_number(kLibraryVersion))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("version %s of the pg_interlock library is needed, and version %s "
+                               "is loaded",
+                               version, kLibraryVersion),
+                        errhint("%s", advise_on_versions(version))));
     PG_RETURN_VOID();
 }
 }

@@ -16,5 +16,16 @@ COMMENT ON SCHEMA interlock_internal IS
 interlock are what applications call.';
 COMMENT ON SCHEMA interlock IS 'pg_interlock: prevents lost updates and other write conflicts inside the server';
 
+CREATE FUNCTION interlock.version(OUT library text, OUT sql text)
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME', 'interlock_version';
+COMMENT ON FUNCTION interlock.version() IS
+'The version of the library in this session, and that of the extension''s objects in this database. They differ between the
+installation of another version and ALTER EXTENSION pg_interlock UPDATE.';
+
+CREATE FUNCTION interlock_internal.require_library(version text) RETURNS void
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.require_library(text) IS
+'Called by scripts that upgrade. Errors: 55000 when the library of this session is older than that, 22023 when it is no version.';
+
 -- Every verb that takes a key exists twice: for text, which also takes parameters that a driver sends without
 -- a type, and for a value of any other type (bigint, uuid, ...; a jsonb object for composite keys).

@@ -1,5 +1,6 @@
 #include "server/result_row.h"
 
+#include "server/library_version.h"
 #include "server/scope.h"
 
 namespace interlock {
@@ -47,10 +48,23 @@ TupleDesc columns_of(FunctionCallInfo fcinfo) {
     return columns;
 }
 
+[[noreturn]] void refuse_columns(Oid function, int columns, int count) {
+    char* version = sql_version();
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("function %s returns %d columns, and %d in version %s of the pg_interlock "
+                    "library",
+                    format_procedure(function), columns, count, kLibraryVersion),
+             errhint("%s", version != nullptr ? advise_on_versions(version) : "")));
+}
+
 } // namespace
 
-Datum result_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls) {
-    return HeapTupleGetDatum(heap_form_tuple(columns_of(fcinfo), values, nulls));
+Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls) {
+    TupleDesc columns = columns_of(fcinfo);
+    if (columns->natts > count)
+        refuse_columns(fcinfo->flinfo->fn_oid, columns->natts, count);
+    return HeapTupleGetDatum(heap_form_tuple(columns, values, nulls));
 }
 
 } // namespace interlock

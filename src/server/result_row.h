@@ -5,7 +5,13 @@
 
 namespace interlock {
 
-// A row of the called function's result type.
-Datum result_row(FunctionCallInfo fcinfo, Datum* values, bool* nulls);
+// A row of the called function's result type, of the first values. Raises 55000 if that has more
+// columns: SQL of another version created the function.
+Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls);
+
+template <int Count>
+Datum result_row(FunctionCallInfo fcinfo, Datum (&values)[Count], bool (&nulls)[Count]) {
+    return result_row(fcinfo, Count, values, nulls);
+}
 
 } // namespace interlock

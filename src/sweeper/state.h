@@ -32,6 +32,7 @@ struct DatabaseEntry {
     int64 max_lag;
     char last_error[kErrorBytes]; // empty when the last run went well
     int error_encoding;           // that of its database
+    char logged_version[32];      // of its SQL, if it is not that of the library; empty: it is
 };
 
 // Requests shared memory. Only while the library is preloaded; without it the functions below do

@@ -4,6 +4,7 @@
 // server (Run::pace), so that every worker sweeps at least one table.
 
 #include "server/concept.h"
+#include "server/library_version.h"
 #include "sweeper/state.h"
 #include "sweeper/task.h"
 
@@ -171,6 +172,29 @@ void find_turns(Turns* found, MemoryContext context) {
     found->ready = true;
 }
 
+// Workers come and go, so it is logged once for each version of the SQL.
+void log_versions(const char* sql) {
+    bool logged = true;
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        const char* version = fit_of(sql) != Fit::same ? sql : "";
+        logged = strncmp(entry->logged_version, version, sizeof entry->logged_version - 1) == 0;
+        strlcpy(entry->logged_version, version, sizeof entry->logged_version);
+    });
+    if (!logged && fit_of(sql) != Fit::same)
+        ereport(LOG, (errmsg("pg_interlock: %s", describe_versions(sql)),
+                      errhint("%s", advise_on_versions(sql))));
+}
+
+// Whether the library works with the SQL of this database. If not, the view sweeper says so.
+bool fits_sql(Run* run, const char* sql) {
+    log_versions(sql);
+    if (fit_of(sql) != Fit::fails)
+        return true;
+    strlcpy(run->last_error, describe_versions(sql), kErrorBytes);
+    come_again(run, run->start + kRetryFailed);
+    return false;
+}
+
 // The extension, and the work of each task. In a database without it there is no work, and no next
 // run.
 Turns find_work(Run* run) {
@@ -179,8 +203,9 @@ Turns find_work(Run* run) {
     char message[kErrorBytes] = "";
     MemoryContext context = CurrentMemoryContext;
     bool well = in_transaction(message, [&] {
-        run->has_extension = OidIsValid(get_extension_oid("pg_interlock", true));
-        if (run->has_extension && !is_template_now(run))
+        const char* sql = sql_version();
+        run->has_extension = sql != nullptr;
+        if (run->has_extension && !is_template_now(run) && fits_sql(run, sql))
             find_turns(&found, context);
     });
     if (!well) {

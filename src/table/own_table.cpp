@@ -1,5 +1,7 @@
 #include "table/own_table.h"
 
+#include "server/library_version.h"
+
 namespace interlock {
 
 namespace {
@@ -62,7 +64,7 @@ Oid member_schema(Oid extension) {
     return schema;
 }
 
-// The server has no cache for it.
+// The server has no cache for it. Raises 55000 when the library does not work with that SQL.
 Schemas schemas_of_extension() {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
@@ -71,16 +73,21 @@ Schemas schemas_of_extension() {
     SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
     HeapTuple tuple = systable_getnext(scan);
     Oid extension = InvalidOid;
+    char* version = nullptr;
     Schemas schemas;
     if (HeapTupleIsValid(tuple)) {
         auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
         extension = form->oid;
         schemas.own = form->extnamespace;
+        version = sql_version(tuple, catalog);
     }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
-    if (OidIsValid(extension))
-        schemas.internal = member_schema(extension);
+    if (!OidIsValid(extension))
+        return schemas;
+    require_version(version);
+    pfree(version);
+    schemas.internal = member_schema(extension);
     return schemas;
 }
 

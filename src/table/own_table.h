@@ -12,7 +12,8 @@ constexpr const char* kOwnSchema = "interlock";
 constexpr const char* kInternalSchema = "interlock_internal";
 
 // These schemas, under whatever names they have now; InvalidOid when the extension is not there.
-// Both are cached until a schema is created, renamed or dropped.
+// Both are cached until a schema is created, renamed or dropped; when they are not, the versions of
+// the library and of the extension's SQL are compared (server/library_version.h): 55000.
 Oid own_schema();
 Oid internal_schema();
 

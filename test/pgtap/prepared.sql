@@ -84,6 +84,7 @@ INSERT INTO documented VALUES
     ('unlock_row', '{regclass,text,text}'),
     ('unrequire_lease', '{regclass,text}'),
     ('update_with_retry', '{regclass,text,regprocedure,jsonb,integer}'),
+    ('version', '{}'),
     ('versioned_delete', '{regclass,text,text}'),
     ('versioned_update', '{regclass,text,text,jsonb}'),
     ('versioned_update_many', '{regclass,jsonb,boolean}'),

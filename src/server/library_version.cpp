@@ -1,0 +1,82 @@
+#include "server/library_version.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int64 kLibraryNumber = version_number(kLibraryVersion);
+static_assert(kLibraryNumber > 0, "a version is three numbers");
+static_assert(version_number(kOldestSql) > 0 && version_number(kOldestSql) <= kLibraryNumber);
+static_assert(version_number("0.10.0") > version_number("0.9.12"));
+static_assert(version_number("0.9") == 0 && version_number("0.9.") == 0);
+static_assert(version_number("0.9.0.1") == 0 && version_number("0.9.x") == 0);
+
+constexpr int64 kPatches = 1000000;
+
+char warned_of[NAMEDATALEN] = "";
+
+} // namespace
+
+Fit fit_of(const char* sql) {
+    if (strcmp(sql, kLibraryVersion) == 0)
+        return Fit::same;
+    int64 number = version_number(sql);
+    bool works = number <= kLibraryNumber ? number >= version_number(kOldestSql)
+                                          : number / kPatches == kLibraryNumber / kPatches;
+    return works ? Fit::works : Fit::fails;
+}
+
+char* sql_version(HeapTuple extension, Relation catalog) {
+    bool is_null;
+    Datum version =
+        heap_getattr(extension, Anum_pg_extension_extversion, RelationGetDescr(catalog), &is_null);
+    return is_null ? pstrdup("") : TextDatumGetCString(version);
+}
+
+char* sql_version() {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+                CStringGetDatum("pg_interlock"));
+    Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
+    HeapTuple tuple = systable_getnext(scan);
+    char* version = HeapTupleIsValid(tuple) ? sql_version(tuple, catalog) : nullptr;
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return version;
+}
+
+char* describe_versions(const char* sql) {
+    const char* database = get_database_name(MyDatabaseId);
+    return psprintf(
+        "the pg_interlock library is version %s, and its SQL in database \"%s\" is "
+        "version %s",
+        kLibraryVersion, database != nullptr ? database : "", sql);
+}
+
+char* advise_on_versions(const char* sql) {
+    if (version_number(sql) <= kLibraryNumber)
+        return pstrdup("ALTER EXTENSION pg_interlock UPDATE;");
+    return psprintf(
+        "Install the library of version %s and restart the server; without "
+        "preload it is enough to reconnect.",
+        sql);
+}
+
+void require_version(const char* sql) {
+    Fit fit = fit_of(sql);
+    if (fit == Fit::same || creating_extension || IsBinaryUpgrade)
+        return;
+    if (fit == Fit::fails)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg_internal("%s", describe_versions(sql)),
+                        errhint("%s", advise_on_versions(sql))));
+    // Workers are many and live for a moment; that of the sweeper logs it itself.
+    if (strncmp(sql, warned_of, sizeof warned_of - 1) == 0 || MyBackendType == B_BG_WORKER)
+        return;
+    strlcpy(warned_of, sql, sizeof warned_of);
+    ereport(WARNING, (errmsg_internal("%s", describe_versions(sql)),
+                      errhint("%s", advise_on_versions(sql))));
+}
+
+} // namespace interlock

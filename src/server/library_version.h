@@ -1,0 +1,62 @@
+// The version of the library, and that of the extension's SQL in a database. They differ from the
+// installation of other files until ALTER EXTENSION UPDATE, which is run in each database, and in
+// sessions that still have the library of before.
+//
+// The library works with the SQL of older versions from kOldestSql on, as it knows what they lack.
+// Of newer SQL it cannot know; a release that changes the last number alone promises that the
+// library of any other such release works with its SQL.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// To be raised by a change after which the library no longer works with the SQL of before.
+constexpr const char* kOldestSql = "0.9.0";
+
+constexpr const char* kLibraryVersion = INTERLOCK_VERSION;
+
+// 1.2.3 as a number that compares as versions do; 0 for a text that is not three numbers.
+constexpr int64 version_number(std::string_view text) {
+    constexpr int64 kMost = 1000000;
+    int64 number = 0;
+    int64 part = -1; // no digit yet
+    int parts = 0;
+    for (size_t i = 0; i <= text.size(); i++) {
+        char c = i < text.size() ? text[i] : '.';
+        if (c >= '0' && c <= '9') {
+            part = Max(part, 0) * 10 + (c - '0');
+            if (part >= kMost)
+                return 0;
+        } else if (c == '.' && part >= 0) {
+            number = number * kMost + part;
+            part = -1;
+            parts++;
+        } else {
+            return 0;
+        }
+    }
+    return parts == 3 ? number : 0;
+}
+
+enum class Fit { same, works, fails };
+
+// How the library of this process fits SQL of that version.
+Fit fit_of(const char* sql);
+
+// The version of the extension's SQL in this database, null if the extension is not there.
+char* sql_version();
+
+// Of a row of pg_extension.
+char* sql_version(HeapTuple extension, Relation catalog);
+
+// For when a session first uses the extension's SQL, and again when its schemas have changed: 55000
+// if the library does not work with SQL of that version. If it does, and the version is another
+// one, the session is warned once. Neither inside CREATE and ALTER EXTENSION nor during pg_upgrade.
+void require_version(const char* sql);
+
+// The message of that error and warning, and its hint.
+char* describe_versions(const char* sql);
+char* advise_on_versions(const char* sql);
+
+} // namespace interlock
