@@ -7,6 +7,7 @@
 #                             preloaded and interlock.sweeper = off; see script/each-level
 #   make pgtap                pgTAP suite, on a running server
 #   make prove                TAP suite, on clusters of its own
+#   make dist                 the archive for PGXN, of what is committed
 #
 # script/test does all of this on a private cluster.
 
@@ -22,10 +23,10 @@ EXTVERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'/\1/p" $(HERE)/pg_i
 SOURCES := $(call find,src/*.cpp src/*/*.cpp)
 OBJS = $(SOURCES:.cpp=.o)
 
-# The install script is made of the SQL of each concept; scripts that upgrade are in sql/.
-extension_sql = sql/$(EXTENSION)--$(EXTVERSION).sql
+# The install script is made of the SQL of each concept. Those of released versions, and scripts that upgrade, are in sql/.
+extension_sql = .sql/$(EXTENSION)--$(EXTVERSION).sql
 concept_sql := $(call find,src/*.sql src/*/*.sql)
-DATA = $(call find,sql/$(EXTENSION)--*--*.sql)
+DATA = $(filter-out sql/$(notdir $(extension_sql)),$(call find,sql/$(EXTENSION)--*.sql))
 DATA_built = $(extension_sql)
 
 # Server headers are system headers: their warnings are not ours to fix.
@@ -41,7 +42,7 @@ ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
 ISOLATION_OPTS = --inputdir=$(abspath $(HERE)/test) --load-extension=$(EXTENSION)
 PROVE_TESTS = test/t/*.pl
 
-EXTRA_CLEAN = .boundary .pch $(OBJS:.o=.d)
+EXTRA_CLEAN = .boundary .pch .sql $(OBJS:.o=.d) $(EXTENSION)-$(EXTVERSION).zip
 
 # The server's JIT inlines what is short and touches no variables of the library into an expression that is computed for very
 # many rows. No function here is of that kind, and bitcode would double the time of the build.
@@ -101,6 +102,10 @@ all: .boundary
 .boundary: $(shlib) $(HERE)/script/check-boundary
 	$(HERE)/script/check-boundary $(shlib)
 	@touch $@
+
+.PHONY: dist
+dist: $(extension_sql)
+	$(HERE)/script/dist $(EXTENSION)-$(EXTVERSION) $(extension_sql)
 
 .PHONY: prove pgtap
 prove:

@@ -147,9 +147,8 @@ leave_workspace() {
 # source_files: every file of the tree that is not built, relative to ROOT.
 source_files() {
     (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path ./results -prune \
-        -o -path ./.pch -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
-        ! -name '*.d' ! -name '*.so' ! -name .boundary ! -name 'regression.*' \
-        ! \( -path './sql/*--*.sql' ! -path './sql/*--*--*.sql' \) -print)
+        -o -path ./.pch -prune -o -path ./.sql -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
+        ! -name '*.d' ! -name '*.so' ! -name .boundary ! -name 'regression.*' ! -name 'pg_interlock-*.zip' -print)
 }
 
 # sync_tree DIR: makes the sources in DIR equal to ours and leaves what is built
@@ -214,6 +213,8 @@ stage_server() {
         show "$WORK/install.log"
         return 1
     }
+    # Tests install other versions.
+    [ "$(id -u)" != 0 ] || chown postgres: "$stage$("$PG_CONFIG" --sharedir)/extension"
     PATH=$SERVER_BIN:$PATH
 }
 

@@ -14,12 +14,12 @@ our @EXPORT = qw(start send_query send_call answer query);
 # The only sockets that it knows are in the file system.
 plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
 
-# A session in database "postgres" of a server: its socket, the pid of its process, and the SQLSTATE of its last error.
+# start(NODE [, DATABASE]): a session in that database, or in "postgres": its socket, the pid of its process, and the SQLSTATE of its last error.
 sub start
 {
-    my ($node) = @_;
+    my ($node, $database) = @_;
     my $socket = IO::Socket::UNIX->new(Peer => $node->host . '/.s.PGSQL.' . $node->port) or die "cannot connect: $!";
-    my $options = join("\0", user => scalar(getpwuid($<)), database => 'postgres') . "\0\0";
+    my $options = join("\0", user => scalar(getpwuid($<)), database => $database // 'postgres') . "\0\0";
     my $session = { socket => $socket };
     $socket->print(pack('N N', 8 + length $options, 196608) . $options);
     $socket->flush;
