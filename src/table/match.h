@@ -1,0 +1,28 @@
+// The argument "match" of a verb: {"column": value, ...}, the values that columns of a row must
+// have. A JSON null means IS NULL.
+#pragma once
+
+#include "table/plan.h"
+
+namespace interlock {
+
+struct Match {
+    Bitmapset* equal; // columns that are compared with a value
+    Bitmapset* null;  // columns that must be null
+    HeapTuple values; // a row of the table with the values
+};
+
+// Raises 22004 for null, 22023 when it is no object, 42703 for an unknown column, 42883 for one
+// whose type has no equality, and what the conversion of a value raises.
+class Arguments;
+Match match_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
+
+// " AND t.column = $n ..." and the values of the parameters.
+void add_match(Statement* statement, const TableInfo* info, const Match& match);
+void add_match_values(Parameters* parameters, const TableInfo* info, const Match& match);
+
+// What distinguishes the plans of two matches, for PlanShape::columns. Raises 0A000 for nulls in a
+// table of more than 800 columns: its columns do not fit in twice.
+const Bitmapset* plan_columns(Relation rel, const TableInfo* info, const Match& match);
+
+} // namespace interlock
