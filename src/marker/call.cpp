@@ -26,9 +26,9 @@ MarkedRow open_call(const Arguments& arguments, bool names_holder, LOCKMODE mode
     return call;
 }
 
-MarkedRow open_rows(const Arguments& arguments) {
+MarkedRow open_rows(const Arguments& arguments, const char* holder) {
     MarkedRow call = open_marked(arguments, RowExclusiveLock);
-    call.holder = check_holder(arguments.string(2, "holder"));
+    call.holder = holder;
     return call;
 }
 

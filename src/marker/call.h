@@ -12,8 +12,8 @@ class Arguments;
 MarkedRow open_call(const Arguments& arguments, bool names_holder,
                     LOCKMODE mode = RowExclusiveLock);
 
-// As above for a verb on several rows, without the key.
-MarkedRow open_rows(const Arguments& arguments);
+// As above for a verb on several rows, without the key; its caller has read the holder.
+MarkedRow open_rows(const Arguments& arguments, const char* holder);
 
 // Argument n, named "ttl": in microseconds, null for the table's; 22023 unless it is above zero.
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);

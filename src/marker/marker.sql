@@ -74,6 +74,18 @@ row locks without one are select_for_update.';
 COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, interval, text) IS
 'As lock_rows(regclass, text, text, interval, text), for an array of any type, or a jsonb array.';
 
+CREATE FUNCTION interlock.claim_rows(
+    rel regclass, holder text, max_rows integer = 1, match jsonb = '{}', order_column name = NULL, ttl interval = NULL,
+    OUT key jsonb, OUT current jsonb, OUT expires_at timestamptz) RETURNS SETOF record
+    LANGUAGE c ROWS 10 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.claim_rows(regclass, text, integer, jsonb, name, interval) IS
+'Marks up to max_rows free rows for the holder, and returns their keys and what the caller may read of them: for workers that
+take the next rows of a queue. Rows that are held, also by the same holder, or locked by another transaction are passed over; one past
+its deadline is free. match: {column: value}, null for IS NULL. order_column: the least first, nulls last. The row is free again
+at expires_at unless save_row, unlock_row or delete_row ends the claim before. Needs SELECT on the columns of match and
+order_column. Errors: 42703 no such column, 42883 a type without equality or order, 22023 match no object, max_rows or
+ttl not positive, 55000 no markers or no key, 40001 under REPEATABLE READ and above when a row changed after the snapshot.';
+
 CREATE FUNCTION interlock.unlock_row(rel regclass, key text, holder text) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.unlock_row(rel regclass, key "any", holder text) RETURNS boolean

@@ -89,7 +89,7 @@ void require_holder(const Arguments& arguments) {
 RowsCall read_call(const Arguments& arguments) {
     require_holder(arguments);
     RowsCall call = {};
-    call.row = open_rows(arguments);
+    call.row = open_rows(arguments, check_holder(arguments.string(2, "holder")));
     call.keys = key_list_argument(arguments, 1, call.row.rel, call.row.info);
     call.ttl = ttl_argument(arguments, 3, call.row.marker);
     call.reason = arguments.string_or_null(4);

@@ -90,7 +90,8 @@ bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) {
 
 } // namespace
 
-bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held) {
+bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
+                 OpenUpdates* open) {
     const MarkerColumn* columns = row.marker->columns;
     VerbCall verb = verb_call(row, Verb::kLock, ttl);
     verb.has_reason = reason != nullptr;
@@ -108,7 +109,7 @@ bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerStat
     write.returns(columns[kUntil].attnum);
     NullableDatum stored[2];
     auto take = [&] {
-        if (!write_row(write, stored))
+        if (!write_row(write, stored, open))
             return false;
         held->since = time_of(columns[kTime], stored[0]);
         held->until = time_of(columns[kUntil], stored[1]);

@@ -16,8 +16,10 @@ struct MarkedRow {
 };
 
 // Takes or renews the marker if it is free or belongs to the holder; *held gets the stored values.
-// A null reason leaves the present one.
-bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held);
+// A null reason leaves the present one. Consecutive calls for one table share `open`.
+struct OpenUpdates;
+bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
+                 OpenUpdates* open = nullptr);
 
 // Takes the marker off while row.holder holds it.
 bool release_marker(const MarkedRow& row, Verb kind);

@@ -16,6 +16,7 @@ INSERT INTO documented VALUES
     ('break_lease', '{text,text,boolean}'),
     ('break_leases', '{text,text,name}'),
     ('check_versioning', '{}'),
+    ('claim_rows', '{regclass,text,integer,jsonb,name,interval}'),
     ('current_writer', '{}'),
     ('define_idempotency_scope', '{text,text,interval,interval,boolean,integer}'),
     ('define_transitions', '{regclass,name,jsonb,text[]}'),
