@@ -127,10 +127,10 @@ SKIP:
     my ($major, $minor, $patch) = split /\./, $version;
     my ($next, $later) = map { "$major.$minor." . ($patch + $_) } 1, 2;
     my $change = <<'SQL';
-CREATE FUNCTION interlock.added(n integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT n';
-COMMENT ON FUNCTION interlock.added(integer) IS 'For a test.';
-REVOKE EXECUTE ON FUNCTION interlock.added(integer) FROM PUBLIC;
-ALTER TABLE interlock.idempotency ADD COLUMN added text;
+CREATE FUNCTION interlock.simulated_change(n integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT n';
+COMMENT ON FUNCTION interlock.simulated_change(integer) IS 'For a test.';
+REVOKE EXECUTE ON FUNCTION interlock.simulated_change(integer) FROM PUBLIC;
+ALTER TABLE interlock.idempotency ADD COLUMN simulated_change text;
 SQL
     install($next, "$script$change");
     create('fresh', $next);
@@ -146,17 +146,17 @@ SQL
 
     # What an upgrade can forget
     my %less = (
-        'a comment' => 'COMMENT ON FUNCTION interlock.added(integer) IS NULL',
-        'a right' => 'GRANT EXECUTE ON FUNCTION interlock.added(integer) TO PUBLIC',
-        'a column' => 'ALTER TABLE interlock.idempotency DROP COLUMN added',
-        'a volatility' => 'ALTER FUNCTION interlock.added(integer) STABLE',
-        'a default of an argument' => q(CREATE OR REPLACE FUNCTION interlock.added(n integer DEFAULT 2) RETURNS integer LANGUAGE sql AS 'SELECT n'),
-        'a body' => q(CREATE OR REPLACE FUNCTION interlock.added(n integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT n + 1'),
-        'a constraint' => 'ALTER TABLE interlock.idempotency ADD CHECK (added IS NULL)',
-        'a default of a column' => q(ALTER TABLE interlock.idempotency ALTER added SET DEFAULT 'a'),
-        'an index' => 'CREATE INDEX ON interlock.idempotency (added)',
+        'a comment' => 'COMMENT ON FUNCTION interlock.simulated_change(integer) IS NULL',
+        'a right' => 'GRANT EXECUTE ON FUNCTION interlock.simulated_change(integer) TO PUBLIC',
+        'a column' => 'ALTER TABLE interlock.idempotency DROP COLUMN simulated_change',
+        'a volatility' => 'ALTER FUNCTION interlock.simulated_change(integer) STABLE',
+        'a default of an argument' => q(CREATE OR REPLACE FUNCTION interlock.simulated_change(n integer DEFAULT 2) RETURNS integer LANGUAGE sql AS 'SELECT n'),
+        'a body' => q(CREATE OR REPLACE FUNCTION interlock.simulated_change(n integer DEFAULT 1) RETURNS integer LANGUAGE sql AS 'SELECT n + 1'),
+        'a constraint' => 'ALTER TABLE interlock.idempotency ADD CHECK (simulated_change IS NULL)',
+        'a default of a column' => q(ALTER TABLE interlock.idempotency ALTER simulated_change SET DEFAULT 'a'),
+        'an index' => 'CREATE INDEX ON interlock.idempotency (simulated_change)',
         'a view' => 'ALTER VIEW interlock.usage SET (security_barrier)',
-        'a function' => 'ALTER EXTENSION pg_interlock DROP FUNCTION interlock.added(integer)');
+        'a function' => 'ALTER EXTENSION pg_interlock DROP FUNCTION interlock.simulated_change(integer)');
     for my $what (sort keys %less)
     {
         isnt(difference(catalog($node, 'complete', $less{$what}), $fresh), '', "REL-2: a difference of $what is found");

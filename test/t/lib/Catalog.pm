@@ -60,7 +60,7 @@ CREATE TEMP VIEW facts (type, identity, fact) AS
       FROM members JOIN pg_operator o ON classid = 'pg_operator'::regclass AND objid = o.oid
     UNION ALL
     SELECT type, identity, concat_ws(' ', evtevent, evtenabled, evtfoid::regprocedure, evttags::text) FROM members JOIN pg_event_trigger e ON classid = 'pg_event_trigger'::regclass AND objid = e.oid;
-SELECT DISTINCT concat_ws(' ', type, identity, replace(fact, E'\n', E'\n    ')) COLLATE "C" FROM facts ORDER BY 1;
+SELECT DISTINCT concat_ws(' ', type, identity, regexp_replace(fact, '\s+', ' ', 'g')) COLLATE "C" FROM facts ORDER BY 1;
 SQL
 
 # catalog(NODE, DATABASE [, STATEMENT]): a text; as it would be after the statement, which is rolled back.
