@@ -50,8 +50,9 @@ void fill_page(Relation store, Page page, BlockNumber block, uint32 magic, int r
 
 void initialize_page(Relation store, Page page, BlockNumber block) {
     constexpr int kRows = 5;
-    static_assert(kRows * (sizeof(LongLease) + 64) < BLCKSZ - 64);
-    static_assert(sizeof(LeaseState) + 64 < BLCKSZ - 64);
+    static_assert(
+        kRows * (sizeof(LongLease) + 64) < BLCKSZ - 64 && sizeof(LeaseState) + 64 < BLCKSZ - 64,
+        "pg_interlock needs a server with blocks of 8 kB or more");
     PageInit(page, BLCKSZ, 0);
     if (block == 0)
         fill_page<LeaseState>(store, page, block, kStateMagic, 1);
