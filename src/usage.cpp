@@ -2,6 +2,7 @@
 // and by role and database, as the concepts report it.
 
 #include "server/concept.h"
+#include "server/result_row.h"
 #include "server/usage_report.h"
 
 using namespace interlock;
@@ -53,7 +54,7 @@ void put_row(const Output& output, const char* what, const char* database, const
         values[1] = CStringGetTextDatum(database);
     if (role != nullptr)
         values[2] = CStringGetTextDatum(role);
-    tuplestore_putvalues(output.rows->setResult, output.rows->setDesc, values, nulls);
+    add_result_row(output.rows, values, nulls);
 }
 
 void put_totals(const Output& output, const UsageReport& report) {

@@ -6,6 +6,7 @@
 
 #include "history/history.h"
 #include "history/table.h"
+#include "server/result_row.h"
 #include "server/sequence.h"
 #include "server/subtransaction.h"
 #include "table/own_table.h"
@@ -78,7 +79,7 @@ void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
     Datum values[3] = {ObjectIdGetDatum(resync.sequence), Int64GetDatum(before),
                        Int64GetDatum(after)};
     bool nulls[3] = {};
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 void warn(const ErrorData* error, const char* what, Oid relid) {

@@ -8,6 +8,7 @@
 #include "history/history.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
+#include "server/result_row.h"
 #include "server/subtransaction.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -62,7 +63,7 @@ void trim_one(Oid relid, int32 max_rows, ReturnSetInfo* output) {
     } while (result.more && trimmed < max_rows);
     Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(trimmed)};
     bool nulls[2] = {};
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 // One of several: a failure does not prevent the others from being trimmed.

@@ -4,6 +4,7 @@
 
 #include "key_lock/hold.h"
 #include "key_lock/mode.h"
+#include "server/result_row.h"
 
 using namespace interlock;
 
@@ -72,7 +73,7 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
     values[4] = BoolGetDatum(waiting);
     values[5] = TimestampTzGetDatum(instance.waitStart);
     values[6] = Int64GetDatum(static_cast<int64>(hash));
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 // Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.

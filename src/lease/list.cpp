@@ -4,6 +4,7 @@
 #include "lease/lease.h"
 #include "lease/pinner.h"
 #include "lease/role.h"
+#include "server/result_row.h"
 
 using namespace interlock;
 
@@ -204,7 +205,7 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     nulls[6] = lease.pid != 0;
     nulls[7] = lease.pid == 0;
     nulls[10] = nulls[11] = lease.pins == 0;
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 // key, mode, holder, pid, since, place
@@ -216,7 +217,7 @@ void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
                        TimestampTzGetDatum(listed.since),
                        Int32GetDatum(listed.place)};
     bool nulls[6] = {};
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 #include "execution/update.h"
 #include "marker/call.h"
 #include "server/arguments.h"
+#include "server/result_row.h"
 #include "table/match.h"
 #include "table/row_json.h"
 
@@ -231,7 +232,7 @@ void return_row(const ClaimCall& call, Datum current, TimestampTz until) {
     Datum values[3] = {key_to_jsonb(call.row.info, call.row.key), current,
                        TimestampTzGetDatum(until)};
     bool nulls[3] = {};
-    tuplestore_putvalues(call.output->setResult, call.output->setDesc, values, nulls);
+    add_result_row(call.output, values, nulls);
 }
 
 // As they are once all have been taken. No code of others runs in between.

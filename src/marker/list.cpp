@@ -10,6 +10,7 @@
 #include "marker/scan.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
+#include "server/result_row.h"
 #include "server/subtransaction.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -139,7 +140,7 @@ void list_row(const Listed& table, const Marker* marker, TupleDesc columns, cons
     if (!nulls[5])
         values[5] = PointerGetDatum(PG_DETOAST_DATUM(reason.value));
     values[6] = BoolGetDatum(state.live);
-    tuplestore_putvalues(table.output->setResult, table.output->setDesc, values, nulls);
+    add_result_row(table.output, values, nulls);
 }
 
 // --- Without policies ----------------------------------------------------------------------------

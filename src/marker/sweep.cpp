@@ -4,6 +4,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/relation_lock.h"
+#include "server/result_row.h"
 #include "server/subtransaction.h"
 #include "sweeper/sweeper.h"
 #include "table/plan.h"
@@ -70,7 +71,7 @@ Datum sweep(PG_FUNCTION_ARGS) {
             continue;
         Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(result.released)};
         bool nulls[2] = {};
-        tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+        add_result_row(output, values, nulls);
     }
     return 0;
 }

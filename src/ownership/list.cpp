@@ -2,6 +2,7 @@
 
 #include "ownership/ownership.h"
 
+#include "server/result_row.h"
 #include "server/scope.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -69,7 +70,7 @@ void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetIn
         values[4] = CStringGetTextDatum(strategy_name(rule.strategy));
     values[5] = Int32GetDatum(rule.group);
     values[6] = BoolGetDatum(trigger.enforced);
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 // Returns nothing for a trigger with invalid arguments.

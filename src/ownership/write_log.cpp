@@ -1,6 +1,7 @@
 #include "ownership/write_log.h"
 
 #include "ownership/writer.h"
+#include "server/result_row.h"
 #include "server/transaction_end.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -46,7 +47,7 @@ Datum list_unwritten_lines(PG_FUNCTION_ARGS) {
         Datum values[kLineColumns + 1] = {};
         bool nulls[kLineColumns + 1] = {true};
         line_values(line, values + 1, nulls + 1);
-        tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+        add_result_row(output, values, nulls);
     }
     return 0;
 }

@@ -48,23 +48,32 @@ TupleDesc columns_of(FunctionCallInfo fcinfo) {
     return columns;
 }
 
-[[noreturn]] void refuse_columns(Oid function, int columns, int count) {
+[[noreturn]] void refuse_columns(int columns, int count) {
     char* version = sql_version();
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("function %s returns %d columns, and %d in version %s of the pg_interlock "
+             errmsg("the function returns %d columns, and %d in version %s of the pg_interlock "
                     "library",
-                    format_procedure(function), columns, count, kLibraryVersion),
+                    columns, count, kLibraryVersion),
              errhint("%s", version != nullptr ? advise_on_versions(version) : "")));
+}
+
+void require_columns(TupleDesc columns, int count) {
+    if (columns->natts > count)
+        refuse_columns(columns->natts, count);
 }
 
 } // namespace
 
 Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls) {
     TupleDesc columns = columns_of(fcinfo);
-    if (columns->natts > count)
-        refuse_columns(fcinfo->flinfo->fn_oid, columns->natts, count);
+    require_columns(columns, count);
     return HeapTupleGetDatum(heap_form_tuple(columns, values, nulls));
+}
+
+void add_result_row(const ReturnSetInfo* result, int count, Datum* values, bool* nulls) {
+    require_columns(result->setDesc, count);
+    tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 } // namespace interlock

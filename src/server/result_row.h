@@ -1,4 +1,4 @@
-// The row that a function with several OUT parameters returns.
+// The row, or rows, that a function with several OUT parameters returns.
 #pragma once
 
 #include "server/server.h"
@@ -12,6 +12,14 @@ Datum result_row(FunctionCallInfo fcinfo, int count, Datum* values, bool* nulls)
 template <int Count>
 Datum result_row(FunctionCallInfo fcinfo, Datum (&values)[Count], bool (&nulls)[Count]) {
     return result_row(fcinfo, Count, values, nulls);
+}
+
+// The same for a row of a function that returns several.
+void add_result_row(const ReturnSetInfo* result, int count, Datum* values, bool* nulls);
+
+template <int Count>
+void add_result_row(const ReturnSetInfo* result, Datum (&values)[Count], bool (&nulls)[Count]) {
+    add_result_row(result, Count, values, nulls);
 }
 
 } // namespace interlock

@@ -1,5 +1,6 @@
 // The view interlock.sweeper, and waking the sweeper by hand.
 
+#include "server/result_row.h"
 #include "sweeper/deadline.h"
 #include "sweeper/state.h"
 #include "sweeper/sweeper.h"
@@ -61,7 +62,7 @@ void put_database(ReturnSetInfo* output, const DatabaseEntry& entry) {
     nulls[6] = entry.last_error[0] == '\0';
     nulls[7] = TIMESTAMP_NOT_FINITE(entry.next_deadline);
     nulls[8] = nulls[9] = entry.runs == 0;
-    tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    add_result_row(output, values, nulls);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "execution/update.h"
 #include "server/arguments.h"
+#include "server/result_row.h"
 #include "server/scope.h"
 #include "version/update.h"
 
@@ -170,7 +171,7 @@ void return_results(FunctionCallInfo fcinfo, const Batch& batch) {
         bool nulls[4] = {false, false, true, true};
         if (item.attempt.outcome != Outcome::kNotFound)
             set_version_columns(batch.versioning, item.attempt.stored, &values[2], &nulls[2]);
-        tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+        add_result_row(result, values, nulls);
     }
 }
 

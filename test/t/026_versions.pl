@@ -90,8 +90,13 @@ is(complaints("$save; $touch"), '', 'REL-1: so does everything else');
 
 like(complaints(q(CREATE FUNCTION pg_temp.version(OUT library text, OUT sql text, OUT built text) LANGUAGE c AS '$libdir/pg_interlock', 'interlock_version';
         SELECT * FROM pg_temp.version())),
-    qr/ERROR:  55000: function .*version\(\) returns 3 columns, and 2 in version \Q$version\E of the pg_interlock library/,
+    qr/ERROR:  55000: the function returns 3 columns, and 2 in version \Q$version\E of the pg_interlock library/,
     'REL-1: a function with columns that the library does not have is refused');
+like(complaints(q(CREATE FUNCTION pg_temp.usage(OUT what text, OUT database text, OUT role text, OUT used bigint, OUT "of" bigint, OUT since timestamptz)
+            RETURNS SETOF record LANGUAGE c AS '$libdir/pg_interlock', 'list_usage';
+        SELECT * FROM pg_temp.usage())),
+    qr/ERROR:  55000: the function returns 6 columns, and 5 in version \Q$version\E of the pg_interlock library/,
+    'REL-1: so is one that returns several rows');
 
 # --- ALTER EXTENSION ------------------------------------------------------------------------------------------------------
 
