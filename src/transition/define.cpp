@@ -28,6 +28,7 @@ bool has_insert_trigger(Oid relid, const char* column);
 void check_state_column(Relation rel, AttrNumber column);
 char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
+const char* repeat_argument(const Arguments& arguments, int n);
 
 // A trigger's name, and the command that creates or replaces it.
 struct TriggerCommand {
@@ -47,6 +48,7 @@ PG_FUNCTION_INFO_V1(drop_transitions);
 Datum define_transitions(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* name = arguments.name(1, "state_column");
+    const char* on_repeat = repeat_argument(arguments, 4);
     // Dropping a trigger takes the strongest lock; upgrading to it later could deadlock.
     bool drops = arguments.is_null(3) && has_insert_trigger(arguments.relation(0), name);
     Relation rel =
@@ -56,9 +58,10 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     check_state_column(rel, column);
     char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
     char* initial = canonical_initial(rel, column, arguments, 3);
-    TriggerCommand on_update = create_trigger(
-        rel, kUpdateTrigger, "BEFORE UPDATE", name,
-        psprintf(", %s, %s", quote_literal_cstr(transitions), quote_literal_cstr(initial)));
+    TriggerCommand on_update =
+        create_trigger(rel, kUpdateTrigger, "BEFORE UPDATE", name,
+                       psprintf(", %s, %s, %s", quote_literal_cstr(transitions),
+                                quote_literal_cstr(initial), quote_literal_cstr(on_repeat)));
     require_last_word_of(rel, on_update.name, TRIGGER_TYPE_UPDATE);
     TriggerCommand on_insert = {};
     char* no_insert = nullptr;
@@ -233,6 +236,13 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     }
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
     return argument_text(json);
+}
+
+const char* repeat_argument(const Arguments& arguments, int n) {
+    const char* on_repeat = arguments.string(n, "on_repeat");
+    if (strcmp(on_repeat, kAllowRepeats) != 0 && strcmp(on_repeat, kRejectRepeats) != 0)
+        refuse_value("on_repeat", on_repeat, "Use 'allow' or 'reject'.");
+    return on_repeat;
 }
 
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {

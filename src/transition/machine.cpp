@@ -42,6 +42,13 @@ const char* allowed_json(const StateMachine* machine, const char* from) {
     return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
 }
 
+bool is_declaration(const Trigger* trigger) {
+    return trigger->tgnargs == 4 && is_transitions(trigger->tgargs[1]) &&
+           (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2])) &&
+           (strcmp(trigger->tgargs[3], kAllowRepeats) == 0 ||
+            strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
+}
+
 Jsonb* parse_argument(const char* text) {
     return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
 }
@@ -70,10 +77,10 @@ StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
     name_argument(trigger, 0, &machine->name);
     machine->is_clone = trigger->tgisclone;
     machine->enabled = trigger->tgenabled;
-    machine->well_formed = trigger->tgnargs == 3 && is_transitions(trigger->tgargs[1]) &&
-                           (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2]));
+    machine->well_formed = is_declaration(trigger);
     if (!machine->well_formed)
         return result;
+    machine->rejects_repeats = strcmp(trigger->tgargs[3], kRejectRepeats) == 0;
     machine->transitions = parse_argument(trigger->tgargs[1]);
     if (trigger->tgargs[2][0] != '\0')
         machine->initial = parse_argument(trigger->tgargs[2]);

@@ -2,10 +2,14 @@
 // writer.
 //
 // The declaration is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON,
-// and the initial states as a JSON array or empty. If there are initial states an AFTER INSERT
-// trigger checks new rows: only then is it known which rows are new, and which values they have.
-// Null is not a state: it may become any initial state (any declared one if none are given), and a
-// state never becomes null.
+// the initial states as a JSON array or empty, and what becomes of a repeated state. If there are
+// initial states an AFTER INSERT trigger checks new rows: only then is it known which rows are new,
+// and which values they have. Null is not a state: it may become any initial state (any declared
+// one if none are given), and a state never becomes null.
+//
+// An update that leaves the state as it is passes. With on_repeat 'reject' it does only if it does
+// not name the column, or if the transition from the state to itself is declared: of two plain
+// updates to the same state, the second one finds it reached and is refused.
 //
 // Isolation: transition() is one conditional update. Of two callers that race from one state
 // exactly one wins; the other gets state_changed under READ COMMITTED and 40001 above. A condition
@@ -29,8 +33,9 @@ struct StateMachine {
     FmgrInfo output;
     Jsonb* transitions; // {"from": ["to", ...]}, states as state_text() prints them
     Jsonb* initial;     // ["state", ...] or null
-    bool is_clone;      // the trigger belongs to the partitioned parent
-    char enabled;       // tgenabled
+    bool rejects_repeats;
+    bool is_clone; // the trigger belongs to the partitioned parent
+    char enabled;  // tgenabled
 };
 
 struct StateMachines {
@@ -52,6 +57,10 @@ StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger);
 
 // Whether a state column can be of that type.
 bool can_be_state(Oid type);
+
+// What becomes of an update that names the state column and leaves the state as it is.
+constexpr const char* kAllowRepeats = "allow";
+constexpr const char* kRejectRepeats = "reject";
 
 // Arguments of more bytes are not read: define_transitions makes none.
 constexpr size_t kMostTransitionBytes = 1024 * 1024;

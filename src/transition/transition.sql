@@ -4,8 +4,7 @@ CREATE FUNCTION interlock_internal.transition_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
-transitions, initial states.
-Checks updates; initial_state_trigger checks new rows.';
+transitions, initial states, what becomes of a repeated state. Checks updates; initial_state_trigger checks new rows.';
 
 CREATE FUNCTION interlock_internal.initial_state_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -14,12 +13,13 @@ COMMENT ON FUNCTION interlock_internal.initial_state_trigger() IS
 argument: state column.';
 
 CREATE FUNCTION interlock.define_transitions(
-    rel regclass, state_column name, transitions jsonb, initial text[] = NULL) RETURNS void
+    rel regclass, state_column name, transitions jsonb, initial text[] = NULL, on_repeat text = 'allow') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[]) IS
+COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[], text) IS
 'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
 The column is of a text, integer, numeric, boolean, uuid or enum type. It holds for every writer, plain SQL too; when initial is given, inserted rows
-start in one of those states. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
+start in one of those states. on_repeat: an update that names the column and leaves the state as it is may do so (allow), or is a
+transition from the state to itself, which must be declared (reject). Calling it again replaces the declaration; rows in a state that is no longer declared stay and
 cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
 
 CREATE FUNCTION interlock.drop_transitions(rel regclass, state_column name) RETURNS void

@@ -42,18 +42,38 @@ const char* state_in(const StateMachine* machine, TupleTableSlot* row) {
     return state_text(machine, state, is_null);
 }
 
+// Whether an update that leaves the state is a transition, too. The apply worker of logical
+// replication names every column; its rows were checked where they come from.
+bool is_repeat(const RowChange& change, const StateMachine* machine) {
+    return machine->rejects_repeats &&
+           bms_is_member(machine->column - FirstLowInvalidHeapAttributeNumber, change.assigned) &&
+           SessionReplicationRole != SESSION_REPLICATION_ROLE_REPLICA;
+}
+
+// One state can have several values: 1.0 and 1.00.
+bool is_same_state(const char* from, const char* to) {
+    return from == nullptr || to == nullptr ? from == to : strcmp(from, to) == 0;
+}
+
+void require_transition(const RowChange& change, const StateMachine* machine, const char* to) {
+    const char* from = state_in(machine, change.old_row);
+    if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
+        return;
+    if (!may_move(machine, from, to))
+        refuse_state(change.rel, change.info, machine, row_in(change.old_row), false, from, to);
+}
+
 void check_update(const RowChange& change, const StateMachine* machine) {
     const TableInfo* info = change.info;
     bool stays =
         same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
+    if (stays && is_repeat(change, machine))
+        stays = false;
     if (stays && info->partition_columns == nullptr)
         return;
     const char* to = state_in(machine, change.new_row);
-    if (!stays) {
-        const char* from = state_in(machine, change.old_row);
-        if (!may_move(machine, from, to))
-            refuse_state(change.rel, info, machine, row_in(change.old_row), false, from, to);
-    }
+    if (!stays)
+        require_transition(change, machine, to);
     if (info->partition_columns != nullptr && !may_start(machine, to) &&
         OidIsValid(new_partition(change)))
         note_move(change.rel, info, machine, row_in(change.new_row), to);

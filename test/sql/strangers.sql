@@ -93,25 +93,25 @@ REVOKE CREATE ON SCHEMA public FROM interlock_mallory;
 SET ROLE interlock_mallory;
 SELECT arguments, sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%s)', arguments))
          || sqlstate_of($$UPDATE t SET status = 'b'$$) || sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$) AS outcome
-  FROM unnest(ARRAY[$$$$, $$'status'$$, $$'status', '{'$$, $$'status', '{', ''$$, $$'status', '{}', '{'$$, $$'status', '[1, 2]', ''$$,
-      $$'status', '["a"]', ''$$, $$'status', '"a"', ''$$, $$'status', '1', ''$$, $$'status', 'null', ''$$, $$'status', '', ''$$,
-      $$'status', '{"a": [1]}', ''$$, $$'status', '{"a": {"b": "c"}}', ''$$, $$'status', '{"a": ["\u0000"]}', ''$$,
-      $$'status', '{"a": ["\ud800"]}', ''$$, $$'status', '{"a": [1e1000000]}', ''$$, $$'status', '{"a": [["b"]]}', ''$$,
-      $$'status', '{"a": ["b"]} x', ''$$, $$'status', '{"a": ["b"],}', ''$$, $$'status', '{"a": ["b"', ''$$, $$'status', '{"a": ["\', ''$$,
-      $$'status', '{"a": ["b"]}', '{}'$$, $$'status', '{"a": ["b"]}', '["a"'$$, $$'status', '{"a": ["b"]}', '', ''$$,
-      $$'id', '{"a": ["b"]}', ''$$, $$'', '{"a": ["b"]}', ''$$, $$'ctid', '{"a": ["b"]}', ''$$]) arguments;
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
-           'status', repeat('[', 500000), '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
-           'status', '{"' || repeat('a', 1048576) || '": []}', '')), sqlstate_of($$UPDATE t SET status = 'b'$$);
+  FROM unnest(ARRAY[$$$$, $$'status'$$, $$'status', '{'$$, $$'status', '{', '', 'allow'$$, $$'status', '{}', '{', 'allow'$$, $$'status', '[1, 2]', '', 'allow'$$,
+      $$'status', '["a"]', '', 'allow'$$, $$'status', '"a"', '', 'allow'$$, $$'status', '1', '', 'allow'$$, $$'status', 'null', '', 'allow'$$, $$'status', '', '', 'allow'$$,
+      $$'status', '{"a": [1]}', '', 'allow'$$, $$'status', '{"a": {"b": "c"}}', '', 'allow'$$, $$'status', '{"a": ["\u0000"]}', '', 'allow'$$,
+      $$'status', '{"a": ["\ud800"]}', '', 'allow'$$, $$'status', '{"a": [1e1000000]}', '', 'allow'$$, $$'status', '{"a": [["b"]]}', '', 'allow'$$,
+      $$'status', '{"a": ["b"]} x', '', 'allow'$$, $$'status', '{"a": ["b"],}', '', 'allow'$$, $$'status', '{"a": ["b"', '', 'allow'$$, $$'status', '{"a": ["\', '', 'allow'$$,
+      $$'status', '{"a": ["b"]}', '{}', 'allow'$$, $$'status', '{"a": ["b"]}', '["a"', 'allow'$$, $$'status', '{"a": ["b"]}', ''$$, $$'status', '{"a": ["b"]}', '', ''$$, $$'status', '{"a": ["b"]}', '', 'Allow'$$, $$'status', '{"a": ["b"]}', '', 'allow', '', ''$$,
+      $$'id', '{"a": ["b"]}', '', 'allow'$$, $$'', '{"a": ["b"]}', '', 'allow'$$, $$'ctid', '{"a": ["b"]}', '', 'allow'$$]) arguments;
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)',
+           'status', repeat('[', 500000), '', 'allow')), sqlstate_of($$UPDATE t SET status = 'b'$$);
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)',
+           'status', '{"' || repeat('a', 1048576) || '": []}', '', 'allow')), sqlstate_of($$UPDATE t SET status = 'b'$$);
 -- as define_transitions writes them
-SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L)',
-           'status', ' { "a" : [ "b" , "\u0001\"\\\/\n" ] , "b" : [ ] } ', '["a"]')), sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$);
+SELECT sqlstate_of(format('CREATE OR REPLACE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)',
+           'status', ' { "a" : [ "b" , "\u0001\"\\\/\n" ] , "b" : [ ] } ', '["a"]', 'reject')), sqlstate_of($$SELECT * FROM interlock.try_transition('t', 1, 'a', 'b')$$);
 DROP TRIGGER x ON t;
 SELECT sqlstate_of(format($$SELECT interlock.define_transitions('t', 'status', '{"%s": []}')$$, repeat('a', 1048576)));
 -- a column that can be no state: json has no equality
 CREATE TEMP TABLE odd (id int PRIMARY KEY, j json);
-CREATE TRIGGER x BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('j', '{"1": ["2"]}', '');
+CREATE TRIGGER x BEFORE UPDATE ON odd FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('j', '{"1": ["2"]}', '', 'allow');
 INSERT INTO odd VALUES (1, '1');
 SELECT interlock.transition('odd', 1, '1', '2');
 UPDATE odd SET j = '2';

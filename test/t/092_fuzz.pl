@@ -145,7 +145,7 @@ sub create_trigger
     my $timing = one('BEFORE', 'AFTER');
     my @plausible = (
         [ 'version_trigger', one('v', 'n', 'ts', 'id'), 'status' ],
-        [ 'transition_trigger', 'status', '{"a": ["b"], "b": ["a"]}', one('', '["a"]') ],
+        [ 'transition_trigger', 'status', '{"a": ["b"], "b": ["a"]}', one('', '["a"]'), one('allow', 'reject') ],
         [ 'initial_state_trigger', 'status' ],
         [ 'marker_trigger', '300000000 microseconds', one('enforce', 'advise'), 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason' ],
         [ 'marker_notify_trigger' ],
