@@ -11,6 +11,9 @@ AttrNumber column_number(Relation rel, const char* name);
 // The hint of an error about a name that is no column's, for ereport().
 int hint_column_name(std::string_view name);
 
+// The same, with the name of the column that was probably meant if one is near enough.
+int hint_nearest_column(TupleDesc columns, std::string_view name);
+
 // For the name of a column to use or to add. Raises 42703 for one that no column can have: an empty
 // one, or that of a system column; and for one in quotes, unless there is such a column.
 void require_column_name(Relation rel, const char* name);

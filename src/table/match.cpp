@@ -17,7 +17,12 @@ Oid equality_of(const TableInfo* info, AttrNumber column) {
 
 AttrNumber matched_column(Relation rel, const TableInfo* info, const JsonbValue& member) {
     const char* name = pnstrdup(member.val.string.val, member.val.string.len);
-    AttrNumber column = column_number(rel, name);
+    AttrNumber column = find_attribute(info->columns, name);
+    if (column == InvalidAttrNumber)
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_COLUMN),
+                        errmsg("column \"%s\" of table \"%s\" does not exist", name,
+                               RelationGetRelationName(rel)),
+                        hint_nearest_column(info->columns, name)));
     if (!OidIsValid(equality_of(info, column)))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
                         errmsg("column \"%s\" of table \"%s\" cannot be compared: type %s has no "
@@ -54,6 +59,35 @@ Match match_argument(const Arguments& arguments, int n, Relation rel, const Tabl
     if (match.equal != nullptr)
         match.values = row_from_jsonb(info, json);
     return match;
+}
+
+namespace {
+
+bool are_equal(const TableInfo* info, AttrNumber column, Datum left, Datum right) {
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, column - 1);
+    TypeCacheEntry* type = lookup_type_cache(attribute->atttypid, TYPECACHE_EQ_OPR_FINFO);
+    Oid function = type->eq_opr_finfo.fn_oid;
+    AclResult allowed = check_function_privilege(function, GetUserId());
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(function));
+    return DatumGetBool(
+        FunctionCall2Coll(&type->eq_opr_finfo, attribute->attcollation, left, right));
+}
+
+} // namespace
+
+Bitmapset* differences(const TableInfo* info, const Match& match, const RowValues& row) {
+    Bitmapset* result = nullptr;
+    for (int column = -1; (column = bms_next_member(match.null, column)) >= 0;)
+        if (!row[column].isnull)
+            result = bms_add_member(result, column);
+    for (int column = -1; (column = bms_next_member(match.equal, column)) >= 0;) {
+        bool is_null;
+        Datum value = heap_getattr(match.values, column, info->columns, &is_null);
+        if (is_null || row[column].isnull || !are_equal(info, column, row[column].value, value))
+            result = bms_add_member(result, column);
+    }
+    return result;
 }
 
 // Of a domain the operators of its base type compare.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "table/plan.h"
+#include "table/row_values.h"
 
 namespace interlock {
 
@@ -12,10 +13,22 @@ struct Match {
     HeapTuple values; // a row of the table with the values
 };
 
-// Raises 22004 for null, 22023 when it is no object, 42703 for an unknown column, 42883 for one
-// whose type has no equality, and what the conversion of a value raises.
+// Raises 22004 for null, 22023 when it is no object, 42703 for an unknown column, with the nearest
+// name as the hint, 42883 for one whose type has no equality, and what the conversion of a value
+// raises.
 class Arguments;
 Match match_argument(const Arguments& arguments, int n, Relation rel, const TableInfo* info);
+
+inline bool matches_all(const Match& match) {
+    return match.equal == nullptr && match.null == nullptr;
+}
+
+// Both kinds.
+inline Bitmapset* columns_of(const Match& match) { return bms_union(match.equal, match.null); }
+
+// The columns that do not match in a row that has been read, compared as a statement would. Raises
+// 42501 when the current user may not execute what compares them.
+Bitmapset* differences(const TableInfo* info, const Match& match, const RowValues& row);
 
 // " AND t.column = $n ..." and the values of the parameters.
 void add_match(Statement* statement, const TableInfo* info, const Match& match);

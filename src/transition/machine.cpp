@@ -202,12 +202,15 @@ void hint_at_states(const StateMachine* machine) {
 
 Datum state_argument(const Arguments& arguments, int n, const char* name,
                      const StateMachine* machine) {
-    Datum value = arguments.required(n, name);
-    if (machine->takes_datum && arguments.type(n) == machine->type)
+    return state_value(machine, arguments.required(n, name), arguments.type(n));
+}
+
+Datum state_value(const StateMachine* machine, Datum value, Oid type) {
+    if (machine->takes_datum && type == machine->type)
         return value;
     return with_hint(
         [machine] { hint_at_states(machine); },
-        [&] { return state_datum(machine->type, machine->typmod, arguments.any_string(n, name)); });
+        [&] { return state_datum(machine->type, machine->typmod, print_value(type, value)); });
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {

@@ -1,3 +1,6 @@
+// transition and try_transition: one row goes to another state if it still is in one of the
+// expected ones.
+
 #include "transition/transition.h"
 
 #include "execution/stored_row.h"
@@ -5,7 +8,9 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/result_row.h"
+#include "table/match.h"
 #include "table/row.h"
+#include "table/row_json.h"
 
 using namespace interlock;
 
@@ -16,29 +21,40 @@ struct State {
     const char* text; // by state_text()
 };
 
+// The states that a row may be in.
+struct States {
+    State* first;
+    int count;
+    bool is_array; // as it was given
+    const State* begin() const { return first; }
+    const State* end() const { return first + count; }
+};
+
 // The arguments of transition() and try_transition().
 struct Move {
     Relation rel;
     const TableInfo* info;
     const StateMachine* machine;
     Key key;
-    State from;
+    States from;
     State to;
     Changes changes;
+    Match match;
 };
 
-enum class MoveOutcome { kTransitioned, kStateChanged, kNotAllowed, kNotFound };
+enum class MoveOutcome { kTransitioned, kStateChanged, kNoMatch, kNotAllowed, kNotFound };
 
 struct MoveResult {
     MoveOutcome outcome;
-    const char* state; // the row's state afterwards, null when it has none or is not known
-    const Key* key;    // what to call a row by that was found
+    const char* state;            // the row's state afterwards, null when it has none or is unknown
+    StoredRow row;                // as it was found, where it was not moved
+    const Bitmapset* differences; // from the match
 };
 
 Move open_move(const Arguments& arguments);
 MoveResult perform(const Move& move);
 const char* outcome_name(MoveOutcome outcome);
-[[noreturn]] void raise_state_changed(const Move& move, const MoveResult& found);
+[[noreturn]] void raise_not_moved(const Move& move, const MoveResult& found);
 
 } // namespace
 
@@ -50,41 +66,69 @@ Datum transition(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Move move = open_move(arguments);
     MoveResult result = perform(move);
-    switch (result.outcome) {
-    case MoveOutcome::kTransitioned:
-        break;
-    case MoveOutcome::kStateChanged:
-        raise_state_changed(move, result);
-    case MoveOutcome::kNotAllowed:
-        raise_not_allowed(
-            move.rel, move.machine,
-            {false, true, key_to_text(move.info, *result.key), move.from.text, move.to.text});
-    case MoveOutcome::kNotFound:
-        raise_no_such_row(move.rel, move.info, move.key);
-    }
+    if (result.outcome != MoveOutcome::kTransitioned)
+        raise_not_moved(move, result);
     close_table(move.rel);
     PG_RETURN_VOID();
 }
 
+// (outcome, state, current)
 Datum try_transition(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Move move = open_move(arguments);
     MoveResult result = perform(move);
     close_table(move.rel);
-    Datum values[2] = {CStringGetTextDatum(outcome_name(result.outcome)), 0};
-    bool nulls[2] = {false, result.state == nullptr};
+    Datum values[3] = {CStringGetTextDatum(outcome_name(result.outcome))};
+    bool nulls[3] = {false, result.state == nullptr, !result.row.found};
     if (result.state != nullptr)
         values[1] = CStringGetTextDatum(result.state);
+    if (result.row.found)
+        values[2] = stored_row_to_jsonb(result.row);
     return result_row(fcinfo, values, nulls);
 }
 }
 
 namespace {
 
+// --- Arguments ---------------------------------------------------------------------------------
+
 State given_state(const Arguments& arguments, int n, const char* name,
                   const StateMachine* machine) {
     Datum value = state_argument(arguments, n, name, machine);
     return {value, state_text(machine, value, false)};
+}
+
+States given_array(const Arguments& arguments, int n, const char* name,
+                   const StateMachine* machine) {
+    ArrayType* array = DatumGetArrayTypeP(arguments.required(n, name));
+    Oid type = ARR_ELEMTYPE(array);
+    TypeCacheEntry* entry = lookup_type_cache(type, 0);
+    Datum* values;
+    bool* nulls;
+    States states = {};
+    states.is_array = true;
+    deconstruct_array(array, type, entry->typlen, entry->typbyval, entry->typalign, &values, &nulls,
+                      &states.count);
+    if (states.count == 0)
+        refuse_empty(name);
+    states.first = static_cast<State*>(palloc(sizeof(State) * states.count));
+    for (int i = 0; i < states.count; i++) {
+        if (nulls[i])
+            refuse_nulls(name);
+        Datum value = state_value(machine, values[i], type);
+        states.first[i] = {value, state_text(machine, value, false)};
+    }
+    return states;
+}
+
+// One state, or an array of them. A text is one, whatever is in it.
+States given_states(const Arguments& arguments, int n, const char* name,
+                    const StateMachine* machine) {
+    if (type_is_array(arguments.type(n)))
+        return given_array(arguments, n, name, machine);
+    auto* state = static_cast<State*>(palloc(sizeof(State)));
+    *state = given_state(arguments, n, name, machine);
+    return {state, 1, false};
 }
 
 Move open_move(const Arguments& arguments) {
@@ -95,68 +139,149 @@ Move open_move(const Arguments& arguments) {
         arguments.is_null(5) ? nullptr : NameStr(*DatumGetName(arguments.value(5)));
     move.machine = find_machine(move.rel, move.info, column);
     move.key = key_argument(arguments, 1, move.rel, move.info);
-    move.from = given_state(arguments, 2, "from_state", move.machine);
+    move.from = given_states(arguments, 2, "from_state", move.machine);
     move.to = given_state(arguments, 3, "to_state", move.machine);
     move.changes = parse_changes(move.rel, move.info, move.key, changes_json(arguments, 4),
                                  bms_make_singleton(move.machine->column));
+    move.match = match_argument(arguments, 6, move.rel, move.info);
     return move;
 }
 
+// --- The row -----------------------------------------------------------------------------------
+
+bool may_move(const Move& move, const State& from) {
+    return may_move(move.machine, from.text, move.to.text);
+}
+
+bool may_move_at_all(const Move& move) {
+    for (const State& from : move.from)
+        if (may_move(move, from))
+            return true;
+    return false;
+}
+
 // Ownership of the state column, or a trigger, may have restored the state.
-void require_state(const Move& move, const char* stored) {
-    if (strcmp(move.from.text, move.to.text) != 0 && stored != nullptr &&
-        strcmp(stored, move.from.text) == 0)
+void require_state(const Move& move, const State& from, const char* stored) {
+    if (strcmp(from.text, move.to.text) != 0 && stored != nullptr && strcmp(stored, from.text) == 0)
         raise_suppressed(move.rel);
 }
 
 // States are compared as their type does it, by the collation of the column: a domain, which may
 // have another one, would leave it open.
-bool run_transition(const Move& move) {
+bool run_transition(const Move& move, const State& from) {
     const StateMachine* machine = move.machine;
     RowWrite write({move.rel, move.info, &move.key}, PlanKind("transition"));
     write.variant = machine->column;
     write.set(move.changes);
     write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));
     write.require(write.terms.same(write.terms.column(machine->column),
-                                   write.terms.value(machine->base_type, move.from.value)));
+                                   write.terms.value(machine->base_type, from.value)));
     write.returns(machine->column);
     NullableDatum stored;
     if (!write_row(write, &stored))
         return false;
-    require_state(move, state_text(machine, stored.value, stored.isnull));
+    require_state(move, from, state_text(machine, stored.value, stored.isnull));
     return true;
 }
 
-// Reads where the row is now: {kStateChanged, state, key}, or {kNotFound}.
-MoveResult look(const Move& move) {
-    const Bitmapset* columns =
-        with_table_key(move.rel, move.info, move.key, bms_make_singleton(move.machine->column));
-    StoredRow row = read_row(move.rel, move.info, move.key, columns);
-    if (!row.found)
-        return {MoveOutcome::kNotFound, nullptr, nullptr};
-    bool is_null;
-    Datum value = stored_value(row, move.machine->column, &is_null);
-    return {MoveOutcome::kStateChanged, state_text(move.machine, value, is_null),
-            table_key(move.info, move.key, row)};
+Bitmapset* columns_to_judge(const Move& move) {
+    return bms_add_member(columns_of(move.match), move.machine->column);
 }
 
-MoveResult perform(const Move& move) {
-    constexpr int kAttempts = 3;
-    if (!may_move(move.machine, move.from.text, move.to.text)) {
-        MoveResult found = look(move);
-        if (found.outcome != MoveOutcome::kNotFound)
-            found.outcome = MoveOutcome::kNotAllowed;
-        return found;
-    }
+// All that the caller may see, and what the answer depends on.
+StoredRow look(const Move& move) {
+    Bitmapset* columns = bms_union(readable_columns(move.rel), columns_to_judge(move));
+    return read_row(move.rel, move.info, move.key, columns);
+}
+
+const char* state_of(const Move& move, const StoredRow& row) {
+    bool is_null;
+    Datum value = stored_value(row, move.machine->column, &is_null);
+    return state_text(move.machine, value, is_null);
+}
+
+const State* find_state(const States& states, const char* state) {
+    for (const State& each : states)
+        if (state != nullptr && strcmp(each.text, state) == 0)
+            return &each;
+    return nullptr;
+}
+
+Bitmapset* differences(const Move& move, const StoredRow& row) {
+    if (matches_all(move.match))
+        return nullptr;
+    HeapTuple tuple = stored_row_as_tuple(row, move.info);
+    return differences(move.info, move.match, values_of_row(move.info->columns, tuple));
+}
+
+// What becomes of the row as it was read. kTransitioned: it may be moved.
+MoveResult judge(const Move& move, const StoredRow& row) {
+    MoveResult result = {};
+    result.row = row;
+    result.outcome = MoveOutcome::kNotFound;
+    if (!row.found)
+        return result;
+    result.state = state_of(move, row);
+    const State* from = find_state(move.from, result.state);
+    result.differences = from != nullptr ? differences(move, row) : nullptr;
+    if (!may_move_at_all(move) || (from != nullptr && !may_move(move, *from)))
+        result.outcome = MoveOutcome::kNotAllowed;
+    else if (from == nullptr)
+        result.outcome = MoveOutcome::kStateChanged;
+    else if (result.differences != nullptr)
+        result.outcome = MoveOutcome::kNoMatch;
+    else
+        result.outcome = MoveOutcome::kTransitioned;
+    return result;
+}
+
+MoveResult moved(const Move& move) {
+    MoveResult result = {};
+    result.outcome = MoveOutcome::kTransitioned;
+    result.state = move.to.text;
+    return result;
+}
+
+constexpr int kAttempts = 3;
+
+// From one state, whatever else is in the row: one conditional update.
+MoveResult perform_at_once(const Move& move) {
+    const State& from = move.from.first[0];
+    if (!may_move(move, from))
+        return judge(move, look(move));
     for (int i = 0; i < kAttempts; i++) {
-        if (run_transition(move))
-            return {MoveOutcome::kTransitioned, move.to.text, nullptr};
-        MoveResult found = look(move);
-        if (found.state == nullptr || strcmp(found.state, move.from.text) != 0)
+        if (run_transition(move, from))
+            return moved(move);
+        MoveResult found = judge(move, look(move));
+        if (found.outcome != MoveOutcome::kTransitioned)
             return found;
     }
     raise_suppressed(move.rel);
 }
+
+// The row is locked and judged again before it is written, so that what it was judged by holds. A
+// row that does not qualify from the first is not locked.
+MoveResult perform_locked(const Move& move) {
+    const Bitmapset* columns = columns_to_judge(move);
+    for (int i = 0; i < kAttempts; i++) {
+        MoveResult found = judge(move, look(move));
+        if (found.outcome != MoveOutcome::kTransitioned)
+            return found;
+        MoveResult locked = judge(
+            move, read_row(move.rel, move.info, move.key, columns, {RowStrength::kNoKeyUpdate}));
+        if (locked.outcome == MoveOutcome::kTransitioned &&
+            run_transition(move, *find_state(move.from, locked.state)))
+            return moved(move);
+    }
+    raise_suppressed(move.rel);
+}
+
+MoveResult perform(const Move& move) {
+    bool at_once = move.from.count == 1 && matches_all(move.match);
+    return at_once ? perform_at_once(move) : perform_locked(move);
+}
+
+// --- Answers -----------------------------------------------------------------------------------
 
 const char* outcome_name(MoveOutcome outcome) {
     switch (outcome) {
@@ -164,6 +289,8 @@ const char* outcome_name(MoveOutcome outcome) {
         return "transitioned";
     case MoveOutcome::kStateChanged:
         return "state_changed";
+    case MoveOutcome::kNoMatch:
+        return "no_match";
     case MoveOutcome::kNotAllowed:
         return "not_allowed";
     case MoveOutcome::kNotFound:
@@ -172,20 +299,97 @@ const char* outcome_name(MoveOutcome outcome) {
     pg_unreachable();
 }
 
-void raise_state_changed(const Move& move, const MoveResult& found) {
+const char* key_of(const Move& move, const MoveResult& found) {
+    return key_to_text(move.info, *table_key(move.info, move.key, found.row));
+}
+
+// As they were given: "a", or ["a", "b"].
+char* states_as_json(const States& states) {
+    StringInfoData json;
+    initStringInfo(&json);
+    for (int i = 0; i < states.count; i++) {
+        appendStringInfoString(&json, i > 0 ? ", " : states.is_array ? "[" : "");
+        escape_json(&json, states.first[i].text);
+    }
+    if (states.is_array)
+        appendStringInfoChar(&json, ']');
+    return json.data;
+}
+
+// "a", "b" or "c"
+char* states_in_words(const States& states) {
+    StringInfoData words;
+    initStringInfo(&words);
+    for (int i = 0; i < states.count; i++)
+        appendStringInfo(&words, "%s\"%s\"",
+                         i == 0                  ? ""
+                         : i == states.count - 1 ? " or "
+                                                 : ", ",
+                         states.first[i].text);
+    return words.data;
+}
+
+[[noreturn]] void raise_state_changed(const Move& move, const MoveResult& found) {
     const char* state = found.state;
     ereport(
         ERROR,
         (errcode(kStateChanged),
-         errmsg("state of the row in table \"%s\" is %s, not \"%s\"",
-                RelationGetRelationName(move.rel),
-                state != nullptr ? psprintf("\"%s\"", state) : "null", move.from.text),
+         errmsg("state of the row in table \"%s\" is %s, not %s", RelationGetRelationName(move.rel),
+                state != nullptr ? psprintf("\"%s\"", state) : "null", states_in_words(move.from)),
          errdetail_internal("%s", json_object({{"table", qualified_name(move.rel)},
-                                               {"key", nullptr, key_to_text(move.info, *found.key)},
+                                               {"key", nullptr, key_of(move, found)},
                                                {"column", NameStr(move.machine->name)},
-                                               {"expected", move.from.text},
+                                               {"expected", nullptr, states_as_json(move.from)},
                                                {"state", state}})),
          errhint("Another transaction changed it first: read the row and decide again.")));
+}
+
+// ["a", "b"]
+char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
+    StringInfoData json;
+    initStringInfo(&json);
+    const char* separator = "[";
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;) {
+        appendStringInfoString(&json, separator);
+        escape_json(&json, column_name(info, column));
+        separator = ", ";
+    }
+    appendStringInfoChar(&json, ']');
+    return json.data;
+}
+
+[[noreturn]] void raise_no_match(const Move& move, const MoveResult& found) {
+    int first = bms_next_member(found.differences, -1);
+    ereport(
+        ERROR,
+        (errcode(kStateChanged),
+         errmsg("row in table \"%s\" does not match: column \"%s\" has another value",
+                RelationGetRelationName(move.rel), column_name(move.info, first)),
+         errdetail_internal(
+             "%s", json_object({{"table", qualified_name(move.rel)},
+                                {"key", nullptr, key_of(move, found)},
+                                {"column", NameStr(move.machine->name)},
+                                {"expected", nullptr, states_as_json(move.from)},
+                                {"state", found.state},
+                                {"differ", nullptr, names_as_json(move.info, found.differences)}})),
+         errhint("Read the row and decide again.")));
+}
+
+void raise_not_moved(const Move& move, const MoveResult& found) {
+    switch (found.outcome) {
+    case MoveOutcome::kStateChanged:
+        raise_state_changed(move, found);
+    case MoveOutcome::kNoMatch:
+        raise_no_match(move, found);
+    case MoveOutcome::kNotAllowed: {
+        const State* from = find_state(move.from, found.state);
+        raise_not_allowed(move.rel, move.machine,
+                          {false, true, key_of(move, found),
+                           from != nullptr ? from->text : move.from.first[0].text, move.to.text});
+    }
+    default:
+        raise_no_such_row(move.rel, move.info, move.key);
+    }
 }
 
 } // namespace

@@ -112,6 +112,7 @@ Datum state_datum(Oid type, int32 typmod, char* state);
 // An argument of any type as a value of the column. A value that the type cannot hold is the type's
 // own error, with the declared states as its hint.
 class Arguments;
+Datum state_value(const StateMachine* machine, Datum value, Oid type);
 Datum state_argument(const Arguments& arguments, int n, const char* name,
                      const StateMachine* machine);
 

@@ -28,51 +28,75 @@ COMMENT ON FUNCTION interlock.drop_transitions(regclass, name) IS
 'Lets the column change freely again. For the owner of the table. Errors: 55000 no transitions.';
 
 CREATE FUNCTION interlock.transition(
-    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.transition(
-    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL) RETURNS void
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.transition(
-    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL) RETURNS void
+    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.transition(
-    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL) RETURNS void
+    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name) IS
+CREATE FUNCTION interlock.transition(
+    rel regclass, key text, from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.transition(
+    rel regclass, key "any", from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}') RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.transition(regclass, text, text, text, jsonb, name, jsonb) IS
 'Moves one row from one state to another and makes the other changes with it, if it is still in the first state: of callers
-that race exactly one wins. States are values of the column''s type, or their text. state_column is needed where several columns
-have transitions.
-Errors: IL002 not declared, IL003 the row is in another state, P0002 no such row, 55000 no transitions, 22P02 no state of that type,
-09000 the owner of the state column, or a trigger, has restored the state, 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
-COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name) IS
-'As transition(regclass, text, text, text, jsonb, name), for a key of another type.';
-COMMENT ON FUNCTION interlock.transition(regclass, text, "any", "any", jsonb, name) IS
-'As transition(regclass, text, text, text, jsonb, name), for states of another type.';
-COMMENT ON FUNCTION interlock.transition(regclass, "any", "any", "any", jsonb, name) IS
-'As transition(regclass, text, text, text, jsonb, name), for a key and states of other types.';
+that race exactly one wins. States are values of the column''s type, or their text; from_state is one, or an array. match: only if these
+columns still have these values, null for a column that is null. state_column is needed where several columns have transitions.
+Errors: IL002 not declared, IL003 the row is in another state or does not match, P0002 no such row, 55000 no transitions, 22P02 no state of that type,
+42703 match of an unknown column, 09000 the owner of the state column, or a trigger, has restored the state, 40001 under REPEATABLE READ and above
+when the row changed after the snapshot.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", text, text, jsonb, name, jsonb) IS
+'As transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.transition(regclass, text, "any", "any", jsonb, name, jsonb) IS
+'As transition(regclass, text, text, text, jsonb, name, jsonb), for states of another type, or an array of states.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", "any", "any", jsonb, name, jsonb) IS
+'As transition(regclass, text, text, text, jsonb, name, jsonb), for a key and states of other types.';
+COMMENT ON FUNCTION interlock.transition(regclass, text, text[], text, jsonb, name, jsonb) IS
+'As transition(regclass, text, text, text, jsonb, name, jsonb), for several states that the row may be in.';
+COMMENT ON FUNCTION interlock.transition(regclass, "any", text[], text, jsonb, name, jsonb) IS
+'As transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type and several states.';
 
 CREATE FUNCTION interlock.try_transition(
-    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
-    OUT outcome text, OUT state text)
+    rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
-    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL,
-    OUT outcome text, OUT state text)
+    rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
-    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL,
-    OUT outcome text, OUT state text)
+    rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
-    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL,
-    OUT outcome text, OUT state text)
+    rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name) IS
-'As transition, but returns an outcome: transitioned, state_changed, not_allowed, not_found; state is the row''s state afterwards.';
-COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name) IS
-'As try_transition(regclass, text, text, text, jsonb, name), for a key of another type.';
-COMMENT ON FUNCTION interlock.try_transition(regclass, text, "any", "any", jsonb, name) IS
-'As try_transition(regclass, text, text, text, jsonb, name), for states of another type.';
-COMMENT ON FUNCTION interlock.try_transition(regclass, "any", "any", "any", jsonb, name) IS
-'As try_transition(regclass, text, text, text, jsonb, name), for a key and states of other types.';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key text, from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_transition(
+    rel regclass, key "any", from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
+    OUT outcome text, OUT state text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name, jsonb) IS
+'As transition, but returns an outcome: transitioned, state_changed, no_match, not_allowed, not_found; state is the row''s state afterwards,
+current the row as it is where it was not moved, with the columns that the caller may SELECT.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name, jsonb) IS
+'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, "any", "any", jsonb, name, jsonb) IS
+'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for states of another type, or an array of states.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", "any", "any", jsonb, name, jsonb) IS
+'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key and states of other types.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, text, text[], text, jsonb, name, jsonb) IS
+'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for several states that the row may be in.';
+COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text[], text, jsonb, name, jsonb) IS
+'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type and several states.';

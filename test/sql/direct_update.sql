@@ -190,6 +190,8 @@ SELECT * FROM try_update('ALTER TABLE t ADD COLUMN y boolean', '{"y": 1}', $$y =
 -- The other verbs
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'one', 'two', '{"a": 7}')$$);
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'two', 'one', '{"a": 7}')$$);
+SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, 'one', 'two', '{"a": 7}', match => '{"a": 1}')$$);
+SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.try_transition('t', 1, ARRAY['two', 'one'], 'two', '{"a": 7}', match => '{"a": 2}')$$);
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"], "two": ["one"]}'')', $$SELECT interlock.transition('t', 1, 'one', 'one')$$);
 SELECT * FROM try('SELECT interlock.define_transitions(''t'', ''b'', ''{"one": ["two"]}''); ALTER TABLE t ADD CHECK (b <> ''two'' OR a = 2)', $$SELECT interlock.transition('t', 1, 'one', 'two')$$);
 SELECT * FROM try('SELECT interlock.enable_marker(''t'')', $$SELECT row(locked, holder) FROM interlock.lock_row('t', 1, 'anna')$$);

@@ -85,15 +85,15 @@ SELECT says($$SELECT interlock.define_transitions('biz_order', 'status', '[[0, 1
 SELECT says($$SELECT interlock.define_transitions('biz_order', 'status', '{"pending": ["paid"]}')$$);
 SELECT says($$SELECT interlock.define_transitions('biz_order', 'status', '{"0": [1, 4]}', '{pending}')$$);
 SELECT interlock.define_transitions('biz_order', 'status', '{"0": [1, 4], "1": [2]}', '{0}');
-SELECT says($$SELECT * FROM interlock.try_transition('biz_order', 1, 0, 1)$$);
-SELECT says($$SELECT * FROM interlock.try_transition('biz_order', 1, 'pending', 'paid')$$);
-SELECT says($$SELECT * FROM interlock.try_transition('biz_order', 1, 'status', '1', '2')$$);
+SELECT says($$SELECT outcome, state FROM interlock.try_transition('biz_order', 1, 0, 1)$$);
+SELECT says($$SELECT outcome, state FROM interlock.try_transition('biz_order', 1, 'pending', 'paid')$$);
+SELECT says($$SELECT outcome, state FROM interlock.try_transition('biz_order', 1, 'status', '1', '2')$$);
 SELECT says($$SELECT interlock.transition('biz_order', 1, 0, 4)$$);
 SELECT says($$SELECT interlock.transition('biz_order', 1, 1, 0)$$);
 SELECT says($$SELECT interlock.transition('biz_order', 7, 1, 2)$$);
 SELECT interlock.define_transitions('biz_order', 'reserved', '{"false": [true]}');
 SELECT says($$SELECT interlock.transition('biz_order', 1, 1, 2)$$);
-SELECT says($$SELECT * FROM interlock.try_transition('biz_order', 1, false, true, state_column => 'reserved')$$);
+SELECT says($$SELECT outcome, state FROM interlock.try_transition('biz_order', 1, false, true, state_column => 'reserved')$$);
 
 -- MRK-3: columns of one's own, and what is a time to live
 INSERT INTO orders VALUES (123, 10), (124, 10);

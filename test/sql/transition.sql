@@ -13,13 +13,13 @@ SELECT * FROM orders WHERE id = 1;
 SELECT interlock.transition('orders', 1, 'pending', 'cancelled');
 SELECT interlock.transition('orders', 1, 'paid', 'pending');
 SELECT interlock.transition('orders', 99, 'pending', 'paid');
-SELECT * FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
+SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
 -- the same once more: distinguished by the state (FSM-7)
-SELECT * FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
-SELECT * FROM interlock.try_transition('orders', 1, 'shipped', 'paid');
-SELECT * FROM interlock.try_transition('orders', 99, 'paid', 'shipped');
-SELECT * FROM interlock.try_transition('orders', 99, 'shipped', 'paid');
-SELECT * FROM interlock.try_transition('orders', '2', 'pending', 'cancelled', changes => '{"note": null}', state_column => 'status');
+SELECT outcome, state FROM interlock.try_transition('orders', 1, 'paid', 'shipped');
+SELECT outcome, state FROM interlock.try_transition('orders', 1, 'shipped', 'paid');
+SELECT outcome, state FROM interlock.try_transition('orders', 99, 'paid', 'shipped');
+SELECT outcome, state FROM interlock.try_transition('orders', 99, 'shipped', 'paid');
+SELECT outcome, state FROM interlock.try_transition('orders', '2', 'pending', 'cancelled', changes => '{"note": null}', state_column => 'status');
 SELECT * FROM orders ORDER BY id;
 
 -- and by everybody else (FSM-6)
@@ -51,7 +51,7 @@ BEGIN;
 SAVEPOINT s;
 SELECT interlock.transition('orders', 3, 'pending', 'paid', '{"note": "undone"}');
 ROLLBACK TO SAVEPOINT s;
-SELECT * FROM interlock.try_transition('orders', 3, 'pending', 'cancelled');
+SELECT outcome, state FROM interlock.try_transition('orders', 3, 'pending', 'cancelled');
 COMMIT;
 SELECT * FROM orders WHERE id = 3;
 
@@ -87,15 +87,15 @@ SELECT interlock.transition('jobs', 'j', '0', '10000000000', state_column => 'bi
 SELECT interlock.transition('jobs', 'j', 'new', 'done', state_column => 'pad');
 SELECT interlock.transition('jobs', 'j', 'a', 'b', state_column => 'vc', changes => '{"dom": "b"}');
 SELECT interlock.transition('jobs', 'j', '1', '2', state_column => 'num');
-SELECT * FROM interlock.try_transition('jobs', 'j', '2', '2', state_column => 'num');
-SELECT * FROM interlock.try_transition('jobs', 'j', 'done', 'new', state_column => 'pad');
+SELECT outcome, state FROM interlock.try_transition('jobs', 'j', '2', '2', state_column => 'num');
+SELECT outcome, state FROM interlock.try_transition('jobs', 'j', 'done', 'new', state_column => 'pad');
 SELECT * FROM jobs;
 UPDATE jobs SET num = NULL;
 UPDATE jobs SET pad = 'new';
 INSERT INTO jobs (id, num, dom) VALUES ('k', NULL, 'a');
 INSERT INTO jobs (id, num, dom) VALUES ('k', 0, 'b');
 INSERT INTO jobs (id, num, dom) VALUES ('k', 0, 'a');
-SELECT * FROM interlock.try_transition('jobs', 'k', 'a', 'b', state_column => 'vc');
+SELECT outcome, state FROM interlock.try_transition('jobs', 'k', 'a', 'b', state_column => 'vc');
 SELECT interlock.transition('jobs', 'k', 'a', 'b', state_column => 'vc');
 UPDATE jobs SET vc = 'c' WHERE id = 'k';
 UPDATE jobs SET vc = 'b', dom = 'b' WHERE id = 'k';
@@ -109,7 +109,7 @@ INSERT INTO docs VALUES (1, 'draft');
 SELECT interlock.transition('docs', 1, 'draft', 'review'), interlock.transition('docs', 1, 'review', 'draft');
 SELECT outcome, version FROM interlock.try_versioned_update('docs', 1, 1, '{"status": "review"}');
 SELECT interlock.versioned_update('docs', 1, 3, '{"status": "live"}');
-SELECT * FROM interlock.try_transition('docs', 1, 'draft', 'review');
+SELECT outcome, state FROM interlock.try_transition('docs', 1, 'draft', 'review');
 SELECT * FROM docs;
 
 -- partitions
@@ -197,7 +197,7 @@ RESET ROLE;
 GRANT SELECT (id, status), UPDATE (status) ON bad TO interlock_stranger;
 SET ROLE interlock_stranger;
 SELECT interlock.transition('bad', 1, 'a', 'b', '{"flag": true}');
-SELECT * FROM interlock.try_transition('bad', 1, 'a', 'b');
+SELECT outcome, state FROM interlock.try_transition('bad', 1, 'a', 'b');
 RESET ROLE;
 SELECT * FROM bad;
 DROP VIEW order_view;

@@ -71,7 +71,7 @@ INSERT INTO heir VALUES (1, 'x', 1), (1, 'x', 2), (2, 'x', 3);
 SELECT interlock.versioned_update('elder', 1, 1, '{"a": 9}');
 SELECT interlock.transition('elder', 1, 'x', 'y');
 SELECT * FROM interlock.try_versioned_update('elder', 2, 1, '{"a": 9}');
-SELECT * FROM interlock.try_transition('elder', 2, 'x', 'y');
+SELECT outcome, state FROM interlock.try_transition('elder', 2, 'x', 'y');
 SELECT outcome, attempts FROM interlock.update_with_retry('elder', 2, 'jsonb_concat(jsonb, jsonb)');
 SELECT * FROM interlock.select_for_update('elder', '{1,2}'::int[]);
 SELECT outcome FROM interlock.try_versioned_delete('elder', 1, 3);
