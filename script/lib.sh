@@ -13,6 +13,7 @@
 #   start_cluster [SETTING...] sets PGHOST, PGPORT, PGUSER; log in WORK/server.log
 #   as_server COMMAND...       runs a command as a user that may run servers
 #   cache_home                 the directory of everything that is kept between runs
+#   step NAME COMMAND...       a test that is a command, as TAP with its time; its output explains a failure
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 EXTENSION=pg_interlock
@@ -48,6 +49,23 @@ skipped() { result_line "$DIM" skip "$1" "${2:-}"; }
 
 # show FILE [LINES]: the end of a file, indented, to explain a failure.
 show() { [ ! -r "$1" ] || tail -n "${2:-60}" "$1" | sed 's/^/         /'; }
+
+# step NAME COMMAND...: fails as the command does. A function joins its commands by &&, as set -e does not count here.
+step() {
+    local name=$1 start=$EPOCHREALTIME
+    shift
+    STEPS=$((${STEPS:-0} + 1))
+    if "$@" >"$WORK/step.out" 2>&1; then
+        echo "ok $STEPS - $name  $(((${EPOCHREALTIME/./} - ${start/./}) / 1000)) ms"
+    else
+        echo "not ok $STEPS - $name"
+        explain "$WORK/step.out" 60
+        return 1
+    fi
+}
+
+# explain FILE LINES: the end of a file as the reason of a failure, for script/test.
+explain() { tail -n "$2" "$1" 2>/dev/null | sed 's/^/|/'; }
 
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -146,7 +164,8 @@ leave_workspace() {
 
 # source_files: every file of the tree that is not built, relative to ROOT.
 source_files() {
-    (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path ./results -prune \
+    (cd "$ROOT" && find . -name .git -prune -o -path './build*' -prune -o -path './debian/postgresql-*' -prune \
+        -o -path ./debian/.debhelper -prune -o -path ./results -prune \
         -o -path ./.pch -prune -o -path ./.sql -prune -o -path ./output_iso -prune -o -path ./tmp_check -prune -o -type f ! -name '*.o' ! -name '*.bc' \
         ! -name '*.d' ! -name '*.so' ! -name .boundary ! -name 'regression.*' ! -name 'pg_interlock-*.zip' -print)
 }
