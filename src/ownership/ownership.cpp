@@ -31,7 +31,6 @@ ColumnRule* named_rule(Draft* draft, int i);
 ColumnRule* present_rule(Draft* draft, int i);
 void refuse_later_trigger(const Draft& draft);
 void require_merging(const Draft& draft);
-void warn_if_ungranted(const char* writer);
 OnViolation on_violation_argument(const Arguments& arguments, int n);
 Strategy strategy_argument(const Arguments& arguments, int n);
 [[noreturn]] void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
@@ -252,14 +251,6 @@ void require_merging(const Draft& draft) {
     for (int i = 0; i < draft.columns.count; i++)
         require_use(draft.rel, draft.info, column_number(draft.rel, draft.columns[i]),
                     ColumnUse::kMerged);
-}
-
-void warn_if_ungranted(const char* writer) {
-    if (!writer_is_granted(writer))
-        ereport(WARNING, (errmsg("writer \"%s\" has not been granted to any role", writer),
-                          errhint("Grant it to the role that writes as it: SELECT "
-                                  "interlock.grant_writer(%s, 'role_name');",
-                                  quote_literal_cstr(writer))));
 }
 
 OnViolation on_violation_argument(const Arguments& arguments, int n) {

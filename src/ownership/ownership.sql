@@ -4,6 +4,7 @@ CREATE TABLE interlock.writer_grant (
     writer text COLLATE "C" NOT NULL,
     role_name text COLLATE "C" NOT NULL,
     may_force boolean NOT NULL,
+    is_default boolean NOT NULL DEFAULT false,
     granted_by text NOT NULL,
     granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     PRIMARY KEY (writer, role_name));
@@ -11,20 +12,24 @@ COMMENT ON TABLE interlock.writer_grant IS
 'Which roles may write as which writer, by name, so that it survives dump and restore; "public" is everybody. grant_writer and
 revoke_writer write it. Rows of a role that is renamed or dropped stay: call revoke_writer.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.writer_grant', '');
+CREATE UNIQUE INDEX writer_grant_default ON interlock.writer_grant (role_name) WHERE is_default;
+COMMENT ON INDEX interlock.writer_grant_default IS 'A role has one default writer.';
 
-CREATE FUNCTION interlock.grant_writer(writer text, role name, may_force boolean = false) RETURNS void
+CREATE FUNCTION interlock.grant_writer(writer text, role name, may_force boolean = false, is_default boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.grant_writer(text, name, boolean) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.grant_writer(text, name, boolean) IS
+REVOKE EXECUTE ON FUNCTION interlock.grant_writer(text, name, boolean, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.grant_writer(text, name, boolean, boolean) IS
 'Lets members of a role (''public'': everybody) call set_writer for the writer; with may_force also to write what other writers
-own. Calling it again changes may_force. Only superusers may call it until EXECUTE is granted.
-Errors: 42704 no such role, 22023 a writer that is empty, longer than 256 bytes, or has control characters.';
+own. With is_default the role itself, not its members, writes as the writer wherever no set_writer counts; without force.
+Calling it again changes may_force and is_default. Only superusers may call it until EXECUTE is granted.
+Errors: 42704 no such role, 22023 a writer that is empty, longer than 256 bytes, or has control characters, or a default of everybody,
+55000 the role has another default.';
 
 CREATE FUNCTION interlock.revoke_writer(writer text, role name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 REVOKE EXECUTE ON FUNCTION interlock.revoke_writer(text, name) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.revoke_writer(text, name) IS
-'Revokes what grant_writer granted, from the next set_writer on. Errors: 42704 it was not granted.';
+'Revokes what grant_writer granted, from the next set_writer on, and a default from the next statement on. Errors: 42704 it was not granted.';
 
 CREATE FUNCTION interlock.set_writer(writer text, force boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -38,7 +43,7 @@ Errors: 42501 not granted to a role of the current user (grant_writer), 22023 a 
 CREATE FUNCTION interlock.current_writer() RETURNS text
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'sql_current_writer';
 COMMENT ON FUNCTION interlock.current_writer() IS
-'The writer of the transaction, as set by set_writer, or null.';
+'The writer of the transaction, as set by set_writer, else the default of the role (grant_writer), or null.';
 
 -- The write log
 
@@ -91,7 +96,8 @@ CREATE VIEW interlock.operation_log WITH (security_barrier) AS
       FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
-'Writes while history was suppressed, a line for each statement and table: writer, columns, number of rows, reason. Owners
+'Writes while history was suppressed, or that it ignores (reason ignore_columns or ignore_writers), a line for each statement and table:
+writer, columns, number of rows, reason. Owners
 of a table see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS

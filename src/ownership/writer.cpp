@@ -1,5 +1,6 @@
 #include "ownership/writer.h"
 
+#include "ownership/default_writer.h"
 #include "server/arguments.h"
 #include "server/grantee.h"
 #include "table/own_table.h"
@@ -18,6 +19,7 @@ char* writers_setting = nullptr;
 enum class Grant { kNone, kPlain, kForce };
 
 Grant grant_of(const char* writer, Oid user);
+void refuse_second_default(const char* writer, const char* role);
 void say_writer(Oid user, const char* writer, bool force);
 
 } // namespace
@@ -61,23 +63,29 @@ Datum sql_current_writer(PG_FUNCTION_ARGS) {
 
 extern "C" {
 
-// grant_writer(writer, role, may_force)
+// grant_writer(writer, role, may_force, is_default)
 Datum grant_writer(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* writer = check_writer(arguments.string(0, "writer"));
     const char* role = arguments.name(1, "role");
+    bool may_force = arguments.boolean(2, "may_force");
+    bool is_default = arguments.boolean(3, "is_default");
     check_grantee(role);
-    Oid types[4] = {TEXTOID, TEXTOID, BOOLOID, TEXTOID};
-    Datum values[4] = {CStringGetTextDatum(writer), CStringGetTextDatum(role),
-                       BoolGetDatum(arguments.boolean(2, "may_force")),
-                       CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
+    if (is_default)
+        refuse_second_default(writer, role);
+    constexpr int kColumns = 5;
+    Oid types[kColumns] = {TEXTOID, TEXTOID, BOOLOID, BOOLOID, TEXTOID};
+    Datum values[kColumns] = {CStringGetTextDatum(writer), CStringGetTextDatum(role),
+                              BoolGetDatum(may_force), BoolGetDatum(is_default),
+                              CStringGetTextDatum(GetUserNameFromId(GetUserId(), false))};
     write_own_table(
         "writer_grant", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
-        "INSERT INTO interlock.writer_grant (writer, role_name, may_force, granted_by) "
-        "VALUES ($1, $2, $3, $4) ON CONFLICT (writer, role_name) "
-        "DO UPDATE SET may_force = excluded.may_force, granted_by = excluded.granted_by, "
-        "granted_at = excluded.granted_at",
-        4, types, values);
+        "INSERT INTO interlock.writer_grant (writer, role_name, may_force, is_default, granted_by) "
+        "VALUES ($1, $2, $3, $4, $5) ON CONFLICT (writer, role_name) "
+        "DO UPDATE SET may_force = excluded.may_force, is_default = excluded.is_default, "
+        "granted_by = excluded.granted_by, granted_at = excluded.granted_at",
+        kColumns, types, values);
+    forget_default_writers();
     PG_RETURN_VOID();
 }
 
@@ -93,6 +101,7 @@ Datum revoke_writer(PG_FUNCTION_ARGS) {
                         "DELETE FROM interlock.writer_grant WHERE writer OPERATOR(pg_catalog.=) $1 "
                         "AND role_name OPERATOR(pg_catalog.=) $2",
                         2, types, values);
+    forget_default_writers();
     if (revoked == 0)
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("writer \"%s\" was not granted to \"%s\"", writer, role),
@@ -184,16 +193,40 @@ Grant grant_of(const char* writer, Oid user) {
     return grant;
 }
 
+// Of two that are granted at once the unique index refuses one.
+void refuse_second_default(const char* writer, const char* role) {
+    if (strcmp(role, kEverybody) == 0)
+        refuse_argument("is_default", "must be false for a grant to everybody",
+                        "A default belongs to one role.");
+    const char* present = stored_default_writer(role);
+    if (present == nullptr || strcmp(present, writer) == 0)
+        return;
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                    errmsg("role \"%s\" writes as \"%s\" by default", role, present),
+                    errhint("A role has one default. Take that one away first: SELECT "
+                            "interlock.grant_writer(%s, %s);",
+                            quote_literal_cstr(present), quote_literal_cstr(role))));
+}
+
 } // namespace
 
 namespace interlock {
 
 Writer current_writer() {
+    Oid user = GetUserId();
+    Oid outer = GetOuterUserId();
     Said said;
-    bool found = find_said(GetUserId(), &said) || find_said(GetOuterUserId(), &said);
-    if (!found || said.length == 0)
-        return {nullptr, false};
-    return {pnstrdup(said.writer, said.length), said.force};
+    if (find_said(user, &said) || find_said(outer, &said)) {
+        if (said.length == 0)
+            return {nullptr, false, nullptr};
+        return {pnstrdup(said.writer, said.length), said.force, "set_writer"};
+    }
+    const char* writer = default_writer(user);
+    if (writer == nullptr && outer != user)
+        writer = default_writer(outer);
+    if (writer == nullptr)
+        return {nullptr, false, nullptr};
+    return {pstrdup(writer), false, "role"};
 }
 
 const char* check_writer(const char* name) {
@@ -207,10 +240,14 @@ const char* check_writer(const char* name) {
     return name;
 }
 
-bool writer_is_granted(const char* name) {
+void warn_if_ungranted(const char* writer) {
     bool granted = false;
-    each_grant(name, [&](const char*, bool) { granted = true; });
-    return granted;
+    each_grant(writer, [&](const char*, bool) { granted = true; });
+    if (!granted)
+        ereport(WARNING, (errmsg("writer \"%s\" has not been granted to any role", writer),
+                          errhint("Grant it to the role that writes as it: SELECT "
+                                  "interlock.grant_writer(%s, 'role_name');",
+                                  quote_literal_cstr(writer))));
 }
 
 void define_writer_settings() {

@@ -32,7 +32,7 @@ INSERT INTO documented VALUES
     ('force_unlock_row', '{regclass,text,text}'),
     ('getapplock', '{text,text,text,integer}'),
     ('grant_idempotency_scope', '{text,name}'),
-    ('grant_writer', '{text,name,boolean}'),
+    ('grant_writer', '{text,name,boolean,boolean}'),
     ('group_columns', '{regclass,name[]}'),
     ('hand_over_columns', '{regclass,name[],text}'),
     ('hand_over_row', '{regclass,text,text,text,interval}'),
