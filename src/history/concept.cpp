@@ -17,6 +17,7 @@ constexpr TablePart kParts[] = {
         .number = &history_part,
         .trigger_function = "history_trigger",
         .load_trigger = load_history,
+        .complete = load_ignored_columns,
     },
     {
         .number = &history_table_part,

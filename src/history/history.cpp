@@ -3,13 +3,14 @@
 #include "history/history.h"
 
 #include "history/table.h"
-#include "server/arguments.h"
+#include "ownership/writer.h"
 #include "server/stable_text.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/row.h"
 #include "table/trigger_state.h"
+#include "version/version.h"
 
 using namespace interlock;
 
@@ -17,23 +18,17 @@ namespace {
 
 constexpr const char* kTriggerName = "000_interlock_history";
 constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of what is there then
-constexpr int kKeyArgument = 3; // the first of the key's names and types among the arguments
-constexpr const char* kEpoch = "microseconds since 2000-01-01 UTC";
 
-// The arguments of enable_history.
-struct Request {
-    int32 keep_versions; // 0: all
-    int64 keep_for;      // microseconds, 0: for ever
-};
-
-Request read_request(const Arguments& arguments);
+HistorySettings read_request(const Arguments& arguments);
 bool has_leftover(Relation rel);
 void drop_triggers(Oid relid, const char* table);
 Oid find_or_create_history(Oid relid);
-bool goes_on(const History* present, const Request& request);
+void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request);
+void warn_of_unknown_writers(const HistorySettings& request);
+bool goes_on(const History* present, const HistorySettings& request);
 void refuse_own_history_of_partitions(Oid relid);
-void create_triggers(Oid relid, const char* table, Oid history, const Request& request,
-                     TimestampTz since);
+void create_triggers(Oid relid, const char* table, Oid history, const HistorySettings& request);
+void create_transaction_index(Oid history);
 
 } // namespace
 
@@ -41,20 +36,21 @@ extern "C" {
 PG_FUNCTION_INFO_V1(enable_history);
 PG_FUNCTION_INFO_V1(disable_history);
 
-// enable_history(rel, keep_versions, keep_for)
+// enable_history(rel, keep_versions, keep_for, ignore_columns, ignore_writers, notify,
+// record_markers)
 Datum enable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    Request request = read_request(arguments);
+    HistorySettings request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     const TableInfo* info = table_info(rel);
     const History* present = history_of(info);
     refuse_partition(rel, present != nullptr && present->is_clone);
     require_key(rel, info);
+    check_ignored_columns(rel, info, request);
     Oid relid = RelationGetRelid(rel);
     bool is_linked = present != nullptr && has_own_entries(rel, present);
     Oid history = is_linked ? present->table : InvalidOid;
-    TimestampTz since =
-        is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
+    request.since = is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
@@ -65,10 +61,13 @@ Datum enable_history(PG_FUNCTION_ARGS) {
         refuse_own_history_of_partitions(relid);
         if (!OidIsValid(history))
             history = find_or_create_history(relid);
-        create_triggers(relid, table, history, request, since);
+        create_triggers(relid, table, history, request);
         restore_trigger_states(kTriggerName, states);
         restore_trigger_states(kTruncateName, truncate_states);
+        if (request.notify != Notify::kOff)
+            create_transaction_index(history);
     });
+    warn_of_unknown_writers(request);
     restart_trimming(history);
     if (request.keep_versions > 0 || request.keep_for > 0)
         note_deadline(GetCurrentTimestamp());
@@ -90,20 +89,87 @@ Datum disable_history(PG_FUNCTION_ARGS) {
 
 namespace {
 
-Request read_request(const Arguments& arguments) {
-    Request request = {};
+[[noreturn]] void refuse_twice(const char* kind, const char* name) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("%s \"%s\" is named twice", kind, name)));
+}
+
+NameArguments ignored_columns_argument(const Arguments& arguments) {
+    NameList given = arguments.names(3, "ignore_columns");
+    auto** names = static_cast<const char**>(palloc(sizeof(char*) * (given.count + 1)));
+    for (int i = 0; i < given.count; i++) {
+        names[i] = given[i];
+        if (has_name({names, i}, names[i]))
+            refuse_twice("column", names[i]);
+    }
+    return {names, given.count};
+}
+
+// As many as a statement can name without being hard to read; each write of a writer looks for it
+// among them.
+NameArguments ignored_writers_argument(const Arguments& arguments) {
+    constexpr int kMostWriters = 100;
+    Datum* values;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(arguments.required(4, "ignore_writers")), TEXTOID, -1,
+                      false, TYPALIGN_INT, &values, &nulls, &count);
+    if (count > kMostWriters)
+        refuse_argument("ignore_writers",
+                        psprintf("must not have more than %d elements", kMostWriters));
+    auto** names = static_cast<const char**>(palloc(sizeof(char*) * (count + 1)));
+    for (int i = 0; i < count; i++) {
+        if (nulls[i])
+            refuse_nulls("ignore_writers");
+        names[i] = check_writer(TextDatumGetCString(values[i]));
+        if (has_name({names, i}, names[i]))
+            refuse_twice("writer", names[i]);
+    }
+    return {names, count};
+}
+
+HistorySettings read_request(const Arguments& arguments) {
+    HistorySettings request = {};
     if (!arguments.is_null(1))
         request.keep_versions = above_zero(DatumGetInt32(arguments.value(1)), "keep_versions",
                                            "Leave it out to keep all.");
     if (!arguments.is_null(2))
         request.keep_for = duration_argument(arguments.interval(2, "keep_for"), "keep_for");
+    request.ignored_columns = ignored_columns_argument(arguments);
+    request.ignored_writers = ignored_writers_argument(arguments);
+    request.notify = notify_argument(arguments, 5);
+    request.record_markers = arguments.boolean(6, "record_markers");
     return request;
 }
 
+// A row under another key is another row, and each update moves the version.
+void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request) {
+    const Versioning* versioning = versioning_of(info);
+    for (int i = 0; i < request.ignored_columns.count; i++) {
+        const char* name = request.ignored_columns.names[i];
+        AttrNumber column = column_number(rel, name);
+        if (bms_is_member(column, info->key.attnums))
+            ereport(ERROR,
+                    (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                     errmsg("column \"%s\" is part of the key and cannot be ignored", name)));
+        if (versioning != nullptr && column == versioning->column)
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("version column \"%s\" cannot be ignored", name),
+                            errhint("Leave it out: an update that moves nothing beside it and "
+                                    "ignored columns is ignored.")));
+    }
+}
+
+void warn_of_unknown_writers(const HistorySettings& request) {
+    for (int i = 0; i < request.ignored_writers.count; i++)
+        warn_if_ungranted(request.ignored_writers.names[i]);
+}
+
 // Enabled as it is already: nothing has been missed.
-bool goes_on(const History* present, const Request& request) {
+bool goes_on(const History* present, const HistorySettings& request) {
     return present->same_key && present->enabled != TRIGGER_DISABLED &&
-           present->keep_versions == request.keep_versions && present->keep_for == request.keep_for;
+           present->keep_versions == request.keep_versions &&
+           present->keep_for == request.keep_for && ignores_the_same(*present, request);
 }
 
 void refuse_own_history_of_partitions(Oid relid) {
@@ -231,22 +297,7 @@ Oid find_or_create_history(Oid relid) {
     }
 }
 
-// The type as it is written in the trigger's arguments, independent of quote_all_identifiers.
-char* type_name(Oid relid, const char* column) {
-    Oid type = get_atttype(relid, get_attnum(relid, column));
-    char* name = nullptr;
-    with_settings([&] {
-        if (quote_all_identifiers)
-            (void)set_config_option("quote_all_identifiers", "off", PGC_USERSET, PGC_S_SESSION,
-                                    GUC_ACTION_SAVE, true, 0, false);
-        name =
-            format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
-    });
-    return name;
-}
-
-void create_triggers(Oid relid, const char* table, Oid history, const Request& request,
-                     TimestampTz since) {
+void create_triggers(Oid relid, const char* table, Oid history, const HistorySettings& request) {
     StringInfoData text;
     initStringInfo(&text);
     // A constraint trigger, for the link to the other table; it has no CREATE OR REPLACE.
@@ -255,20 +306,12 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
         "CREATE CONSTRAINT TRIGGER \"%s\" AFTER INSERT OR UPDATE OR DELETE ON %s FROM %s "
         "NOT DEFERRABLE FOR EACH ROW EXECUTE FUNCTION %s(",
         kTriggerName, table, qualified_name(history), own_trigger_function_name("history_trigger"));
-    if (request.keep_versions > 0)
-        appendStringInfo(&text, "'%d', ", request.keep_versions);
-    else
-        appendStringInfoString(&text, "'', ");
-    if (request.keep_for > 0)
-        appendStringInfo(&text, "'" INT64_FORMAT " microseconds', ", request.keep_for);
-    else
-        appendStringInfoString(&text, "'', ");
-    appendStringInfo(&text, "'" INT64_FORMAT " %s'", since, kEpoch);
+    add_settings(&text, request);
     ListCell* cell;
     foreach (cell, key_column_names(relid)) {
         const char* column = static_cast<char*>(lfirst(cell));
         appendStringInfo(&text, ", %s, %s", quote_literal_cstr(column),
-                         quote_literal_cstr(type_name(relid, column)));
+                         quote_literal_cstr(history_type_name(relid, column)));
     }
     appendStringInfoChar(&text, ')');
     run_command(text.data);
@@ -278,98 +321,28 @@ void create_triggers(Oid relid, const char* table, Oid history, const Request& r
                  kTruncateName, table, own_trigger_function_name("history_truncate_trigger")));
 }
 
-// --- The arguments of the trigger ----------------------------------------------------------------
-
-bool is_plain(Oid type) {
-    type = getBaseType(type);
-    switch (type) {
-    case TIMESTAMPTZOID:
-        return false;
-    default:
-        return prints_alike(type);
+// For readers of what is new (history_since), who come with each notification.
+void create_transaction_index(Oid history) {
+    AttrNumber column = get_attnum(history, history_columns[kEntryTransaction].name);
+    Relation rel = table_open(history, AccessShareLock);
+    char* table = qualified_name(rel);
+    bool found = false;
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel)) {
+        Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+        found = found || (index->rd_index->indisvalid && index->rd_index->indnatts > 0 &&
+                          index->rd_index->indkey.values[0] == column &&
+                          heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, nullptr));
+        index_close(index, AccessShareLock);
     }
-}
-
-// The table was a partition, too.
-bool is_clone(Oid root, const char* name) {
-    Relation rel = table_open(root, AccessShareLock);
-    const TriggerDesc* triggers = rel->trigdesc;
-    bool clone = false;
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
-        if (strcmp(triggers->triggers[i].tgname, name) == 0)
-            clone = triggers->triggers[i].tgisclone;
     table_close(rel, AccessShareLock);
-    return clone;
-}
-
-// Any role can create a trigger with any arguments on a table of its own: reading them raises no
-// error.
-void load_settings(History* history, const Trigger* trigger) {
-    history->since = DT_NOEND;
-    if (trigger->tgnargs < kKeyArgument)
-        return;
-    long versions = strtol(trigger->tgargs[0], nullptr, 10);
-    int64 longest = 10 * INT64CONST(366) * USECS_PER_DAY; // as long as enable_history takes
-    history->keep_versions = static_cast<int32>(Max(0, Min(versions, PG_INT32_MAX)));
-    history->keep_for = Max(0, Min(strtoll(trigger->tgargs[1], nullptr, 10), longest));
-    char* end;
-    TimestampTz since = strtoll(trigger->tgargs[2], &end, 10);
-    if (end != trigger->tgargs[2] && IS_VALID_TIMESTAMP(since))
-        history->since = since;
-}
-
-void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
-    List* names = key_column_names(history->root);
-    history->same_key = names != NIL && 2 * list_length(names) == trigger->tgnargs - kKeyArgument;
-    history->plain_key = true;
-    for (int i = 0; i < list_length(names); i++) {
-        const char* name = static_cast<char*>(list_nth(names, i));
-        AttrNumber column = find_attribute(columns, name);
-        if (column == InvalidAttrNumber) // renamed meanwhile: the relation is loaded again
-            continue;
-        history->key = bms_add_member(history->key, column);
-        history->plain_key =
-            history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
-        int key = kKeyArgument + 2 * i;
-        history->same_key = history->same_key && strcmp(name, trigger->tgargs[key]) == 0 &&
-                            strcmp(type_name(history->root, name), trigger->tgargs[key + 1]) == 0;
-    }
+    if (!found)
+        run_command(psprintf("CREATE INDEX ON %s (transaction, id)", table));
 }
 
 } // namespace
 
 namespace interlock {
-
-void load_history(TableInfo* info, const Trigger* trigger) {
-    TupleDesc columns = info->columns;
-    Oid root = root_of_trigger(info->relid, trigger);
-    info->parts[history_part] = nullptr;
-    if (trigger->tgisclone && is_clone(root, trigger->tgname))
-        return;
-    auto* history = static_cast<History*>(palloc0(sizeof(History)));
-    info->parts[history_part] = history;
-    history->trigger = pstrdup(trigger->tgname);
-    if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
-        history->table = trigger->tgconstrrelid;
-    history->root = root;
-    history->same_owner = owner_of_table(history->table) == owner_of_table(root);
-    history->enabled = trigger->tgenabled;
-    history->is_clone = trigger->tgisclone;
-    load_history_key(history, columns, trigger);
-    Bitmapset* stored = nullptr;
-    for (int i = 0; i < columns->natts; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (attribute->attisdropped)
-            continue;
-        if (is_stored(attribute))
-            stored = bms_add_member(stored, i + 1);
-        else
-            history->left_out = bms_add_member(history->left_out, i + 1);
-    }
-    history->row_members = json_members(columns, stored);
-    history->key_members = json_members(columns, history->key);
-    load_settings(history, trigger);
-}
 
 const History* require_history(Relation rel, const TableInfo* info) {
     if (history_of(info) == nullptr)
@@ -404,7 +377,7 @@ bool has_own_entries(Relation rel, const History* history) {
 }
 
 Relation open_entries(Relation rel, const History* history, LOCKMODE mode) {
-    if (!OidIsValid(history->table))
+    if (!OidIsValid(history->table) || !history->well_formed)
         raise_forged(rel, history->trigger, "enable_history");
     if (!history->same_owner && !has_own_entries(rel, history))
         raise_entries_of_other(rel, history);

@@ -3,7 +3,11 @@
 // An AFTER ROW trigger writes the entry when the row is final, in the transaction that writes the
 // row, with the rights of the history table's owner. It is a constraint trigger FROM the history
 // table, so that the server keeps the two together through renames, dumps and drops. Its arguments
-// are the retention and the time since which the history is complete.
+// are the settings (history/settings.h).
+//
+// Left out are writes of ignored writers, and updates that change ignored columns alone: they leave
+// a line in the operation log, as suppressed ones do. An update that moves the marker of a row
+// alone leaves neither, unless markers are recorded.
 //
 // Isolation: writers of one row exclude each other until they end, so a transaction's entries of a
 // key are together in the order of ids at every level. Within a transaction they are ordered by
@@ -18,6 +22,7 @@
 // 42501 other roles have triggers on it; and errors of writing the entry.
 #pragma once
 
+#include "history/settings.h"
 #include "table/key.h"
 #include "table/relation.h"
 #include "table/row_json.h"
@@ -26,7 +31,7 @@ namespace interlock {
 
 struct SweepTask; // sweeper/task.h
 
-struct History {
+struct History : HistorySettings {
     const char* trigger;
     Oid table;           // the history table, InvalidOid: the trigger names none
     bool same_owner;     // as the root has, when this was loaded
@@ -37,11 +42,11 @@ struct History {
     Bitmapset* left_out; // columns that are computed on reading
     JsonMembers row_members; // of an entry's row: all others
     JsonMembers key_members; // of its key
-    int32 keep_versions;     // 0: all
-    int64 keep_for;          // microseconds, 0: for ever
-    TimestampTz since;       // complete from here on but for retention
-    char enabled;            // tgenabled
-    bool is_clone;           // the trigger belongs to the partitioned parent
+    Bitmapset* ignored;      // attribute numbers of the ignored columns; null: none
+    Bitmapset* passed;  // and those of a marker; null: an update is recorded, whatever it changes
+    Bitmapset* unmoved; // and those of a version: an update of nothing else is left out
+    char enabled;       // tgenabled
+    bool is_clone;      // the trigger belongs to the partitioned parent
 };
 
 // Null when history is not enabled.
@@ -53,6 +58,12 @@ inline const History* history_of(const TableInfo* info) {
 // There is none by the trigger of a former partition: DETACH leaves triggers with a FROM where they
 // are.
 void load_history(TableInfo* info, const Trigger* trigger);
+
+// Finds the columns whose changes are not recorded, once all concepts have found theirs.
+void load_ignored_columns(TableInfo* info);
+
+// The type of a column as the trigger's arguments have it, independent of quote_all_identifiers.
+char* history_type_name(Oid relid, const char* column);
 
 inline bool has_retention(const History* history) {
     return history->keep_versions > 0 || history->keep_for > 0;

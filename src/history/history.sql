@@ -10,7 +10,8 @@ CREATE FUNCTION interlock_internal.history_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.history_trigger() IS
 'Writes an entry for each row that is inserted, updated or deleted. Created by enable_history as a constraint trigger FROM the history
-table; arguments: keep_versions, keep_for, since when the history is complete, the columns of the key and their types.';
+table; arguments: keep_versions, keep_for, since when the history is complete, notify, whether markers are ignored, the number of
+ignored columns and their names, the number of ignored writers and their names, the columns of the key and their types.';
 
 CREATE FUNCTION interlock_internal.history_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -18,17 +19,22 @@ COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
 'Writes an entry for each row that TRUNCATE removes. Created by enable_history.';
 
 CREATE FUNCTION interlock.enable_history(
-    rel regclass, keep_versions integer = NULL, keep_for interval = NULL) RETURNS void
+    rel regclass, keep_versions integer = NULL, keep_for interval = NULL, ignore_columns name[] = '{}', ignore_writers text[] = '{}',
+    notify text = 'off', record_markers boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval) IS
+COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval, name[], text[], text, boolean) IS
 'Records every version of every row, for all writers, in <table>_history beside the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
-are given; without both for ever. Calling it again changes that. A history table that disable_history left is used again.
+are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,
+or a default of grant_writer), has no entry and is summed up in operation_log; an UPDATE that moves the marker of a row alone has neither,
+unless record_markers. notify: on sends {table} once for each transaction on channel interlock_history, full {table, key} for each row.
+Calling it again sets all of that anew. A history table that disable_history left is used again.
 For the owner of the table, who needs CREATE on its schema. Waits for all users of the table (ACCESS EXCLUSIVE).
-Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 22023 keep_versions below one, keep_for not above zero or above ten
-years, 42809 not a table. Errors of a write: 55000 the key was dropped, or the history table belongs to another role; 09000 a trigger
-suppresses the entry, 42501 a trigger of another role; and the errors of the INSERT of the entry. The entry is written at every isolation
-level in the transaction of the write.';
+Errors: 42501 not the owner, or no CREATE, 55000 no key, a partition, or one of its partitions has a history of its own, 42703 no such column,
+22023 keep_versions below one, keep_for not above zero or above ten years, a column of the key or the version is ignored, a name twice, more than
+100 writers or a name that no writer can have, unknown notify, 42809 not a table. Errors of a write: 55000 the key was dropped, or the history table
+belongs to another role; 09000 a trigger suppresses the entry, 42501 a trigger of another role; and the errors of the INSERT of the entry. The entry
+is written at every isolation level in the transaction of the write. A transaction that has sent a notification cannot be prepared (0A000).';
 
 CREATE FUNCTION interlock.disable_history(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -37,16 +43,16 @@ COMMENT ON FUNCTION interlock.disable_history(regclass) IS
 
 CREATE FUNCTION interlock.row_history(
     rel regclass, key text, OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
-    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.row_history(
     rel regclass, key "any", OUT version bigint, OUT changed_at timestamptz, OUT writer text, OUT operation text, OUT row_data jsonb,
-    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint) RETURNS SETOF record
+    OUT changed text[], OUT before jsonb, OUT changed_by text, OUT id bigint, OUT writer_from text) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_history(regclass, text) IS
-'The entries of one row, oldest first: its counter if it is versioned, the clock when it was written, the writer (set_writer), the
+'The entries of one row, oldest first: its counter if it is versioned, the clock when it was written, the writer, the
 operation (insert, update, delete, truncate, moved: to another key), the row (the last one, if it was deleted), the changed columns and their
-previous values, and the role. Needs SELECT on the table and on its history table, whose row security holds. Sees what a
+previous values, the role, and where the writer is from: set_writer, role (its default), or holder (save_row, set_holder: nobody grants holders). Needs SELECT on the table and on its history table, whose row security holds. Sees what a
 statement of its own would see at that level. Errors: 42501, 55000 no history or no key, 22004, 22023 and what the key''s type raises.';
 COMMENT ON FUNCTION interlock.row_history(regclass, "any") IS
 'As row_history(regclass, text), for a key of another type.';

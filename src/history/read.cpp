@@ -117,8 +117,10 @@ Question read_question(const Arguments& arguments) {
 void write_list(Statement* statement, const char* table) {
     statement->add(
         "SELECT h.version, h.changed_at, h.writer, h.operation, h.row_data, h.changed, h.before, "
-        "h.changed_by, h.id FROM (SELECT h.version, h.changed_at, h.writer, h.operation, "
-        "h.row_data, h.changed, h.before, h.changed_by, h.id, h.transaction, h.command, "
+        "h.changed_by, h.id, h.writer_from FROM (SELECT h.version, h.changed_at, h.writer, "
+        "h.operation, "
+        "h.row_data, h.changed, h.before, h.changed_by, h.id, h.writer_from, h.transaction, "
+        "h.command, "
         "pg_catalog.lag(h.transaction) OVER (ORDER BY h.id) AS previous FROM %s h",
         table);
     add_entry_key(statement, statement->parameter(JSONBOID));

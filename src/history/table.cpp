@@ -21,7 +21,8 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"changed", TEXTARRAYOID, false}, "pg_catalog.text[]"},
     {{"before", JSONBOID, false}, "pg_catalog.jsonb"},
     {{"transaction", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
-    {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"}};
+    {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
+    {{"writer_from", TEXTOID, false}, "pg_catalog.text"}};
 
 bool has_history_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);
@@ -100,14 +101,30 @@ bool is_index_of_keys(Relation index, const IndexInfo* info) {
            is_hash_of_key(static_cast<Node*>(linitial(info->ii_Expressions)));
 }
 
+bool is_index_of_transactions(Relation index) {
+    return index->rd_index->indnatts == 2 && !index->rd_index->indisunique &&
+           is_integer_column(index, 0, number_of(kEntryTransaction)) &&
+           is_integer_column(index, 1, number_of(kEntryId));
+}
+
+// False for any other index.
+bool find_leads(Relation index, const IndexInfo* info, HistoryIndex::Leads* leads) {
+    bool has_key = is_index_of_keys(index, info);
+    bool has_transaction = is_index_of_transactions(index);
+    *leads = has_key           ? HistoryIndex::kKeyHash
+             : has_transaction ? HistoryIndex::kTransaction
+                               : HistoryIndex::kId;
+    return has_key || has_transaction || is_index_of_ids(index);
+}
+
 bool load_index(HistoryTable* table, Oid oid) {
     Relation index = index_open(oid, AccessShareLock);
     bool is_known = false;
     if (is_plain_btree(index) && only_computes(index)) {
         IndexInfo* info = BuildIndexInfo(index);
-        bool has_key = is_index_of_keys(index, info);
-        is_known = has_key || is_index_of_ids(index);
-        table->indexes[table->index_count++] = {oid, info, has_key};
+        HistoryIndex::Leads leads;
+        is_known = find_leads(index, info, &leads);
+        table->indexes[table->index_count++] = {oid, info, leads};
     }
     index_close(index, AccessShareLock);
     return is_known;
@@ -156,12 +173,12 @@ bool owner_may_write(Relation rel, HistoryTable* table) {
 void add_to_index(const HistoryIndex& entry, Relation rel, HeapTuple row, const Datum* values) {
     Relation index = index_open(entry.oid, RowExclusiveLock);
     Datum id = values[kEntryId];
-    Datum keys[2] = {id, 0};
+    Datum keys[2] = {id, id};
     bool nulls[2] = {};
-    if (entry.has_key) {
+    if (entry.leads == HistoryIndex::kKeyHash)
         keys[0] = DirectFunctionCall2(jsonb_hash_extended, values[kEntryKey], Int64GetDatum(0));
-        keys[1] = id;
-    }
+    else if (entry.leads == HistoryIndex::kTransaction)
+        keys[0] = values[kEntryTransaction];
     index_insert(index, keys, nulls, &row->t_self, rel,
                  index->rd_index->indisunique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false,
                  entry.info);

@@ -28,6 +28,7 @@ enum EntryColumn : int {
     kEntryBefore,
     kEntryTransaction,
     kEntryCommand,
+    kEntryWriterFrom,
     kEntryColumns
 };
 
@@ -45,11 +46,11 @@ bool has_entry_columns(Relation rel);
 struct HistoryIndex {
     Oid oid;
     IndexInfo* info;
-    bool has_key; // the hash of the key, then the id; else the id alone
+    enum Leads : uint8 { kId, kKeyHash, kTransaction } leads; // before the id, but for kId
 };
 
 // A table that entries are written into without a statement.
-constexpr int kHistoryIndexes = 2;
+constexpr int kHistoryIndexes = 3;
 struct HistoryTable {
     Oid sequence; // of the ids
     int index_count;

@@ -2,8 +2,10 @@
 
 #include "history/history.h"
 
+#include "history/notify.h"
 #include "history/suppression.h"
 #include "history/table.h"
+#include "marker/marker.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
 #include "server/stable_text.h"
@@ -34,9 +36,19 @@ struct Entry {
     const Bitmapset* changed; // the columns in which they differ
 };
 
+// Why writes have no entry, for the operation log: what suppress_history was given, or which
+// argument of enable_history says so.
+struct Omission {
+    bool active;
+    const char* reason;
+};
+constexpr const char* kIgnoredColumns = "ignore_columns";
+constexpr const char* kIgnoredWriter = "ignore_writers";
+
 Entry entry_of(const TriggerData* trigger, const TableInfo* info);
-void count_suppressed(const TriggerData* trigger, const TableInfo* info,
-                      const Suppression& suppression);
+Omission omission_of(const History* history);
+void count_omitted(const TriggerData* trigger, const TableInfo* info, const Omission& omission);
+bool changes_nothing_recorded(const Entry& entry);
 void capture(const Entry& entry);
 bool changes_key(const Entry& entry);
 void capture_truncation(Relation root);
@@ -59,12 +71,17 @@ Datum history_trigger(PG_FUNCTION_ARGS) {
         raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_history");
     }
     const History* history = usable_history(trigger->tg_relation, info);
-    Suppression suppression = suppression_of(history->root);
-    if (suppression.active) {
-        count_suppressed(trigger, info, suppression);
+    Omission omission = omission_of(history);
+    if (omission.active) {
+        count_omitted(trigger, info, omission);
         return 0;
     }
     Entry entry = entry_of(trigger, info);
+    if (changes_nothing_recorded(entry)) {
+        if (bms_overlap(entry.changed, history->ignored))
+            count_omitted(trigger, info, {true, kIgnoredColumns});
+        return 0;
+    }
     if (changes_key(entry)) {
         Entry departure = entry;
         departure.operation = kMoved;
@@ -167,25 +184,45 @@ bool changes_key(const Entry& entry) {
     return entry.is_update && bms_overlap(entry.changed, history_of(entry.info)->key);
 }
 
-// --- Suppressed writes ---------------------------------------------------------------------------
+// --- Writes without an entry ---------------------------------------------------------------------
+
+Omission omission_of(const History* history) {
+    Suppression suppression = suppression_of(history->root);
+    if (suppression.active)
+        return {true, suppression.reason};
+    if (history->ignored_writers.count > 0) {
+        // Not a holder: those are names that anybody can take.
+        const char* writer = current_writer().name;
+        if (writer != nullptr && has_name(history->ignored_writers, writer))
+            return {true, kIgnoredWriter};
+    }
+    return {false, nullptr};
+}
+
+// An update that changes nothing at all is recorded as ever.
+bool changes_nothing_recorded(const Entry& entry) {
+    const History* history = history_of(entry.info);
+    return history->passed != nullptr && entry.is_update &&
+           bms_is_subset(entry.changed, history->unmoved) &&
+           bms_overlap(entry.changed, history->passed);
+}
 
 WriteLine* count_row(const TableInfo* info, const char* operation, CommandId command, HeapTuple row,
-                     const Suppression& suppression) {
+                     const Omission& omission) {
     WriteGroup group = {WriteDecision::kSuppressed, operation, history_of(info)->root, command,
                         nullptr};
     return count_writes(group, 1, [&] {
         Datum key = history_key(info, values_of_row(info->columns, row));
-        return WriteSample{key, 0, 0, suppression.reason};
+        return WriteSample{key, 0, 0, omission.reason};
     });
 }
 
-void count_suppressed(const TriggerData* trigger, const TableInfo* info,
-                      const Suppression& suppression) {
+void count_omitted(const TriggerData* trigger, const TableInfo* info, const Omission& omission) {
     const char* operation = TRIGGER_FIRED_BY_INSERT(trigger->tg_event)   ? kInsert
                             : TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDelete
                                                                          : kUpdate;
     WriteLine* line =
-        count_row(info, operation, writing_command(trigger), trigger->tg_trigtuple, suppression);
+        count_row(info, operation, writing_command(trigger), trigger->tg_trigtuple, omission);
     if (!TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         return;
     // Columns that are in the line are not compared any more.
@@ -235,6 +272,16 @@ void set_rows(EntryValues* values, const Entry& entry) {
     });
 }
 
+// Who wrote: the writer, else the holder of a marker, whom nobody has to grant anything.
+void set_writer(EntryValues* values) {
+    Writer writer = current_writer();
+    const char* holder = writer.name == nullptr ? current_holder() : nullptr;
+    values->set(kEntryWriter, writer.name != nullptr ? writer.name : holder);
+    values->set(kEntryWriterFrom, writer.name != nullptr ? writer.from
+                                  : holder != nullptr    ? "holder"
+                                                         : nullptr);
+}
+
 // Determined as the writing user.
 EntryValues values_of(const Entry& entry, TimestampTz now) {
     EntryValues values = {};
@@ -243,7 +290,7 @@ EntryValues values_of(const Entry& entry, TimestampTz now) {
     values.set(kEntryKey, history_key(entry.info, entry.row));
     values.set(kEntryVersion, version.value, version.isnull);
     values.set(kEntryChangedAt, TimestampTzGetDatum(now));
-    values.set(kEntryWriter, current_writer().name);
+    set_writer(&values);
     values.set(kEntryChangedBy, GetUserNameFromId(GetUserId(), false));
     values.set(kEntryOperation, entry.operation);
     set_rows(&values, entry);
@@ -264,6 +311,8 @@ void capture(const Entry& entry) {
     });
     if (has_retention(history))
         note_deadline(trim_time(history, now));
+    if (history->notify != Notify::kOff)
+        notify_readers(entry.info, values.values[kEntryKey]);
 }
 
 // --- TRUNCATE ------------------------------------------------------------------------------------
@@ -284,12 +333,12 @@ void each_row(Relation rel, Visit&& visit) {
     UnregisterSnapshot(snapshot);
 }
 
-void count_truncation(Relation rel, const TableInfo* info, const Suppression& suppression) {
+void count_truncation(Relation rel, const TableInfo* info, const Omission& omission) {
     CommandId command = GetCurrentCommandId(false);
     each_row(rel, [&](TupleTableSlot* slot) {
         bool should_free;
         count_row(info, kTruncate, command, ExecFetchSlotHeapTuple(slot, false, &should_free),
-                  suppression);
+                  omission);
     });
 }
 
@@ -298,9 +347,9 @@ void truncate_leaf(Relation rel) {
     if (history_of(info) == nullptr)
         return;
     const History* history = usable_history(rel, info);
-    Suppression suppression = suppression_of(history->root);
-    if (suppression.active) {
-        count_truncation(rel, info, suppression);
+    Omission omission = omission_of(history);
+    if (omission.active) {
+        count_truncation(rel, info, omission);
         return;
     }
     CommandId command = GetCurrentCommandId(true);

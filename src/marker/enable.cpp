@@ -4,6 +4,7 @@
 #include "marker/scan.h"
 
 #include "server/arguments.h"
+#include "server/notify.h"
 #include "sweeper/deadline.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
@@ -18,9 +19,6 @@ namespace {
 constexpr const char* kTriggerName = "zzz_interlock_marker";
 constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
 constexpr const char* kIndexSuffix = "interlock_sweep_idx";
-
-// What a notification contains: nothing is sent, table and event, or key and holder as well.
-enum class Notify : uint8 { kOff, kOn, kFull };
 
 // The arguments of enable_marker.
 struct Request {
@@ -113,21 +111,11 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
 
 namespace {
 
-Notify notify_argument(const Arguments& arguments) {
-    const char* notify = arguments.string(3, "notify");
-    if (strcmp(notify, "full") == 0)
-        return Notify::kFull;
-    bool on;
-    if (!parse_bool(notify, &on))
-        refuse_value("notify", notify, "Use 'off', 'on' or 'full'.");
-    return on ? Notify::kOn : Notify::kOff;
-}
-
 Request read_request(const Arguments& arguments) {
     Request request = {};
     request.ttl = duration_argument(arguments.interval(1, "ttl"), "ttl");
     request.enforce = arguments.boolean(2, "enforce");
-    request.notify = notify_argument(arguments);
+    request.notify = notify_argument(arguments, 3);
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};

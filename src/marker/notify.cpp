@@ -8,6 +8,7 @@
 // The trigger exists only where notifications are enabled. It runs after the write, so that
 // suppressed writes send none.
 
+#include "server/notify.h"
 #include "marker/marker.h"
 #include "server/error.h"
 
@@ -105,7 +106,6 @@ MarkerState arriving_marker(const Change& change) {
 }
 
 void notify(const Change& change, const char* event, const char* holder) {
-    constexpr int kLongestPayload = 7900; // the server refuses 8000
     const char* table = qualified_name(change.marker->root);
     if (!change.is_full) {
         Async_Notify("interlock_row_lock", json_object({{"table", table}, {"event", event}}));

@@ -372,10 +372,16 @@ BEGIN ATOMIC
          WHERE a.kind OPERATOR(pg_catalog.=) 'ownership_trigger'
            AND pg_catalog.starts_with(a.texts[i.n OPERATOR(pg_catalog.+) 1], 'own:')),
     recorded AS (
-        SELECT a.tgrelid, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner
+        SELECT a.tgrelid, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner,
+               a.texts[7:6 OPERATOR(pg_catalog.+) n.columns] AS ignored_columns,
+               a.texts[8 OPERATOR(pg_catalog.+) n.columns:7 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers] AS ignored_writers,
+               8 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers AS key_from
           FROM arguments a
           JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.tgrelid
           JOIN pg_catalog.pg_class h ON h.oid OPERATOR(pg_catalog.=) a.tgconstrrelid
+         CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.substring(a.texts[6], '^([0-9]{1,4}) ignored columns$')::pg_catalog.int4, 0)) n (columns)
+         CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.substring(a.texts[7 OPERATOR(pg_catalog.+) n.columns],
+                                                                  '^([0-9]{1,4}) ignored writers$')::pg_catalog.int4, 0)) m (writers)
          WHERE a.kind OPERATOR(pg_catalog.=) 'history_trigger'),
     floors AS NOT MATERIALIZED ( -- sequences that belong to columns
         SELECT o.refobjid AS relid, o.refobjsubid AS attnum, s.oid, s.relname, s.relnamespace
@@ -518,9 +524,9 @@ BEGIN ATOMIC
     SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
            pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
                (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
-                  FROM pg_catalog.generate_series(4, pg_catalog.cardinality(r.texts), 2) i (n)))
+                  FROM pg_catalog.generate_series(r.key_from, pg_catalog.cardinality(r.texts), 2) i (n)))
       FROM recorded r
-     WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>) 3
+     WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>=) r.key_from
        AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i
                         WHERE i.indrelid OPERATOR(pg_catalog.=) r.tgrelid AND i.indisunique AND i.indimmediate AND i.indisvalid
                           AND i.indpred IS NULL AND i.indexprs IS NULL)
@@ -534,13 +540,28 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass,
            pg_catalog.format('column "%s" of history table %s is gone: writes are refused', m.name, r.tgconstrrelid::pg_catalog.regclass),
-           pg_catalog.format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L) -- into a new table',
-               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''))
+           pg_catalog.format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L%4$s) -- into a new table',
+               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''), s.others)
       FROM recorded r
-     CROSS JOIN pg_catalog.unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command}'
+     CROSS JOIN pg_catalog.unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from}'
                                   ::pg_catalog.name[]) m (name)
+     CROSS JOIN LATERAL (SELECT pg_catalog.concat(
+               CASE WHEN r.ignored_columns OPERATOR(pg_catalog.<>) '{}' THEN pg_catalog.format(', ignore_columns => %L', r.ignored_columns) END,
+               CASE WHEN r.ignored_writers OPERATOR(pg_catalog.<>) '{}' THEN pg_catalog.format(', ignore_writers => %L', r.ignored_writers) END,
+               CASE WHEN r.texts[4] OPERATOR(pg_catalog.=) ANY ('{notify on,notify full}') THEN
+                   pg_catalog.format(', notify => %L', pg_catalog.substr(r.texts[4], 8)) END,
+               CASE WHEN r.texts[5] OPERATOR(pg_catalog.=) 'record markers' THEN ', record_markers => true' END)) s (others)
      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
                         WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgconstrrelid AND a.attname OPERATOR(pg_catalog.=) m.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', m.name),
+           'enable_history with the present names'
+      FROM recorded r
+     CROSS JOIN pg_catalog.unnest(r.ignored_columns) m (name)
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgrelid AND a.attname OPERATOR(pg_catalog.=) m.name::pg_catalog.name
                           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
     UNION ALL
     SELECT i.inhrelid::pg_catalog.regclass,

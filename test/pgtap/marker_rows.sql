@@ -95,7 +95,7 @@ SELECT is((SELECT jsonb_path_query_array(blocked, '$[*].key') FROM interlock.loc
 -- markers that only advise, and history
 CREATE TABLE advice (id int PRIMARY KEY, body text);
 SELECT interlock.enable_marker('advice', enforce => false);
-SELECT interlock.enable_history('advice');
+SELECT interlock.enable_history('advice', record_markers => true);
 INSERT INTO advice VALUES (1), (2);
 SELECT is((SELECT locked FROM interlock.lock_rows('advice', '{1,2}', 'anna')), true, 'without enforcement');
 SELECT is((SELECT locked FROM interlock.lock_rows('advice', '{1,2}', 'bert')), false, 'refused all the same');

@@ -25,7 +25,7 @@ INSERT INTO documented VALUES
     ('disable_marker', '{regclass}'),
     ('disable_versioning', '{regclass}'),
     ('drop_transitions', '{regclass,name}'),
-    ('enable_history', '{regclass,integer,interval}'),
+    ('enable_history', '{regclass,integer,interval,name[],text[],text,boolean}'),
     ('enable_marker', '{regclass,interval,boolean,text,name,name,name,name,name,boolean}'),
     ('enable_versioning', '{regclass,name,name[]}'),
     ('first_version', '{text}'),

@@ -1,0 +1,119 @@
+// What is kept of a table that has a history, loaded with the table's metadata.
+
+#include "history/history.h"
+
+#include "marker/marker.h"
+#include "server/scope.h"
+#include "table/plan.h"
+
+using namespace interlock;
+
+namespace {
+
+bool is_plain(Oid type) {
+    type = getBaseType(type);
+    switch (type) {
+    case TIMESTAMPTZOID:
+        return false;
+    default:
+        return prints_alike(type);
+    }
+}
+
+// The table was a partition, too.
+bool is_clone(Oid root, const char* name) {
+    Relation rel = table_open(root, AccessShareLock);
+    const TriggerDesc* triggers = rel->trigdesc;
+    bool clone = false;
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+        if (strcmp(triggers->triggers[i].tgname, name) == 0)
+            clone = triggers->triggers[i].tgisclone;
+    table_close(rel, AccessShareLock);
+    return clone;
+}
+
+void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
+    List* names = key_column_names(history->root);
+    history->same_key =
+        names != NIL && 2 * list_length(names) == trigger->tgnargs - history->key_argument;
+    history->plain_key = true;
+    for (int i = 0; i < list_length(names); i++) {
+        const char* name = static_cast<char*>(list_nth(names, i));
+        AttrNumber column = find_attribute(columns, name);
+        if (column == InvalidAttrNumber) // renamed meanwhile: the relation is loaded again
+            continue;
+        history->key = bms_add_member(history->key, column);
+        history->plain_key =
+            history->plain_key && is_plain(TupleDescAttr(columns, column - 1)->atttypid);
+        int key = history->key_argument + 2 * i;
+        history->same_key =
+            history->same_key && strcmp(name, trigger->tgargs[key]) == 0 &&
+            strcmp(history_type_name(history->root, name), trigger->tgargs[key + 1]) == 0;
+    }
+}
+
+} // namespace
+
+namespace interlock {
+
+void load_history(TableInfo* info, const Trigger* trigger) {
+    TupleDesc columns = info->columns;
+    Oid root = root_of_trigger(info->relid, trigger);
+    info->parts[history_part] = nullptr;
+    if (trigger->tgisclone && is_clone(root, trigger->tgname))
+        return;
+    auto* history = static_cast<History*>(palloc0(sizeof(History)));
+    static_cast<HistorySettings&>(*history) = read_settings(trigger);
+    info->parts[history_part] = history;
+    history->trigger = pstrdup(trigger->tgname);
+    if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
+        history->table = trigger->tgconstrrelid;
+    history->root = root;
+    history->same_owner = owner_of_table(history->table) == owner_of_table(root);
+    history->enabled = trigger->tgenabled;
+    history->is_clone = trigger->tgisclone;
+    load_history_key(history, columns, trigger);
+    Bitmapset* stored = nullptr;
+    for (int i = 0; i < columns->natts; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, i);
+        if (attribute->attisdropped)
+            continue;
+        if (is_stored(attribute))
+            stored = bms_add_member(stored, i + 1);
+        else
+            history->left_out = bms_add_member(history->left_out, i + 1);
+    }
+    history->row_members = json_members(columns, stored);
+    history->key_members = json_members(columns, history->key);
+}
+
+void load_ignored_columns(TableInfo* info) {
+    auto* history = part_of<History>(info, history_part);
+    if (history == nullptr)
+        return;
+    for (int i = 0; i < history->ignored_columns.count; i++) {
+        AttrNumber column = find_attribute(info->columns, history->ignored_columns.names[i]);
+        if (column != InvalidAttrNumber)
+            history->ignored = bms_add_member(history->ignored, column);
+    }
+    history->passed = bms_copy(history->ignored);
+    const Marker* marker = marker_of(info);
+    if (marker != nullptr && marker->well_formed && !history->record_markers)
+        history->passed = bms_add_members(history->passed, marker->attnums);
+    history->unmoved = bms_union(history->passed, info->maintained);
+}
+
+char* history_type_name(Oid relid, const char* column) {
+    Oid type = get_atttype(relid, get_attnum(relid, column));
+    char* name = nullptr;
+    with_settings([&] {
+        if (quote_all_identifiers)
+            (void)set_config_option("quote_all_identifiers", "off", PGC_USERSET, PGC_S_SESSION,
+                                    GUC_ACTION_SAVE, true, 0, false);
+        name =
+            format_type_extended(type, -1, FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+    });
+    return name;
+}
+
+} // namespace interlock
