@@ -3,6 +3,7 @@
 
 #include "execution/eligible.h"
 #include "server/concept.h"
+#include "server/library_version.h"
 #include "table/plan.h"
 #include "table/relation.h"
 
@@ -38,10 +39,13 @@ INTERLOCK_MODULE_MAGIC;
 
 void _PG_init(void) {
     using namespace interlock;
+    void** loaded = find_rendezvous_variable("pg_interlock");
+    refuse_second_library(static_cast<const char*>(*loaded));
     define_direct_settings();
     register_concepts({kConcepts, lengthof(kConcepts)});
     MarkGUCPrefixReserved("interlock");
     initialize_relation_cache();
     initialize_plan_cache();
+    *loaded = const_cast<char*>(kLibraryVersion);
 }
 }

@@ -79,4 +79,16 @@ void require_version(const char* sql) {
                       errhint("%s", advise_on_versions(sql))));
 }
 
+void refuse_second_library(const char* version) {
+    if (version != nullptr)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("version %s of the pg_interlock library is loaded already, from another "
+                        "file",
+                        version),
+                 errdetail("This file is of version %s.", kLibraryVersion),
+                 errhint("Remove one of the files, or let shared_preload_libraries name that of "
+                         "the extension. See dynamic_library_path.")));
+}
+
 } // namespace interlock

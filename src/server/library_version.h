@@ -55,7 +55,11 @@ char* sql_version(HeapTuple extension, Relation catalog);
 // one, the session is warned once. Neither inside CREATE and ALTER EXTENSION nor during pg_upgrade.
 void require_version(const char* sql);
 
-// The message of that error and warning, and its hint.
+// 55000 if a library of another file is loaded, of that version: the server finds one for
+// shared_preload_libraries and one for the extension's functions. Null: none is.
+void refuse_second_library(const char* version);
+
+// The message of the error and warning about SQL, and its hint.
 char* describe_versions(const char* sql);
 char* advise_on_versions(const char* sql);
 

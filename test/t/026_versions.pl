@@ -3,6 +3,7 @@
 
 use strict;
 use warnings;
+use File::Copy;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Protocol;
@@ -122,6 +123,14 @@ like(complaints("SELECT interlock.acquire_lease('k')"), qr/ERROR:  55000: .*prel
 is(complaints("$save; $touch"), '', 'and versions work');
 set_sql_version($next_minor);
 like(complaints($save), qr/ERROR:  55000: $mismatch \Q$next_minor\E\n/, 'REL-1: the versions are compared without preload too');
+
+# Two files, of which one is preloaded
+my $other = PostgreSQL::Test::Utils::tempdir() . '/other.so';
+copy($node->config_data('--pkglibdir') . '/pg_interlock.so', $other) or die "$other: $!";
+$node->append_conf('postgresql.conf', "shared_preload_libraries = '$other'");
+$node->restart;
+like(complaints($save), qr/ERROR:  55000: version \Q$version\E of the pg_interlock library is loaded already, from another file\n.*HINT:  .*shared_preload_libraries/s,
+    'REL-1: a second library file is refused') for 1, 2;
 is(complaints('DROP EXTENSION pg_interlock CASCADE') =~ /ERROR/, '', 'REL-1: the extension can be dropped');
 
 $node->stop;
