@@ -83,7 +83,7 @@ COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, int
 'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
 A larger response is not kept; its key is never run again all the same. A scope that is not defined has these defaults.
-Needs INSERT and UPDATE on interlock.idempotency_scope. Errors: 22004, 22023.';
+Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023.';
 
 CREATE FUNCTION interlock.grant_idempotency_scope(scope text, role name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -4,6 +4,7 @@
 #include "idempotency/idempotency.h"
 #include "server/arguments.h"
 #include "server/key_parts.h"
+#include "table/restricted.h"
 
 using namespace interlock;
 
@@ -48,29 +49,18 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     (void)arguments.boolean(4, "replay_failures");
     (void)not_negative(DatumGetInt32(arguments.required(5, "max_response_bytes")),
                        "max_response_bytes");
-    with_spi([&] {
-        SPIPlanPtr plan =
-            idempotency_plan(PlanKind("idempotency_scope_write"), [](Statement* statement) {
-                statement->add(
-                    "INSERT INTO interlock.idempotency_scope (scope, model, ttl, "
-                    "stale_after, replay_failures, max_response_bytes) VALUES (");
-                const char* separator = "";
-                for (Oid type : {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID}) {
-                    statement->add("%s$%d", separator, statement->parameter(type));
-                    separator = ", ";
-                }
-                statement->add(
-                    ") ON CONFLICT (scope) DO UPDATE SET model = excluded.model, "
-                    "ttl = excluded.ttl, stale_after = excluded.stale_after, "
+    Oid types[6] = {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID};
+    Datum values[6] = {scope};
+    for (int i = 1; i < 6; i++)
+        values[i] = arguments.value(i);
+    write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
+                    "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, "
+                    "replay_failures, max_response_bytes) VALUES ($1, $2, $3, $4, $5, $6) "
+                    "ON CONFLICT (scope) DO UPDATE SET model = excluded.model, ttl = excluded.ttl, "
+                    "stale_after = excluded.stale_after, "
                     "replay_failures = excluded.replay_failures, "
-                    "max_response_bytes = excluded.max_response_bytes");
-            });
-        Parameters parameters(6);
-        parameters.add(scope);
-        for (int i = 1; i < 6; i++)
-            parameters.add(arguments.value(i));
-        run_plan(plan, parameters);
-    });
+                    "max_response_bytes = excluded.max_response_bytes",
+                    6, types, values);
     PG_RETURN_VOID();
 }
 

@@ -39,6 +39,16 @@ SELECT interlock.grant_idempotency_scope('pay', NULL);
 SELECT interlock.revoke_idempotency_scope('pay', 'idem_other');
 SELECT interlock.revoke_idempotency_scope(NULL, 'idem_other');
 
+-- EXECUTE is all that it takes to define a scope
+GRANT EXECUTE ON FUNCTION interlock.define_idempotency_scope TO idem_other;
+SET ROLE idem_other;
+SELECT interlock.define_idempotency_scope('theirs', 'job');
+SELECT interlock.define_idempotency_scope('theirs', ttl => '2 days');
+INSERT INTO interlock.idempotency_scope VALUES ('bad', 'api', '1 day', '1 h', false, 1);
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope FROM idem_other;
+SELECT model, ttl FROM interlock.idempotency_scope WHERE scope = 'theirs';
+
 -- Members share the keys, and need no right on any table
 SET ROLE idem_app;
 SELECT outcome, token AS pay FROM interlock.idempotency_claim('pay', 'order 1', '{"a": 1}') \gset
