@@ -1,4 +1,5 @@
 # The examples of README.md and docs/ print what the pages say, and those in examples/ run. Each page has a database of its own.
+# Blocks of bash run where the sources are copied to, with the page's database in the environment.
 
 use strict;
 use warnings;
@@ -26,8 +27,9 @@ for my $file (glob 'examples/*.sql')
 $node->stop;
 done_testing();
 
-# Runs the blocks of SQL of a page, each in a session of its own. The output that may follow a block is that of its last
-# statement; without one the block may not fail. What the reader need not see is in comments that begin with <!--sql.
+# Runs the blocks of SQL of a page, each in a session of its own, and of bash. The output that may follow a block is that of
+# its last statement; without one the block may not fail. What the reader need not see is in comments that begin with <!--sql.
+# A block of bash after <!--until QUERY--> is another terminal: it runs on when the query is true, until the page ends.
 sub run_examples
 {
     my ($page) = @_;
@@ -37,14 +39,22 @@ sub run_examples
     my $database = lc($page) =~ s/\.md$//r =~ s/\W/_/gr;
     $node->safe_psql('postgres', qq(CREATE DATABASE "$database"));
     $node->safe_psql($database, 'CREATE EXTENSION pg_interlock') if $page ne 'README.md';
+    local @ENV{qw(PGHOST PGPORT PGDATABASE)} = ($node->host, $node->port, $database);
     my $compared = 0;
-    while ($text =~ /^(?:```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?|<!--sql\n(.*?)^-->$)/msg)
+    my @terminals;
+    while ($text =~ /^(?:(?:<!--until (.*?)-->\n)?```(sql|bash)\n(.*?)^```\n(?:```output\n(.*?)^```\n)?|<!--sql\n(.*?)^-->$)/msg)
     {
-        my ($sql, $expected) = ($1 // $3, $2);
+        my ($until, $language, $code, $expected) = ($1, $2 // 'sql', $3 // $5, $4);
         my $line = 1 + (substr($text, 0, $-[0]) =~ tr/\n//);
+        if (defined $until)
+        {
+            push @terminals, start_terminal($code);
+            ok($node->poll_query_until($database, $until), "$page:$line runs on");
+            next;
+        }
         # One pipe for both, else what psql says to stderr may come last.
         my $printed = '';
-        IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr($database) ], '<', \$sql, '>', \$printed, '2>&1');
+        IPC::Run::run($language eq 'sql' ? [ 'psql', '-Xq' ] : [ 'bash', '-s' ], '<', \$code, '>', \$printed, '2>&1');
         if (defined $expected)
         {
             $compared++;
@@ -56,8 +66,12 @@ sub run_examples
             unlike($printed, qr/ERROR/, "$page:$line runs");
         }
     }
+    IPC::Run::signal($_, 'TERM') for @terminals;
+    IPC::Run::finish($_) for @terminals;
     return $compared;
 }
+
+sub start_terminal { my ($code) = @_; return IPC::Run::start([ 'bash', '-c', "exec $code" ], '<', \undef, '>', '/dev/null', '2>&1'); }
 
 # Blanks at the ends of lines, and blank lines at the end, need not be in a page.
 sub trimmed
