@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -295,6 +295,48 @@ cms() {
     row "descriptions lost" "$descriptions" "$(ask "SELECT descriptions FROM lost")"
     row "thumbnails and so on lost" "$others" "$(ask "SELECT others FROM lost")"
     row "versions of one edit too many" "$((versions - 1))" "$((kept - 1))"
+}
+
+claim_rows() {
+    heading "13. $CLIENTS workers share 400 jobs, and are killed with kill -9 all the time"
+    local left="SELECT count(*) FROM job" twice="SELECT count(*) - count(DISTINCT id) FROM done"
+    new_database claim_rows
+    work_off claim_rows_without "status = 'waiting'"
+    local without=$(ask "$left")
+    say "without, SKIP LOCKED by hand: $KILLED workers were killed, $without of 400 jobs say "running" for ever"
+
+    new_database claim_rows "SELECT interlock.enable_marker('job', '2 s')"
+    work_off claim_rows_with true
+    local repeated=$(ask "$twice")
+    say "with: $KILLED workers were killed, $(ask "SELECT count(DISTINCT id) FROM done") of 400 jobs are done," \
+        "$repeated of them twice"
+    row "jobs lost" "$without of 400" "$(ask "SELECT 400 - count(DISTINCT id) FROM done")"
+    lose "$(ask "$left")"
+    lose "$repeated"
+}
+
+# work_off LOAD CONDITION: CLIENTS workers, each of them a pgbench, until no job that meets the condition is left. Every tenth of a
+# second one is killed, and another begins.
+work_off() {
+    local script=$(script_of "$1") workers=() worker=0 place
+    KILLED=0
+    for place in $(seq "$CLIENTS"); do hire; done
+    while [ "$(ask "SELECT EXISTS (SELECT FROM job WHERE $2)")" = t ]; do
+        place=$((RANDOM % CLIENTS + 1))
+        kill -KILL "${workers[place]}" 2>/dev/null && KILLED=$((KILLED + 1)) # else it has ended, as its claim was lost
+        hire
+        sleep 0.1
+    done
+    sleep "$([ -n "$SLOW" ] && echo 3 || echo 0.5)" # for what is being done at the moment
+    kill -KILL "${workers[@]}" 2>/dev/null || true
+}
+
+# hire: a worker at `place`.
+hire() {
+    worker=$((worker + 1))
+    pgbench -n -T 600 -D worker="$worker" -f "$script" demo >/dev/null 2>"$WORK/worker.$place.log" &
+    workers[place]=$!
+    disown "${workers[place]}" # or bash reports it when it is killed; at the latest it ends with the server
 }
 
 DEADLOCKS="SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"

@@ -17,15 +17,20 @@ new_database() {
 }
 
 load() {
-    local script=$ROOT/demo/load/$1.load
-    if [ -n "$SLOW" ]; then
-        sed 's/^\\sleep .*/\\sleep 1200 ms/' "$script" >"$WORK/slow.load"
-        script=$WORK/slow.load
-    fi
-    pgbench -n -c "$CLIENTS" -j 2 -T "$SECONDS_EACH" "${@:2}" -f "$script" demo >"$WORK/pgbench.log" 2>&1 || {
+    pgbench -n -c "$CLIENTS" -j 2 -T "$SECONDS_EACH" "${@:2}" -f "$(script_of "$1")" demo >"$WORK/pgbench.log" 2>&1 || {
         show "$WORK/pgbench.log" 20
         die "the load $1 failed"
     }
+}
+
+# script_of LOAD: its script, with longer thinking for --slow.
+script_of() {
+    local script=$ROOT/demo/load/$1.load
+    if [ -n "$SLOW" ]; then
+        sed 's/^\\sleep .*/\\sleep 1200 ms/' "$script" >"$WORK/$1.slow.load"
+        script=$WORK/$1.slow.load
+    fi
+    echo "$script"
 }
 
 # work SCRIPT TICKS: every worker is a psql that runs the script at each tick. Who falls asleep is woken up when a later report has
