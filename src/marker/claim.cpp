@@ -118,16 +118,15 @@ void add_key_columns(Statement* statement, const ClaimCall& call) {
                        quote_identifier(column_name(call.row.info, key.columns[i].attnum)));
 }
 
-// A row whose status is neither 0 nor 1 is not free (marker/trigger.cpp). Written so that the
-// planner's statistics of the columns count.
+// A row whose status is neither 0 nor 1 is not free (marker/trigger.cpp). The planner takes half of
+// the rows for free, whatever it knows of their status: statistics of a queue are soon out of date.
 void add_is_free(Statement* statement, const Marker* marker) {
     const char* status = quoted(marker, kStatus);
-    const char* until = quoted(marker, kUntil);
     statement->add(
-        "(t.%s OPERATOR(pg_catalog.=) 0 OR t.%s IS NULL OR (t.%s "
-        "OPERATOR(pg_catalog.=) 1 AND (t.%s IS NULL OR t.%s OPERATOR(pg_catalog.<=) "
-        "pg_catalog.clock_timestamp())))",
-        status, status, status, until, until);
+        "CASE WHEN t.%s OPERATOR(pg_catalog.=) 1 THEN t.%s OPERATOR(pg_catalog.>) "
+        "pg_catalog.clock_timestamp() ELSE t.%s OPERATOR(pg_catalog.<>) 0 END "
+        "IS NOT TRUE",
+        status, quoted(marker, kUntil), status);
 }
 
 void write_search(Statement* statement, const ClaimCall& call) {
@@ -149,6 +148,7 @@ PlanShape shape_of(const ClaimCall& call) {
     shape.columns = plan_columns(call.row.rel, call.row.info, call.match);
     shape.subject = call.order;
     shape.key = static_cast<Oid>(planned_rows(call));
+    shape.in_order = call.order != InvalidAttrNumber;
     return shape;
 }
 

@@ -94,13 +94,18 @@ PlanEntry* find_entry(const PlanKey& key) {
     return static_cast<PlanEntry*>(hash_search(plans, &key, HASH_FIND, nullptr));
 }
 
+// Whether statistics must not decide how the rows are found: they are older than the rows.
+bool is_planned_at_once(const PlanShape& shape) { return shape.by_index || shape.in_order; }
+
 // Makes the generic plan unless there is a valid one: SPI finds it when it runs. The server
 // requires a resource owner for saved plans only.
-void plan_by_index(SPIPlanPtr plan, bool is_cached) {
+void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_cached) {
     with_settings([&] {
-        for (const char* setting : {"enable_seqscan", "jit"})
-            (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
-                                    true, 0, false);
+        for (const char* setting : {"jit", shape.by_index ? "enable_seqscan" : nullptr,
+                                    shape.in_order ? "enable_bitmapscan" : nullptr})
+            if (setting != nullptr)
+                (void)set_config_option(setting, "off", PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE,
+                                        true, 0, false);
         CachedPlan* cached = SPI_plan_get_cached_plan(plan);
         if (cached != nullptr)
             ReleaseCachedPlan(cached, is_cached ? CurrentResourceOwner : nullptr);
@@ -195,8 +200,8 @@ SPIPlanPtr find_plan(const PlanShape& shape) {
     }
     note_use(&plans_by_use, &entry->use);
     SPIPlanPtr plan = entry->plan; // what follows may plan other statements
-    if (shape.by_index)
-        plan_by_index(plan, true); // again if the search_path or the role is another
+    if (is_planned_at_once(shape))
+        plan_at_once(shape, plan, true); // again if the search_path or the role is another
     return plan;
 }
 
@@ -226,8 +231,8 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
              SPI_result_code_string(SPI_result));
     if (is_cached)
         SPI_keepplan(plan);
-    if (shape.by_index)
-        plan_by_index(plan, is_cached);
+    if (is_planned_at_once(shape))
+        plan_at_once(shape, plan, is_cached);
     if (is_cached)
         keep(shape, plan);
     return plan;

@@ -30,6 +30,7 @@ struct PlanShape {
     AttrNumber subject = 0; // the column it is about where a table can have several, or a variant
     bool by_index = false;  // planned once and by an index, however small the table is by now
     Oid key = InvalidOid;   // the index of the key that names the row
+    bool in_order = false;  // planned by an index in the order of the rows wanted, if there is one
 };
 
 // SQL text under construction with the types of its parameters. Lives in the current context.
