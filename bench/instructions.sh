@@ -118,7 +118,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, versioned, machine, marked, unswept, hand_marked, owned, recorded, own.leases, keys, interlock.idempotency;
+VACUUM plain, versioned, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -280,6 +280,14 @@ marker_costs() {
     cost "unlock_row" unlock_row hand_unlock 1
     cost "touch_row" touch_row hand_touch 1
     cost "force_unlock_row" force_unlock - 1
+    local rows claim="FROM interlock.claim_rows('queue', 'me', ROWS, '{\"kind\": \"mail\"}', 'place', '1 microsecond')"
+    local hand_claim="UPDATE hand_queue q SET ${marks/5 min/1 microsecond} FROM (SELECT id FROM hand_queue
+        WHERE kind = 'mail' AND (lock_status = 0 OR lock_until <= now()) ORDER BY place LIMIT ROWS FOR UPDATE SKIP LOCKED) n WHERE q.id = n.id RETURNING q.*"
+    for rows in 1 10; do
+        counted "claim_$rows" "SELECT current, expires_at ${claim/ROWS/$rows};"
+        counted "hand_claim_$rows" "${hand_claim/ROWS/$rows};"
+        cost "claim_rows, $rows of 10,000" "claim_$rows" "hand_claim_$rows"
+    done
     cost "lock_row, no index; by hand no deadline either" lock_unswept bare_lock 1
     cost "save_row, no index; by hand no deadline either" save_unswept bare_save 1
 }

@@ -8,6 +8,7 @@ set_up_lines() {
     write_version_loads
     write_batch_loads
     write_marker_loads
+    write_claim_loads
     write_lease_loads
     write_key_loads
     write_idempotency_loads
@@ -43,6 +44,12 @@ lines() {
         "PL/pgSQL, with a deadline, enforced" own_lock -
     line "$1" "lock_row + save_row, sweep_index => false" verb_unswept_lock \
         "two UPDATEs by hand, no deadline" hand_lock 1.0
+    line "$1" "claim_rows, one row" verb_claim \
+        "UPDATE ... SKIP LOCKED by hand, deadline and index" hand_claim 0.9
+    line "$1" "claim_rows, ten rows" verb_claim_ten \
+        "UPDATE ... SKIP LOCKED by hand, deadline and index" hand_claim_ten 0.9
+    line "$1" "claim_rows + save_row" verb_claim_save \
+        "two UPDATEs by hand, the first with SKIP LOCKED" hand_claim_save 0.9
     line "$1" "acquire_lease + release_lease" lease \
         "two empty C functions" empty 0.9 "PL/pgSQL on a table" own_lease -
     line "$1" "acquire_lease + release_lease, C client" lease_c \
@@ -131,6 +138,26 @@ write_marker_loads() {
     done
     write own_lock "SELECT own.lock_row(:id, 'me') AS ok \\gset" "\\if :ok" "SELECT own.save_row(:id, 'me', 'y');" "\\endif"
 }
+
+# Claims alone lapse at once, so that the next one finds the same rows free. A saved job goes to another place of the queue.
+write_claim_loads() {
+    local rows name place='\set place random(1, 1000000)' job="kind = 'mail' AND (lock_status = 0 OR lock_until <= now())"
+    local hand="UPDATE hand_queue q SET lock_status = 1, lock_by = 'me', lock_time = now(), lock_until = now() + 'TTL'
+        FROM (SELECT id FROM hand_queue WHERE $job ORDER BY place LIMIT ROWS FOR UPDATE SKIP LOCKED) n WHERE q.id = n.id RETURNING q.*"
+    local verb="FROM interlock.claim_rows('queue', 'me', ROWS, '{\"kind\": \"mail\"}', 'place', 'TTL')"
+    hand=${hand//$'\n'/} # one line for pgbench
+    for rows in 1 10; do
+        name=$([ "$rows" = 1 ] || echo _ten)
+        write "hand_claim$name" "$(of_rows "$hand" "$rows" '1 microsecond');"
+        write "verb_claim$name" "$(of_rows "SELECT current, expires_at $verb" "$rows" '1 microsecond');"
+    done
+    write hand_claim_save "$place" "$(of_rows "$hand" 1 '5 min') \\gset" \
+        "UPDATE hand_queue SET place = :place, lock_status = 0, lock_by = NULL, lock_time = NULL, lock_until = NULL WHERE id = :id AND lock_by = 'me' AND lock_until > now();"
+    write verb_claim_save "$place" "$(of_rows "SELECT (current->>'id')::int AS id $verb" 1 '5 min') \\gset" \
+        "SELECT interlock.save_row('queue', :id, 'me', jsonb_build_object('place', :place::int));"
+}
+
+of_rows() { sed "s/ROWS/$2/; s/TTL/$3/" <<<"$1"; }
 
 write_lease_loads() {
     local key='\set key (:base + :client_id) * 1000000 + :id' # of no other client: a refused lease has no token

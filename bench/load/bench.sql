@@ -42,6 +42,16 @@ CREATE TABLE hand_marked (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO hand_marked SELECT * FROM plain;
 CREATE INDEX ON hand_marked (lock_until) WHERE lock_status = 1;
 
+-- A queue, and one by hand.
+CREATE TABLE hand_queue (id int PRIMARY KEY, kind text NOT NULL, place int NOT NULL, b text, lock_status int2 NOT NULL DEFAULT 0, lock_by text,
+    lock_time timestamptz, lock_until timestamptz, lock_reason text) WITH (fillfactor = 50);
+INSERT INTO hand_queue SELECT g, 'mail', random() * 1000000, 'x' FROM generate_series(1, 10000) g;
+CREATE INDEX ON hand_queue (kind, place);
+CREATE INDEX ON hand_queue (lock_until) WHERE lock_status = 1;
+CREATE TABLE queue (LIKE hand_queue INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO queue SELECT * FROM hand_queue;
+SELECT interlock.enable_marker('queue');
+
 CREATE TABLE machine (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO machine SELECT * FROM plain;
 SELECT interlock.define_transitions('machine', 'status', '{"a": ["a", "b"]}');
