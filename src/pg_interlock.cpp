@@ -4,6 +4,7 @@
 #include "execution/eligible.h"
 #include "server/concept.h"
 #include "server/library_version.h"
+#include "statement/running.h"
 #include "table/plan.h"
 #include "table/relation.h"
 
@@ -46,6 +47,7 @@ void _PG_init(void) {
     MarkGUCPrefixReserved("interlock");
     initialize_relation_cache();
     initialize_plan_cache();
+    install_statement_hooks();
     *loaded = const_cast<char*>(kLibraryVersion);
 }
 }

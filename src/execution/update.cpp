@@ -3,6 +3,7 @@
 #include "execution/eligible.h"
 #include "execution/execution.h"
 #include "server/scope.h"
+#include "statement/running.h"
 
 namespace interlock {
 
@@ -329,7 +330,14 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
     bool written = false;
-    auto write = [&] { written = find_and_write(execution, condition, returning); };
+    auto write = [&] {
+        auto find = [&] { written = find_and_write(execution, condition, returning); };
+        // Our BEFORE triggers, if they fire, must not take it for a write of the statement around.
+        if (execution->only_row_checks)
+            find();
+        else
+            as_own_write(find);
+    };
     if (must_show_verb(*execution))
         run_as(*update.verb, write);
     else

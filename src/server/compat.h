@@ -247,6 +247,42 @@ inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* conte
 #endif
 }
 
+// 16 declares the arguments of a walker here as well.
+inline bool walk_query(Query* query, bool (*visit)(Node*, void*), void* context, int flags) {
+#if PG_VERSION_NUM >= 160000
+    return query_tree_walker(query, visit, context, flags);
+#else
+    return query_tree_walker(query, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit)),
+                             context, flags);
+#endif
+}
+inline bool walk_plan_state(PlanState* state, bool (*visit)(PlanState*, void*), void* context) {
+#if PG_VERSION_NUM >= 160000
+    return planstate_tree_walker(state, visit, context);
+#else
+    return planstate_tree_walker(
+        state, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit)), context);
+#endif
+}
+
+// What joins the source of a MERGE with its target. 17 moved it out of the join tree.
+inline Node* merge_condition(const Query* query) {
+#if PG_VERSION_NUM >= 170000
+    return query->mergeJoinCondition;
+#else
+    return query->jointree->quals;
+#endif
+}
+
+// Whether the action is for rows that meet that condition. 17 can also act on those that do not.
+inline bool is_for_matched(const MergeAction* action) {
+#if PG_VERSION_NUM >= 170000
+    return action->matchKind == MERGE_WHEN_MATCHED;
+#else
+    return action->matched;
+#endif
+}
+
 // Of a table's columns. 18 has NOT NULL constraints that older rows need not meet.
 inline bool has_no_nulls(TupleDesc columns, AttrNumber attnum) {
 #if PG_VERSION_NUM >= 180000
@@ -273,6 +309,16 @@ inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
     PG_MODULE_MAGIC_EXT(.name = "pg_interlock", .version = INTERLOCK_VERSION)
 #else
 #define INTERLOCK_MODULE_MAGIC PG_MODULE_MAGIC
+#endif
+
+// The arguments of an ExecutorRun hook. 18 dropped the last one.
+#if PG_VERSION_NUM >= 180000
+#define INTERLOCK_EXECUTOR_RUN_ARGUMENTS QueryDesc *query, ScanDirection direction, uint64 count
+#define INTERLOCK_EXECUTOR_RUN_PASSED query, direction, count
+#else
+#define INTERLOCK_EXECUTOR_RUN_ARGUMENTS \
+    QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define INTERLOCK_EXECUTOR_RUN_PASSED query, direction, count, once
 #endif
 
 // 16 declares what a module defines.

@@ -44,6 +44,7 @@ extern "C" {
 #include <catalog/objectaddress.h>
 #include <catalog/partition.h>
 #include <catalog/pg_am.h>
+#include <catalog/pg_amop.h>
 #include <catalog/pg_attrdef.h>
 #include <catalog/pg_auth_members.h>
 #include <catalog/pg_authid.h>
@@ -84,8 +85,10 @@ extern "C" {
 #include <nodes/makefuncs.h>
 #include <nodes/nodeFuncs.h>
 #include <optimizer/optimizer.h>
+#include <optimizer/planner.h>
 #include <parser/parse_coerce.h>
 #include <parser/parse_func.h>
+#include <parser/parsetree.h>
 #include <partitioning/partbounds.h>
 #include <partitioning/partdesc.h>
 #include <pgstat.h>

@@ -224,8 +224,9 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
 
 SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     bool is_cached = make_room();
-    SPIPlanPtr plan = SPI_prepare_cursor(statement.text(), statement.parameter_count(),
-                                         statement.types(), CURSOR_OPT_GENERIC_PLAN);
+    SPIPlanPtr plan =
+        SPI_prepare_cursor(statement.text(), statement.parameter_count(), statement.types(),
+                           CURSOR_OPT_GENERIC_PLAN | kOwnStatement);
     if (plan == nullptr)
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));

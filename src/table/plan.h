@@ -33,6 +33,10 @@ struct PlanShape {
     bool in_order = false;  // planned by an index in the order of the rows wanted, if there is one
 };
 
+// The option by which a planner hook knows the statements that cache_plan() prepares
+// (statement/running.h). The server passes options that it does not know.
+constexpr int kOwnStatement = 1 << 30;
+
 // SQL text under construction with the types of its parameters. Lives in the current context.
 class Statement {
 public:

@@ -1,0 +1,243 @@
+#include "statement/running.h"
+
+#include "statement/cursor.h"
+#include "statement/mark.h"
+#include "table/column.h"
+#include "table/plan.h"
+
+namespace interlock {
+
+namespace {
+
+planner_hook_type previous_planner = nullptr;
+ExecutorRun_hook_type previous_run = nullptr;
+ExecutorFinish_hook_type previous_finish = nullptr;
+
+bool loaded_early = false;
+RunningStatement* innermost = nullptr;
+
+// --- Planning ------------------------------------------------------------------------------------
+
+PlannedStmt* call_planner(Query* query, const char* text, int options, ParamListInfo parameters) {
+    return previous_planner != nullptr ? previous_planner(query, text, options, parameters)
+                                       : standard_planner(query, text, options, parameters);
+}
+
+PlannedStmt* plan_statement(Query* query, const char* text, int options, ParamListInfo parameters) {
+    if (query->commandType == CMD_SELECT && !query->hasModifyingCTE)
+        return call_planner(query, text, options, parameters);
+    List* description = describe_targets(query, (options & kOwnStatement) != 0);
+    PlannedStmt* plan = call_planner(query, text, options, parameters);
+    if (description != NIL)
+        mark_plan(plan, description);
+    return plan;
+}
+
+// --- Running -------------------------------------------------------------------------------------
+
+int present_security() {
+    Oid user;
+    int security;
+    GetUserIdAndSecContext(&user, &security);
+    return security;
+}
+
+RunningStatement* enter(RunningStatement* place, QueryDesc* query) {
+    RunningStatement* outer = innermost;
+    *place = {};
+    place->query = query;
+    place->security = present_security();
+    place->outer = outer;
+    innermost = place;
+    return outer;
+}
+
+// Never inlined: the frame calls sigsetjmp.
+template <typename Body>
+pg_noinline void run_as_innermost(QueryDesc* query, Body&& body) {
+    RunningStatement here;
+    RunningStatement* outer = enter(&here, query);
+    PG_TRY();
+    { body(); }
+    PG_FINALLY();
+    { innermost = outer; }
+    PG_END_TRY();
+}
+
+template <typename Body>
+void run_statement(QueryDesc* query, Body&& body) {
+    if (query->plannedstmt->resultRelations == NIL)
+        body();
+    else
+        run_as_innermost(query, body);
+}
+
+void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
+    run_statement(query, [&] {
+        if (previous_run != nullptr)
+            previous_run(INTERLOCK_EXECUTOR_RUN_PASSED);
+        else
+            standard_ExecutorRun(INTERLOCK_EXECUTOR_RUN_PASSED);
+    });
+}
+
+// AFTER triggers fire here, and WITH parts that nobody has read to the end run.
+void finish_executor(QueryDesc* query) {
+    run_statement(query, [&] {
+        if (previous_finish != nullptr)
+            previous_finish(query);
+        else
+            standard_ExecutorFinish(query);
+    });
+}
+
+// --- Asking --------------------------------------------------------------------------------------
+
+bool is_of_foreign_key(int security) {
+    return (security & SECURITY_LOCAL_USERID_CHANGE) != 0 &&
+           (security & SECURITY_NOFORCE_RLS) != 0 &&
+           (security & SECURITY_RESTRICTED_OPERATION) == 0;
+}
+
+Relation target_of(ResultRelInfo* result) {
+    while (result->ri_RootResultRelInfo != nullptr)
+        result = result->ri_RootResultRelInfo;
+    return result->ri_RelationDesc;
+}
+
+AttrNumber column_in(Relation target, Relation rel, AttrNumber column) {
+    if (target == rel || RelationGetRelid(target) == RelationGetRelid(rel))
+        return column;
+    const char* name = NameStr(TupleDescAttr(RelationGetDescr(rel), column - 1)->attname);
+    return find_attribute(RelationGetDescr(target), name);
+}
+
+// A table can be open several times: as the table of the statement, as its partition, and again in
+// WITH.
+template <typename Visit>
+void each_target_of_rows(const EState* estate, Oid relid, Visit&& visit) {
+    for (List* list :
+         {estate->es_opened_result_relations, estate->es_tuple_routing_result_relations}) {
+        ListCell* cell;
+        foreach (cell, list) {
+            auto* result = static_cast<ResultRelInfo*>(lfirst(cell));
+            if (RelationGetRelid(result->ri_RelationDesc) == relid)
+                visit(target_of(result));
+        }
+    }
+}
+
+Comparison comparison_in(const MarkedColumn& marked) {
+    if (marked.is_own)
+        return Comparison::kOwn;
+    if (!marked.is_marked)
+        return Comparison::kNotPlanned;
+    if (marked.equal)
+        return Comparison::kEqual;
+    return marked.at_all ? Comparison::kAtAll : Comparison::kNone;
+}
+
+int open_relations(const EState* estate) {
+    return list_length(estate->es_opened_result_relations) +
+           list_length(estate->es_tuple_routing_result_relations);
+}
+
+void find_comparison(RunningStatement* statement, Relation rel, int action, AttrNumber column) {
+    const EState* estate = statement->query->estate;
+    Comparison least = Comparison::kEqual;
+    bool is_found = false;
+    bool by_cursor = false;
+    each_target_of_rows(estate, RelationGetRelid(rel), [&](Relation target) {
+        MarkedColumn marked = marked_column(statement->query->plannedstmt, RelationGetRelid(target),
+                                            action, column_in(target, rel, column));
+        least = Min(least, comparison_in(marked));
+        is_found = true;
+        by_cursor = by_cursor || marked.by_cursor;
+    });
+    statement->last = {RelationGetRelid(rel),
+                       column,
+                       action,
+                       open_relations(estate),
+                       is_found ? least : Comparison::kNotPlanned,
+                       by_cursor};
+}
+
+bool is_last(const RunningStatement* statement, Relation rel, int action, AttrNumber column) {
+    return statement->last.relid == RelationGetRelid(rel) && statement->last.action == action &&
+           statement->last.column == column &&
+           statement->last.relations == open_relations(statement->query->estate);
+}
+
+} // namespace
+
+void install_statement_hooks() {
+    loaded_early = process_shared_preload_libraries_in_progress || IsInitProcessingMode();
+    previous_planner = planner_hook;
+    planner_hook = plan_statement;
+    previous_run = ExecutorRun_hook;
+    ExecutorRun_hook = run_executor;
+    previous_finish = ExecutorFinish_hook;
+    ExecutorFinish_hook = finish_executor;
+}
+
+bool knows_all_statements() { return loaded_early; }
+
+void require_all_statements(const char* what) {
+    if (loaded_early)
+        return;
+    const char* others = session_preload_libraries_string;
+    const char* separator = others != nullptr && others[0] != '\0' ? ", " : "";
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("%s: pg_interlock was loaded after the session had begun", what),
+             errdetail("Statements that were planned before are not known."),
+             errhint("Add pg_interlock to shared_preload_libraries and restart the server, or run "
+                     "ALTER DATABASE %s SET session_preload_libraries = %s; and connect again.",
+                     quote_identifier(get_database_name(MyDatabaseId)),
+                     quote_literal_cstr(psprintf("%s%spg_interlock",
+                                                 others != nullptr ? others : "", separator)))));
+}
+
+Comparison comparison_of(const TriggerData* trigger, AttrNumber column) {
+    RunningStatement* statement = innermost;
+    if (statement == nullptr)
+        return Comparison::kNoStatement;
+    if (statement->query == nullptr)
+        return Comparison::kOwn;
+    Relation rel = trigger->tg_relation;
+    int action = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? kDeletes : kUpdates;
+    if (action == kUpdates) {
+        statement->updated_relid = RelationGetRelid(rel);
+        statement->updated = trigger->tg_trigtuple->t_self;
+    }
+    if (!is_last(statement, rel, action, column))
+        find_comparison(statement, rel, action, column);
+    if (statement->last.comparison == Comparison::kNone && statement->last.by_cursor &&
+        is_as_fetched(statement->query, RelationGetRelid(rel), trigger->tg_trigtuple->t_self))
+        return Comparison::kAtAll;
+    return statement->last.comparison;
+}
+
+bool is_moved(const TriggerData* trigger) {
+    return innermost != nullptr &&
+           innermost->updated_relid == RelationGetRelid(trigger->tg_relation) &&
+           ItemPointerEquals(&innermost->updated, &trigger->tg_trigtuple->t_self);
+}
+
+bool is_foreign_key_action() {
+    return innermost != nullptr && is_of_foreign_key(innermost->security) &&
+           (innermost->outer == nullptr || !is_of_foreign_key(innermost->outer->security));
+}
+
+bool is_first_of_statement(Oid table) {
+    if (innermost == nullptr || innermost->warned == table)
+        return innermost == nullptr;
+    innermost->warned = table;
+    return true;
+}
+
+RunningStatement* enter_own_write(RunningStatement* place) { return enter(place, nullptr); }
+
+void leave_own_write(RunningStatement* outer) { innermost = outer; }
+
+} // namespace interlock

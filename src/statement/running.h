@@ -1,0 +1,81 @@
+// The statements that run in this session, one inside the other, and what they compare: for row
+// triggers, which are not told by which statement they fire.
+//
+// The library plans nothing itself: it looks at each statement before the server plans it (mark.h),
+// and notes which of those that write are running. So it knows what was planned after it was
+// loaded. Only with shared_preload_libraries or session_preload_libraries is that everything.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// From _PG_init, once.
+void install_statement_hooks();
+
+// Whether the library was loaded before the first statement of the session.
+bool knows_all_statements();
+
+// Raises 55000 with the line that preloads the library, unless it was loaded that early. `what`
+// needs it: the subject of the message.
+void require_all_statements(const char* what);
+
+// A column and the statement that has fired a BEFORE ROW trigger for UPDATE or DELETE.
+enum class Comparison : uint8 {
+    kNoStatement, // none of SQL: a subscription applies a change, or it was running before the load
+    kNotPlanned,  // planned before the library was loaded, or by another module
+    kOwn,         // a statement of this library, or one of its writes without a statement
+    kNone,        // it does not compare the column
+    kAtAll,       // Compared::at_all, statement/compared.h
+    kEqual,       // Compared::equal
+};
+Comparison comparison_of(const TriggerData* trigger, AttrNumber column);
+
+// Whether the row, for which comparison_of() has been asked when it was updated, is now deleted by
+// the same statement: it moves to another partition.
+bool is_moved(const TriggerData* trigger);
+
+// Whether the statement that has fired the trigger is the action of a foreign key. A statement of a
+// trigger that the action has fired is none.
+bool is_foreign_key_action();
+
+// True once for each statement and table: for a warning that is not repeated for each row.
+bool is_first_of_statement(Oid table);
+
+// Runs body(), which writes a row and fires its triggers without a statement.
+struct RunningStatement;
+RunningStatement* enter_own_write(RunningStatement* place);
+void leave_own_write(RunningStatement* outer);
+
+struct RunningStatement {
+    QueryDesc* query; // null for a write without a statement
+    int security;     // of the user when it began: SECURITY_*
+    Oid warned;
+    Oid updated_relid; // the last row that it was asked about
+    ItemPointerData updated;
+    RunningStatement* outer;
+    // The last answer: a statement asks for many rows of one table.
+    struct {
+        Oid relid;
+        AttrNumber column;
+        int action;
+        int relations; // how many were open
+        Comparison comparison;
+        bool by_cursor;
+    } last;
+};
+
+// Never inlined: the frame calls sigsetjmp.
+template <typename Body>
+pg_noinline void as_own_write(Body&& body) {
+    static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
+    RunningStatement here;
+    RunningStatement* outer = enter_own_write(&here);
+    PG_TRY();
+    { body(); }
+    PG_FINALLY();
+    { leave_own_write(outer); }
+    PG_END_TRY();
+}
+
+} // namespace interlock
