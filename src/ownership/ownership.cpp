@@ -30,7 +30,7 @@ void check_columns(const Draft& draft);
 ColumnRule* named_rule(Draft* draft, int i);
 ColumnRule* present_rule(Draft* draft, int i);
 void refuse_later_trigger(const Draft& draft);
-void require_merging(const Draft& draft);
+void require_use(const Draft& draft, ColumnUse use);
 OnViolation on_violation_argument(const Arguments& arguments, int n);
 Strategy strategy_argument(const Arguments& arguments, int n);
 [[noreturn]] void raise_owned(const Draft& draft, const ColumnRule* rule, const char* hint);
@@ -80,14 +80,17 @@ Datum own_columns(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// share_columns(rel, columns, strategy)
+// share_columns(rel, columns, strategy, blind_updates)
 Datum share_columns(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Strategy strategy = strategy_argument(arguments, 2);
+    BlindUpdates blind_updates = blind_updates_argument(arguments, 3);
     Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
     check_columns(draft);
     if (strategy == Strategy::kMerge)
-        require_merging(draft);
+        require_use(draft, ColumnUse::kMerged);
+    if (blind_updates != BlindUpdates::kAllow)
+        require_use(draft, ColumnUse::kCompared);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
         if (rule->access == Access::kOwned)
@@ -96,6 +99,7 @@ Datum share_columns(PG_FUNCTION_ARGS) {
                 psprintf("Release it first: %s", call_of("release_columns", draft, rule->name)));
         rule->access = Access::kShared;
         rule->strategy = strategy;
+        rule->blind_updates = blind_updates;
     }
     save_draft(draft);
     PG_RETURN_VOID();
@@ -114,6 +118,7 @@ Datum release_columns(PG_FUNCTION_ARGS) {
         if (rule == nullptr || (rule->access == Access::kFree && !is_gone))
             raise_not_ruled(draft, draft.columns[i], "is neither owned nor shared");
         rule->access = Access::kFree;
+        rule->blind_updates = BlindUpdates::kAllow;
         if (is_gone)
             rule->group = 0;
     }
@@ -247,10 +252,10 @@ void refuse_later_trigger(const Draft& draft) {
                          TRIGGER_TYPE_UPDATE);
 }
 
-void require_merging(const Draft& draft) {
+void require_use(const Draft& draft, ColumnUse use) {
     for (int i = 0; i < draft.columns.count; i++)
-        require_use(draft.rel, draft.info, column_number(draft.rel, draft.columns[i]),
-                    ColumnUse::kMerged);
+        interlock::require_use(draft.rel, draft.info, column_number(draft.rel, draft.columns[i]),
+                               use);
 }
 
 OnViolation on_violation_argument(const Arguments& arguments, int n) {
@@ -354,6 +359,8 @@ char* trigger_arguments(const ColumnRules& rules) {
             add_triple(&text, rule.name, psprintf("share:%s", strategy_name(rule.strategy)), "");
         if (rule.group > 0)
             add_triple(&text, rule.name, "group", psprintf("%d", rule.group));
+        if (rule.blind_updates != BlindUpdates::kAllow)
+            add_triple(&text, rule.name, "blind", blind_updates_name(rule.blind_updates));
     }
     return text.data;
 }

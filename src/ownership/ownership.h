@@ -16,6 +16,7 @@
 // another trigger fires after ours, or the rules are malformed.
 #pragma once
 
+#include "statement/blind_updates.h"
 #include "table/relation.h"
 
 namespace interlock {
@@ -33,6 +34,7 @@ struct ColumnRule {
     const char* writer;       // of an owned column
     Strategy strategy;        // of a shared column
     int group;                // zero: none
+    BlindUpdates blind_updates;
 };
 
 struct ColumnRules {

@@ -64,8 +64,8 @@ CREATE TABLE interlock.write_log (
     stored jsonb,
     given jsonb);
 COMMENT ON TABLE interlock.write_log IS
-'Lines about writes that were not stored as given (decision skipped, merged or forced), or not recorded in the history
-(suppressed): time, user, table and columns, number of rows, the key of a single one. Lines of the current transaction
+'Lines about writes that were not stored as given (decision skipped, merged or forced), not recorded in the history
+(suppressed), or not checked (blind): time, user, table and columns, number of rows, the key of a single one. Lines of the current transaction
 are written when their savepoint or transaction ends; the views over it show them before. The sweeper deletes them after
 interlock.write_log_keep.';
 COMMENT ON SEQUENCE interlock.write_log_id_seq IS 'Numbers the rows of write_log.';
@@ -93,12 +93,13 @@ rel is the table that has the name now.';
 
 CREATE VIEW interlock.operation_log WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, operation, key, columns, row_count, writer, written_by, reason
-      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'suppressed';
+      FROM interlock_internal.all_writes
+     WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['suppressed', 'blind']);
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
-'Writes while history was suppressed, or that it ignores (reason ignore_columns or ignore_writers), a line for each statement and table:
-writer, columns, number of rows, reason. Owners
-of a table see its lines. In the order of written_at.';
+'Writes while history was suppressed, or that it ignores (reason ignore_columns or ignore_writers), and blind updates by an owner
+with interlock.blind_updates = allow, a line for each statement and table: writer, columns, number of rows, reason. Owners of a table
+see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
     SELECT id, written_at, decision, rel, table_name, key, columns, row_count, owner, writer, written_by, stored, given
@@ -123,7 +124,7 @@ CREATE FUNCTION interlock_internal.ownership_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.ownership_trigger() IS
 'Checks every update against the owners of the columns that it changes. Created by own_columns, share_columns and group_columns;
-arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group) and value (writer, number).
+arguments: triples of column, kind (own:reject, own:skip, share:retry, share:skip, share:merge, group, blind) and value (writer, number, mode).
 Errors: IL007 a column belongs to another writer, 55000 an owned column is gone or another BEFORE trigger fires later.';
 
 CREATE FUNCTION interlock.own_columns(
@@ -137,14 +138,15 @@ Warns when the writer has not been granted to any role. Errors: 42501 not the ow
 22023 version or marker column, no column, one named twice, empty or long writer, unknown on_violation, 55000 another writer''s or
 shared, a partition, a BEFORE trigger that fires later; 22004, 42809 no table.';
 
-CREATE FUNCTION interlock.share_columns(rel regclass, columns name[], strategy text = 'retry') RETURNS void
+CREATE FUNCTION interlock.share_columns(
+    rel regclass, columns name[], strategy text = 'retry', blind_updates text = 'allow') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text) IS
+COMMENT ON FUNCTION interlock.share_columns(regclass, name[], text, text) IS
 'Declares what try_versioned_update with on_conflict => ''merge'' does where both writers changed a column: retry leaves the conflict,
 skip keeps what is stored, merge combines: numbers add up both changes, arrays without duplicates are sets, jsonb objects combine
-member by member; what cannot be combined stays a conflict. skipped_writes shows what was skipped and merged. For the owner of the table;
-again: changes the strategy. Errors: as own_columns; 22023 unknown strategy, merge of a column in ignore_columns of enable_versioning,
-55000 owned by a writer. Of a merge: 22003 a sum out of range.';
+member by member; what cannot be combined stays a conflict. skipped_writes shows what was skipped and merged. blind_updates: as for enable_versioning,
+for updates that change one of the columns. For the owner of the table; again: changes both. Errors: as own_columns; 22023 unknown strategy, merge of a column in ignore_columns of enable_versioning,
+unknown blind_updates, 55000 owned by a writer, not versioned or not preloaded for blind_updates. Of a merge: 22003 a sum out of range.';
 
 CREATE FUNCTION interlock.release_columns(rel regclass, columns name[]) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

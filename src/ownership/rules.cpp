@@ -36,6 +36,8 @@ bool parse_group(const char* value, int* group) {
 bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     if (strcmp(kind, "group") == 0)
         return parse_group(value, &rule->group);
+    if (strcmp(kind, "blind") == 0)
+        return parse_blind_updates(value, &rule->blind_updates);
     if (rule->access != Access::kFree)
         return false;
     for (OnViolation on_violation : {OnViolation::kReject, OnViolation::kSkip})
@@ -68,8 +70,8 @@ ColumnRule* rule_named(ColumnRules* rules, const char* name) {
 
 bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
-    // A column can have two: one of its own and that of its group.
-    constexpr int kMostRules = 2 * MaxHeapAttributeNumber;
+    // A column can have three: one of its own, that of its group, and for blind updates.
+    constexpr int kMostRules = 3 * MaxHeapAttributeNumber;
     if (count == 0 || count % 3 != 0 || count / 3 > kMostRules)
         return false;
     for (int i = 0; i < count; i += 3)

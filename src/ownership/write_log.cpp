@@ -65,6 +65,8 @@ const char* decision_name(WriteDecision decision) {
         return "merged";
     case WriteDecision::kForced:
         return "forced";
+    case WriteDecision::kBlind:
+        return "blind";
     }
     pg_unreachable();
 }

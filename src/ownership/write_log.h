@@ -13,7 +13,7 @@ namespace interlock {
 
 struct SweepTask; // sweeper/task.h
 
-enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced };
+enum class WriteDecision : uint8 { kSuppressed, kSkipped, kMerged, kForced, kBlind };
 
 // The key of a line, together with the writer.
 struct WriteGroup {

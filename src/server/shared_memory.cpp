@@ -4,7 +4,7 @@ namespace interlock {
 
 namespace {
 
-constexpr int kMaxAreas = 4;
+constexpr int kMaxAreas = 8;
 
 SharedArea areas[kMaxAreas];
 int area_count = 0;

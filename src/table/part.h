@@ -11,8 +11,9 @@ namespace interlock {
 
 // What a verb is about to make of a column; see TablePart::refuse_use.
 enum class ColumnUse : uint8 {
-    kState,  // declared transitions move it
-    kMerged, // what several writers make of it at once is combined
+    kState,    // declared transitions move it
+    kCompared, // its writers must have compared the version of the row
+    kMerged,   // what several writers make of it at once is combined
 };
 
 struct TablePart {

@@ -87,14 +87,9 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, Tri
     return trigger;
 }
 
-namespace {
-
-// Not in a function that runs with the owner's rights for other roles, which may have truncated.
 bool session_owns(Oid relid) {
     return owns_relation(relid, GetUserId()) && owns_relation(relid, GetOuterUserId());
 }
-
-} // namespace
 
 bool fires_in_restore(const TriggerData* trigger) {
     Relation rel = trigger->tg_relation;

@@ -49,6 +49,10 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
 // functions: the owner of a table may disable its triggers.
 bool fires_in_restore(const TriggerData* trigger);
 
+// Whether the current user owns the table, and the session's user as SET ROLE has it: not in a
+// function that runs with the owner's rights for other roles.
+bool session_owns(Oid relid);
+
 // How many triggers the session is inside of.
 int trigger_depth();
 

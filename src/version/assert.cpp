@@ -1,6 +1,10 @@
 // assert_version: the row still has the version that its caller read, and only this transaction can
 // change it until it ends.
 
+#include "execution/probe.h"
+#include "execution/returned.h"
+#include "server/scope.h"
+#include "version/asserted.h"
 #include "version/call.h"
 
 using namespace interlock;
@@ -8,6 +12,7 @@ using namespace interlock;
 namespace {
 
 StoredRow lock_row(const RowCall& call);
+void note_place(const RowCall& call);
 
 } // namespace
 
@@ -22,6 +27,7 @@ Datum assert_version(PG_FUNCTION_ARGS) {
     if (!is_expected(call, stored))
         raise_version_conflict(call.rel, call.info, *table_key(call.info, call.key, row),
                                call.expected.token, stored);
+    note_place(call);
     close_table(call.rel);
     PG_RETURN_VOID();
 }
@@ -47,6 +53,54 @@ StoredRow lock_row(const RowCall& call) {
             return row;
     }
     raise_suppressed(call.rel); // a policy for UPDATE hides it
+}
+
+// --- Where it is ---------------------------------------------------------------------------------
+
+void note_place_of(const RowCall& call, Relation index) {
+    TupleTableSlot* slot = table_slot_create(call.rel, nullptr);
+    PushActiveSnapshot(GetTransactionSnapshot());
+    if (probe_key({call.rel, call.info, &call.key}, index, slot))
+        note_asserted(call.info->relid, slot->tts_tid);
+    PopActiveSnapshot();
+    ExecDropSingleTupleTableSlot(slot);
+}
+
+// Of a partitioned table. The system columns need SELECT on the table.
+void note_place_by_statement(const RowCall& call) {
+    with_spi([&] {
+        PlanShape shape = {call.info->relid, PlanKind("asserted_place")};
+        shape.key = call.key.by->index;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            statement->add("SELECT t.tableoid, t.ctid FROM %s t WHERE ",
+                           target_of(call.rel, call.info));
+            add_key_condition(statement, call.info, call.key);
+        });
+        Parameters parameters(call.key.by->count);
+        add_key(&parameters, call.key);
+        if (run_plan(plan, parameters, 1) == 0)
+            return;
+        NullableDatum found[2];
+        copy_result(2, found);
+        note_asserted(DatumGetObjectId(found[0].value),
+                      *reinterpret_cast<ItemPointer>(DatumGetPointer(found[1].value)));
+    });
+}
+
+// The row is locked and has been shown to the caller. Without its place, statements that write it
+// later are judged as if it had not been asserted.
+void note_place(const RowCall& call) {
+    CommandCounterIncrement();
+    if (call.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) {
+        if (pg_class_aclcheck(call.info->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+            note_place_by_statement(call);
+        return;
+    }
+    Relation index = open_key_index(*call.key.by, AccessShareLock);
+    if (index == nullptr)
+        return;
+    note_place_of(call, index);
+    index_close(index, NoLock);
 }
 
 } // namespace

@@ -3,6 +3,8 @@
 #include "server/concept.h"
 #include "ownership/ownership.h"
 #include "table/part.h"
+#include "version/blind.h"
+#include "version/blind_count.h"
 #include "version/trigger.h"
 #include "version/version.h"
 
@@ -16,7 +18,11 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
     versioning->trigger = pstrdup(trigger->tgname);
-    name_argument(trigger, 0, &versioning->name);
+    versioning->root = root_of_trigger(info->relid, trigger);
+    if (trigger->tgnargs == 1 ||
+        (trigger->tgnargs > 1 &&
+         parse_blind_updates(trigger->tgargs[1], &versioning->blind_updates)))
+        name_argument(trigger, 0, &versioning->name);
     versioning->is_clone = trigger->tgisclone;
     versioning->enabled = trigger->tgenabled;
     AttrNumber column = find_attribute(columns, NameStr(versioning->name));
@@ -29,7 +35,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
         versioning->typmod = attribute->atttypmod;
         versioning->nullable = !attribute->attnotnull;
     }
-    for (int i = 1; i < trigger->tgnargs; i++) {
+    for (int i = 2; i < trigger->tgnargs; i++) {
         AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
         if (ignored != InvalidAttrNumber)
             versioning->ignored = bms_add_member(versioning->ignored, ignored);
@@ -51,10 +57,19 @@ void ignore_maintained_columns(TableInfo* info) {
 // A change that does not move the version would be overwritten.
 void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse use) {
     const Versioning* versioning = versioning_of(info);
+    if (use == ColumnUse::kCompared)
+        require_versioning(rel, info);
     if (use == ColumnUse::kMerged && versioning != nullptr &&
         bms_is_member(column, versioning->ignored))
         raise_merge_of_ignored(rel, column_name(info, column));
 }
+
+void define_settings() {
+    define_blind_settings();
+    define_blind_window();
+}
+
+void preload() { request_blind_counts(); }
 
 constexpr TablePart kPart = {
     .number = &versioning_part,
@@ -69,6 +84,9 @@ constexpr TablePart kPart = {
 
 extern const Concept kVersionConcept = {
     .name = "version",
+    .define_settings = define_settings,
+    .preload = preload,
+    .report_usage = report_blind_counts,
     .parts = &kPart,
     .part_count = 1,
 };

@@ -20,6 +20,7 @@ constexpr const char* kTriggerName = "zzz_interlock_version";
 struct Request {
     const char* column;
     NameList ignored;
+    BlindUpdates blind_updates;
     int16 events; // that are checked, of INSERT and UPDATE
 };
 
@@ -28,6 +29,7 @@ void check_same_column(Relation rel, const TableInfo* info, const Request& reque
 void check_ignored_columns(Relation rel, const TableInfo* info, const Request& request);
 void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 bool is_time(Relation rel, AttrNumber column);
+void refuse_shared_columns(Relation rel, const TableInfo* info);
 bool wants_floor(Relation rel, const TableInfo* info, const char* column);
 void create_version_trigger(Oid relid, const char* table, const Request& request);
 
@@ -75,6 +77,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
     refuse_partition(rel, versioning->is_clone);
+    refuse_shared_columns(rel, info);
     Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
     char* table = qualified_name(rel);
     close_table(rel);
@@ -94,6 +97,7 @@ Request read_request(const Arguments& arguments) {
     Request request = {};
     request.column = arguments.name(1, "version_column");
     request.ignored = arguments.names(2, "ignore_columns");
+    request.blind_updates = blind_updates_argument(arguments, 3);
     request.events = TRIGGER_TYPE_UPDATE;
     return request;
 }
@@ -158,6 +162,24 @@ bool is_time(Relation rel, AttrNumber column) {
            !is_counter(kind);
 }
 
+// Their rule for blind updates would be void.
+void refuse_shared_columns(Relation rel, const TableInfo* info) {
+    const Ownership* ownership = ownership_of(info);
+    for (int i = 0; ownership != nullptr && i < ownership->rules.count; i++) {
+        const ColumnRule& rule = ownership->rules.rules[i];
+        if (rule.blind_updates != BlindUpdates::kAllow)
+            ereport(
+                ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("blind updates of column \"%s\" of table \"%s\" are recognized by the "
+                        "version",
+                        rule.name, RelationGetRelationName(rel)),
+                 errhint("Release the column first: SELECT interlock.release_columns(%s, "
+                         "ARRAY[%s]);",
+                         quote_literal_cstr(qualified_name(rel)), quote_literal_cstr(rule.name))));
+    }
+}
+
 // 1 is a constant for a bigint column, too, though stored as the cast of an integer. Nothing is
 // evaluated: the functions in it are the owner's, and the caller may be an administrator.
 bool is_constant(const char* expression) {
@@ -199,10 +221,11 @@ void create_version_trigger(Oid relid, const char* table, const Request& request
     initStringInfo(&text);
     appendStringInfo(&text,
                      "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
-                     "EXECUTE FUNCTION %s(%s",
+                     "EXECUTE FUNCTION %s(%s, %s",
                      kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
                      table, own_trigger_function_name("version_trigger"),
-                     quote_literal_cstr(request.column));
+                     quote_literal_cstr(request.column),
+                     quote_literal_cstr(blind_updates_name(request.blind_updates)));
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');

@@ -7,7 +7,10 @@
 #include "server/error.h"
 #include "table/last_word.h"
 #include "table/row.h"
+#include "version/blind.h"
+#include "version/blind_count.h"
 #include "version/floor.h"
+#include "version/housekeeping.h"
 #include "version/version.h"
 
 using namespace interlock;
@@ -29,6 +32,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     const TableInfo* info = table_info(rel);
     usable_versioning(rel, info);
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        judge_blindness(trigger, info, nullptr);
         note_departure(rel, info, trigger->tg_trigtuple);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
@@ -39,7 +43,9 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     }
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
+    judge_blindness(trigger, info, &change);
     move_version(&change);
+    note_versioned_write();
     refuse_unchecked_move(change);
     if (key_changes(change))
         note_departure(rel, info, trigger->tg_trigtuple);
@@ -48,32 +54,6 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
 }
 
 namespace {
-
-bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
-    bool any = false;
-    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0; any = true)
-        if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
-            return false;
-    return any;
-}
-
-// An update that changes only ignored columns does not move the token. For an update without any
-// change the columns that it names decide, so that SET a = a still moves it.
-bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
-    TupleDesc columns = RelationGetDescr(change.rel);
-    bool changed = false;
-    for (int attnum = 1; attnum <= columns->natts; attnum++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
-        if (attribute->attisdropped || attnum == versioning->column ||
-            attribute->attgenerated != '\0' ||
-            same_value(columns, change.old_row, change.new_row, attnum))
-            continue;
-        if (!bms_is_member(attnum, versioning->ignored))
-            return false;
-        changed = true;
-    }
-    return changed || assigned_only_ignored(change, versioning);
-}
 
 // `given` is the version as the writer, or a trigger before ours, has set it.
 [[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
@@ -121,7 +101,7 @@ bool next_counter(const RowChange& change, const Versioning* versioning, int64 o
     if (assigned)
         refuse_version(change, versioning, old_token,
                        new_is_null ? "null" : token_to_json(versioning->kind, new_token));
-    if (versioning->has_ignored && is_housekeeping(change, versioning))
+    if (is_housekeeping(change, versioning))
         return false;
     if (old_token >= limit)
         refuse_end_of_range(change.rel, versioning);
@@ -200,7 +180,7 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, int64
         return false;
     }
     bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
-    bool stays = !assigned && versioning->has_ignored && is_housekeeping(change, versioning);
+    bool stays = !assigned && is_housekeeping(change, versioning);
     int64 token = stays ? old_token : next_time(versioning, old_token);
     if (must_give_way(change, versioning, token))
         token = clock_token(versioning);
@@ -258,6 +238,7 @@ bool check_version(RowChange* change) {
     if (!trigger_fires(versioning_of(change->info)->enabled))
         return true;
     move_version(change);
+    note_versioned_write();
     // The table's key stays: no verb changes it.
     if (any_changes(*change, change->info->other_key_columns))
         note_departure(change->rel, change->info, row_in(change->old_row));

@@ -10,6 +10,7 @@
 // changed after the snapshot is 40001, as for a plain UPDATE.
 #pragma once
 
+#include "statement/blind_updates.h"
 #include "table/key.h"
 #include "table/relation.h"
 
@@ -17,19 +18,22 @@ namespace interlock {
 
 enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 
-// The configuration that the trigger's arguments hold: the column, then the ignored columns.
+// The configuration that the trigger's arguments hold: the column, what happens to blind updates,
+// then the ignored columns.
 struct Versioning {
     const char* trigger;
-    NameData name;     // empty: a trigger that enable_versioning did not make
+    Oid root;      // the table that it is enabled on: this one, or one that this is a partition of
+    NameData name; // empty: a trigger that enable_versioning did not make
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type
     TokenKind kind;
     int32 typmod;
     bool nullable; // a null token counts as 0, or as -infinity
     bool has_ignored;
     Bitmapset* ignored; // attribute numbers
-    char enabled;       // tgenabled
-    bool is_clone;      // the trigger belongs to the partitioned parent
-    mutable Oid floor;  // as it was found last (version/floor.h)
+    BlindUpdates blind_updates;
+    char enabled;      // tgenabled
+    bool is_clone;     // the trigger belongs to the partitioned parent
+    mutable Oid floor; // as it was found last (version/floor.h)
 };
 
 // Null when versioning is not enabled.

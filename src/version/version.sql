@@ -3,8 +3,8 @@
 CREATE FUNCTION interlock_internal.version_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.version_trigger() IS
-'Moves the version of an updated row. Created by enable_versioning; arguments: version column, ignored columns.
-Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
+'Moves the version of an updated row. Created by enable_versioning; arguments: version column, blind_updates, ignored columns.
+Refuses blind updates where the owner wants it (IL011). Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
 when it is more than a minute ahead of the clock (22008), in new rows too.';
 
 CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
@@ -16,16 +16,41 @@ also after it, its table or its schema was renamed; without one a row starts at 
 Errors: 22004, 22023 not schema.sequence, 42809 not a sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
-    rel regclass, version_column name = 'version', ignore_columns name[] = '{}') RETURNS void
+    rel regclass, version_column name = 'version', ignore_columns name[] = '{}', blind_updates text = 'allow')
+    RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[]) IS
+COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[], text) IS
 'Makes every update of a row move its version, for all writers. For the owner of the table.
 The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
-Updates that change ignored columns only do not move it. Calling it again changes the ignored columns.
+Updates that change ignored columns only do not move it. Calling it again changes the ignored columns and blind_updates.
+blind_updates: what happens to a row that an UPDATE, DELETE or MERGE writes without comparing its version: allow, warn (a WARNING
+for each statement), or reject (IL011). The view blind_updates counts them in each mode.
 A counter gets a sequence beside the table, which remembers the versions of rows that were deleted; hence the caller also
 needs CREATE on its schema.
 Errors: 42501 not the owner, or no CREATE on the schema, 42804 column of another type, 42703 unknown ignored column,
-22023 an ignored column that share_columns merges, 55000 versioned by another column.';
+22023 an ignored column that share_columns merges, unknown blind_updates, 55000 versioned by another column, or statements are not
+known, as the library is not preloaded.';
+
+CREATE FUNCTION interlock.any_version(version text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT true';
+CREATE FUNCTION interlock.any_version(version anyelement) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT true';
+COMMENT ON FUNCTION interlock.any_version(text) IS
+'True. In the WHERE of a statement, with the version column, it says that the statement is right for any version of the row, and so
+no blind update: UPDATE stock SET available = available - 1 WHERE id = 1 AND interlock.any_version(version). The planner removes it.';
+COMMENT ON FUNCTION interlock.any_version(anyelement) IS 'As any_version(text), for a version of any other type.';
+
+CREATE FUNCTION interlock_internal.list_blind_updates(
+    OUT rel regclass, OUT blind bigint, OUT overwrote bigint, OUT since timestamptz) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_blind_updates() IS 'The rows of the view blind_updates.';
+
+CREATE VIEW interlock.blind_updates AS SELECT * FROM interlock_internal.list_blind_updates();
+GRANT SELECT ON interlock.blind_updates TO PUBLIC;
+COMMENT ON VIEW interlock.blind_updates IS
+'Rows of each versioned table that an UPDATE, DELETE or MERGE wrote without comparing their version, since the server started:
+refused and rolled back ones, too. overwrote: those that another transaction had written within interlock.blind_window. Only tables of
+which the reader may SELECT a column, and with shared_preload_libraries.';
 
 CREATE FUNCTION interlock.disable_versioning(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -319,9 +344,11 @@ BEGIN ATOMIC
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
-               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s)', c.tgrelid::pg_catalog.regclass, c.subject,
-                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 1
-                        THEN pg_catalog.format(', %L', c.texts[2:]) END) AS enable -- ignore_columns
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s%s)', c.tgrelid::pg_catalog.regclass, c.subject,
+                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2
+                        THEN pg_catalog.format(', %L', c.texts[3:]) END, -- ignore_columns
+                   CASE WHEN c.texts[2] OPERATOR(pg_catalog.<>) 'allow'
+                        THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS enable
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
     arguments AS ( -- those of partitions have the same

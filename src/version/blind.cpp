@@ -1,0 +1,162 @@
+#include "version/blind.h"
+
+#include "ownership/ownership.h"
+#include "ownership/write_log.h"
+#include "server/error.h"
+#include "statement/running.h"
+#include "version/asserted.h"
+#include "version/blind_count.h"
+#include "version/housekeeping.h"
+#include "version/version.h"
+
+namespace interlock {
+
+namespace {
+
+enum Exemption : int { kAsTheTableSays, kAllowed };
+
+int exemption = kAsTheTableSays;
+
+constexpr config_enum_entry kExemptions[] = {
+    {"table", kAsTheTableSays, false}, {"allow", kAllowed, false}, {nullptr, 0, false}};
+
+// --- Whether it is blind -------------------------------------------------------------------------
+
+// For these rows nobody else can have written a newer version since the transaction has seen it.
+bool is_held(Relation rel, HeapTuple row) {
+    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)) ||
+           is_asserted(RelationGetRelid(rel), row->t_self);
+}
+
+// A change that a subscription applies was judged where it was made.
+bool is_known(Comparison comparison) {
+    if (comparison == Comparison::kNoStatement)
+        return knows_all_statements() || SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA;
+    return comparison != Comparison::kNotPlanned || knows_all_statements();
+}
+
+// What no module has described to us, such as a plan of another planner, is taken for blind.
+bool is_blind(Comparison comparison) {
+    return comparison == Comparison::kNone || comparison == Comparison::kNotPlanned;
+}
+
+bool is_excused(const TriggerData* trigger, const Versioning* versioning, const RowChange* change) {
+    return is_held(trigger->tg_relation, trigger->tg_trigtuple) || is_foreign_key_action() ||
+           (change != nullptr && is_housekeeping(*change, versioning));
+}
+
+// --- What becomes of it --------------------------------------------------------------------------
+
+// The strictest mode that holds for the row, and the shared column that it is for; null where it is
+// for all columns.
+struct Mode {
+    BlindUpdates mode;
+    const char* column;
+};
+
+Mode mode_of(const TableInfo* info, const RowChange* change) {
+    Mode strictest = {versioning_of(info)->blind_updates, nullptr};
+    const Ownership* ownership = ownership_of(info);
+    for (int i = 0; change != nullptr && ownership != nullptr && i < ownership->rules.count; i++) {
+        const ColumnRule& rule = ownership->rules.rules[i];
+        if (rule.blind_updates > strictest.mode && rule.column != InvalidAttrNumber &&
+            !same_value(info->columns, change->old_row, change->new_row, rule.column))
+            strictest = {rule.blind_updates, rule.name};
+    }
+    return strictest;
+}
+
+bool is_allowed_here(const Versioning* versioning) {
+    return exemption == kAllowed && session_owns(versioning->root);
+}
+
+void log_allowed(const TriggerData* trigger, const TableInfo* info, const Versioning* versioning) {
+    const char* operation = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete" : "update";
+    WriteGroup group = {WriteDecision::kBlind, operation, versioning->root,
+                        GetCurrentCommandId(false), nullptr};
+    count_writes(group, 1, [&] {
+        WriteSample sample = {};
+        if (info->key.count > 0)
+            sample.key = key_to_jsonb(info, key_of_tuple(info, trigger->tg_trigtuple));
+        sample.reason = "interlock.blind_updates = allow";
+        return sample;
+    });
+}
+
+// --- Reporting it --------------------------------------------------------------------------------
+
+const char* detail(const TriggerData* trigger, const TableInfo* info) {
+    Relation rel = trigger->tg_relation;
+    const Versioning* versioning = versioning_of(info);
+    HeapTuple row = trigger->tg_trigtuple;
+    const Bitmapset* readable = readable_columns(rel, row);
+    const char* version = nullptr;
+    if (bms_is_member(versioning->column, readable)) {
+        bool is_null;
+        Datum value = heap_getattr(row, versioning->column, info->columns, &is_null);
+        version = token_to_json(versioning->kind, token_of_datum(versioning->kind, value, is_null));
+    }
+    return json_object({{"table", qualified_name(rel)},
+                        {"key", nullptr, readable_key(info, readable, row)},
+                        {"version", nullptr, version}});
+}
+
+void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
+    const Versioning* versioning = versioning_of(info);
+    const char* table = RelationGetRelationName(trigger->tg_relation);
+    const char* version = NameStr(versioning->name);
+    const char* action = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete from" : "update of";
+    ereport(
+        mode.mode == BlindUpdates::kReject ? ERROR : WARNING,
+        (errcode(kBlindUpdate),
+         mode.column == nullptr
+             ? errmsg("blind %s table \"%s\": the statement does not compare column \"%s\"", action,
+                      table, version)
+             : errmsg("blind update of table \"%s\" changes shared column \"%s\": the statement "
+                      "does not compare column \"%s\"",
+                      table, mode.column, version),
+         errdetail_internal("%s", detail(trigger, info)),
+         errhint("Compare the version that was read (AND %s = ...), use interlock.versioned_%s, or "
+                 "call interlock.assert_version before it. If it is right for any version, add AND "
+                 "interlock.any_version(%s).",
+                 quote_identifier(version),
+                 TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete" : "update",
+                 quote_identifier(version))));
+}
+
+} // namespace
+
+void judge_blindness(const TriggerData* trigger, const TableInfo* info, const RowChange* change) {
+    if (change == nullptr && is_moved(trigger)) // judged as an update
+        return;
+    const Versioning* versioning = versioning_of(info);
+    Comparison comparison = comparison_of(trigger, versioning->column);
+    bool known = is_known(comparison);
+    if ((known && !is_blind(comparison)) || is_excused(trigger, versioning, change))
+        return;
+    if (known)
+        count_blind_write(versioning->root, trigger->tg_trigtuple);
+    Mode mode = mode_of(info, change);
+    if (mode.mode == BlindUpdates::kAllow)
+        return;
+    if (is_allowed_here(versioning)) {
+        log_allowed(trigger, info, versioning);
+        return;
+    }
+    if (known && (mode.mode == BlindUpdates::kReject || is_first_of_statement(versioning->root)))
+        report(trigger, info, mode);
+    else if (!known && mode.mode == BlindUpdates::kReject)
+        require_all_statements(psprintf("writes of table \"%s\" cannot be checked",
+                                        RelationGetRelationName(trigger->tg_relation)));
+}
+
+void define_blind_settings() {
+    DefineCustomEnumVariable(
+        "interlock.blind_updates",
+        "What happens when the owner of a versioned table updates it without comparing the "
+        "version.",
+        "table: what enable_versioning says. allow: it is allowed and logged; for the owner alone.",
+        &exemption, kAsTheTableSays, kExemptions, PGC_USERSET, 0, nullptr, nullptr, nullptr);
+}
+
+} // namespace interlock

@@ -1,0 +1,170 @@
+#include "version/blind_count.h"
+
+#include "server/shared_memory.h"
+#include "server/usage_report.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr int kLines = 1024;
+
+// A power of two: at 1,000 transactions in a second they reach back for a minute.
+constexpr uint32 kWriters = 65536;
+
+struct Line {
+    pg_atomic_uint64 table; // database and table; zero for a line that is free
+    pg_atomic_uint64 blind;
+    pg_atomic_uint64 overwrote;
+    pg_atomic_uint64 since;
+};
+
+// The last transactions that wrote: a transaction id in the high half, the second in the low one.
+struct Counts {
+    Line lines[kLines];
+    pg_atomic_uint64 writers[kWriters];
+};
+
+Counts* counts = nullptr;
+int window = 60; // seconds
+
+uint64 word_of(uint32 high, uint32 low) { return static_cast<uint64>(high) << 32 | low; }
+
+bool may_see(Oid table);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(list_blind_updates);
+
+Datum list_blind_updates(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    for (int i = 0; counts != nullptr && i < kLines; i++) {
+        Line* line = &counts->lines[i];
+        uint64 table = pg_atomic_read_u64(&line->table);
+        auto relid = static_cast<Oid>(table);
+        if (table >> 32 != MyDatabaseId || !may_see(relid))
+            continue;
+        uint64 since = pg_atomic_read_u64(&line->since);
+        Datum values[] = {ObjectIdGetDatum(relid),
+                          Int64GetDatum(static_cast<int64>(pg_atomic_read_u64(&line->blind))),
+                          Int64GetDatum(static_cast<int64>(pg_atomic_read_u64(&line->overwrote))),
+                          TimestampTzGetDatum(static_cast<TimestampTz>(since))};
+        bool nulls[] = {false, false, false, since == 0};
+        tuplestore_putvalues(output->setResult, output->setDesc, values, nulls);
+    }
+    return 0;
+}
+}
+
+namespace {
+
+// Nor is a table shown that is not there any more.
+bool may_see(Oid table) {
+    bool is_missing = false;
+    AclResult allowed = pg_class_aclcheck_ext(table, GetUserId(), ACL_SELECT, &is_missing);
+    if (is_missing)
+        return false;
+    return allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+           pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+}
+
+void request_memory() { RequestAddinShmemSpace(sizeof(Counts)); }
+
+void attach_memory() {
+    bool found;
+    counts =
+        static_cast<Counts*>(ShmemInitStruct("pg_interlock blind updates", sizeof(Counts), &found));
+    if (found)
+        return;
+    for (Line& line : counts->lines)
+        for (pg_atomic_uint64* word : {&line.table, &line.blind, &line.overwrote, &line.since})
+            pg_atomic_init_u64(word, 0);
+    for (pg_atomic_uint64& writer : counts->writers)
+        pg_atomic_init_u64(&writer, 0);
+}
+
+// The line of a table, which may be a new one; null when all are taken.
+Line* line_of(Oid relid) {
+    uint64 table = word_of(MyDatabaseId, relid);
+    uint32 first = murmurhash32(relid ^ MyDatabaseId) % kLines;
+    for (int i = 0; i < kLines; i++) {
+        Line* line = &counts->lines[(first + i) % kLines];
+        uint64 present = pg_atomic_read_u64(&line->table);
+        if (present == 0 && pg_atomic_compare_exchange_u64(&line->table, &present, table)) {
+            pg_atomic_write_u64(&line->since, static_cast<uint64>(GetCurrentTimestamp()));
+            return line;
+        }
+        if (present == table)
+            return line;
+    }
+    return nullptr;
+}
+
+uint32 present_second() {
+    return static_cast<uint32>(GetCurrentStatementStartTimestamp() / USECS_PER_SEC);
+}
+
+// Ids that follow each other are in different lines of the processor's cache.
+pg_atomic_uint64* writer_of(TransactionId id) {
+    constexpr uint32 kPerLine = PG_CACHE_LINE_SIZE / sizeof(uint64);
+    uint32 place = id % kWriters;
+    return &counts->writers[place * kPerLine % kWriters + place * kPerLine / kWriters];
+}
+
+bool was_written_lately(HeapTuple row) {
+    TransactionId writer = HeapTupleHeaderGetXmin(row->t_data);
+    if (!TransactionIdIsNormal(writer))
+        return false;
+    uint64 noted = pg_atomic_read_u64(writer_of(writer));
+    // The other statement may have begun after this one, and got the row before it.
+    auto age = static_cast<int32>(present_second() - static_cast<uint32>(noted));
+    return noted >> 32 == writer && age <= window;
+}
+
+} // namespace
+
+namespace interlock {
+
+void note_versioned_write() {
+    if (counts == nullptr)
+        return;
+    TransactionId writer = GetCurrentTransactionId();
+    uint64 noted = word_of(writer, present_second());
+    pg_atomic_uint64* place = writer_of(writer);
+    if (pg_atomic_read_u64(place) != noted)
+        pg_atomic_write_u64(place, noted);
+}
+
+void count_blind_write(Oid table, HeapTuple row) {
+    if (counts == nullptr)
+        return;
+    Line* line = line_of(table);
+    if (line == nullptr)
+        return;
+    pg_atomic_fetch_add_u64(&line->blind, 1);
+    if (was_written_lately(row))
+        pg_atomic_fetch_add_u64(&line->overwrote, 1);
+}
+
+void define_blind_window() {
+    DefineCustomIntVariable(
+        "interlock.blind_window",
+        "Blind updates of rows that another transaction has written within this "
+        "time are counted as overwrites.",
+        nullptr, &window, 60, 1, 3600, PGC_SIGHUP, GUC_UNIT_S, nullptr, nullptr, nullptr);
+}
+
+void request_blind_counts() { add_shared_area({request_memory, attach_memory}); }
+
+void report_blind_counts(UsageReport* report) {
+    if (counts == nullptr)
+        return;
+    int64 used = 0;
+    for (Line& line : counts->lines)
+        used += pg_atomic_read_u64(&line.table) != 0 ? 1 : 0;
+    report_total(report, "tables with blind updates", used, kLines);
+}
+
+} // namespace interlock

@@ -1,0 +1,35 @@
+#include "version/housekeeping.h"
+
+namespace interlock {
+
+namespace {
+
+bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
+    bool any = false;
+    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0; any = true)
+        if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
+            return false;
+    return any;
+}
+
+} // namespace
+
+bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
+    if (!versioning->has_ignored)
+        return false;
+    TupleDesc columns = RelationGetDescr(change.rel);
+    bool changed = false;
+    for (int attnum = 1; attnum <= columns->natts; attnum++) {
+        Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+        if (attribute->attisdropped || attnum == versioning->column ||
+            attribute->attgenerated != '\0' ||
+            same_value(columns, change.old_row, change.new_row, attnum))
+            continue;
+        if (!bms_is_member(attnum, versioning->ignored))
+            return false;
+        changed = true;
+    }
+    return changed || assigned_only_ignored(change, versioning);
+}
+
+} // namespace interlock
