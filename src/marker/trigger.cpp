@@ -10,6 +10,7 @@
 #include "execution/row_change.h"
 #include "marker/marker.h"
 #include "server/error.h"
+#include "statement/running.h"
 #include "sweeper/deadline.h"
 #include "table/last_word.h"
 #include "table/row.h"
@@ -24,9 +25,10 @@ struct Write {
     const Marker* marker;
     MarkerState before;
     MarkerState after;
-    TimestampTz clock;    // after any wait for the row
-    const VerbCall* verb; // null when no verb writes
-    const char* writer;   // the current holder, null for none
+    TimestampTz clock;          // after any wait for the row
+    const VerbCall* verb;       // null when no verb writes
+    const char* writer;         // the current holder, null for none
+    const TriggerData* trigger; // null when a verb writes without firing it
 };
 
 Write read_write(RowChange* change, const char* writer);
@@ -53,7 +55,9 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
         require_last_word(rel, change.info, TRIGGER_TYPE_UPDATE);
         row = trigger->tg_newtuple;
     }
-    bool writes = settle(read_write(&change, current_holder()));
+    Write write = read_write(&change, current_holder());
+    write.trigger = trigger;
+    bool writes = settle(write);
     if (writes && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         refuse_unchecked_move(change);
     return PointerGetDatum(writes ? tuple_to_write(change, row) : nullptr);
@@ -129,11 +133,20 @@ const char* time_text(TimestampTz time) {
              "after interlock.set_holder in the same transaction.")));
 }
 
+// Whether the statement releases the marker by its holder's name: WHERE ... AND holder = 'A'. Then
+// the row that it has hit was held by A. What SET names is no evidence: ORMs write back whole rows.
+bool is_released_by_name(const Write& write) {
+    return write.trigger != nullptr && write.change->new_row != nullptr && !write.after.set &&
+           write.marker->compares_bytes &&
+           comparison_of(write.trigger, write.marker->columns[kHolder].attnum) ==
+               Comparison::kEqual;
+}
+
 // Where markers are enforced only the live holder writes. Otherwise every session may write, but
 // none may take over a live marker.
 void check_authority(const Write& write) {
     if (!write.before.live || same_holder(write.writer, write.before.holder) ||
-        (is_verb(write, Verb::kForce) && is_verbs_row(write)))
+        (is_verb(write, Verb::kForce) && is_verbs_row(write)) || is_released_by_name(write))
         return;
     bool takes_over = write.change->new_row != nullptr && write.after.set &&
                       !same_holder(write.after.holder, write.before.holder);

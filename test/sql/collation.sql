@@ -48,5 +48,20 @@ SELECT interlock.versioned_update('page', '{"title": "ONE"}', 1, '{"a": 8}');
 SELECT interlock.versioned_update('page', '{"title": "ONE"}', 1, '{"a": 8}');
 SELECT * FROM page;
 DROP TABLE page;
+
+-- MRK-2: a row that was found by an equal name is not held by that name
+CREATE TABLE page (id int PRIMARY KEY, status int NOT NULL DEFAULT 0, lock_by text COLLATE careless, lock_time timestamptz);
+CREATE TABLE leaf (id int PRIMARY KEY, status int NOT NULL DEFAULT 0, lock_by text, lock_time timestamptz);
+INSERT INTO page VALUES (1);
+INSERT INTO leaf VALUES (1);
+SELECT interlock.enable_marker(rel, status_column => 'status', holder_column => 'lock_by', time_column => 'lock_time')
+FROM unnest('{page,leaf}'::regclass[]) rel;
+UPDATE page SET status = 1, lock_by = 'A';
+UPDATE page SET status = 0 WHERE lock_by = 'a';
+UPDATE page SET status = 0 WHERE lock_by = 'A';
+UPDATE leaf SET status = 1, lock_by = 'A';
+UPDATE leaf SET status = 0 WHERE lock_by = 'a' COLLATE careless;
+UPDATE leaf SET status = 0 WHERE lock_by = 'A';
+DROP TABLE page, leaf;
 DROP FUNCTION log_how, kept_plans;
 DROP COLLATION careless;
