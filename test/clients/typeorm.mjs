@@ -24,7 +24,7 @@ let number = 0;
 async function check(name, body) {
     number++;
     try {
-        await client.query(`DELETE FROM note; INSERT INTO note (id, body, version) VALUES (1, 'old', 1)`);
+        await client.query(`DELETE FROM note WHERE interlock.any_version(version); INSERT INTO note (id, body, version) VALUES (1, 'old', 1)`);
         await body();
         console.log(`ok ${number} - ${name}`);
     } catch (error) {
@@ -33,9 +33,10 @@ async function check(name, body) {
     }
 }
 
-const connect = (...subscribers) => new DataSource({
-    type: 'postgres', database: process.env.PGDATABASE, synchronize: true, entities: [Note], subscribers,
+const source = (synchronize, subscribers) => new DataSource({
+    type: 'postgres', database: process.env.PGDATABASE, synchronize, entities: [Note], subscribers,
 }).initialize();
+const connect = (...subscribers) => source(true, subscribers);
 const refused = (call, code) => assert.rejects(call, (error) => {
     assert.equal(error.driverError?.code, code, error);
     return true;
@@ -111,7 +112,62 @@ await check('new rows are inserted, and update() compares what it names', async 
     assert.equal((await guarded.update({ id: 2, version: 1 }, { body: 'stale' })).affected, 0);
 });
 
+// VER-1: eight workers with a connection each, first without the subscriber.
+const careless = await Promise.all(Array.from({ length: 8 }, () => source(false, [])));
+const careful = await Promise.all(Array.from({ length: 8 }, () => source(false, [VersionSubscriber])));
+sources.push(...careless, ...careful);
+const notes = (workers) => workers.map((worker) => worker.getRepository(Note));
+const codes = (results) => results.map(({ reason }) => reason?.driverError?.code ?? reason ?? 'saved').sort();
+
+// All of them read the row before any of them saves it.
+async function saveAll(workers, change) {
+    const repositories = notes(workers);
+    const read = await Promise.all(repositories.map((repository) => repository.findOneBy({ id: 1 })));
+    return codes(await Promise.allSettled(repositories.map((repository, n) => repository.save(change(read[n], n)))));
+}
+const asForm = (note, n) => ({ id: note.id, body: `of ${n}` });
+const asEntity = (note, n) => Object.assign(note, { body: `of ${n}` });
+
+await check('eight saves of what all of them have read: seven are lost', async () => {
+    assert.deepEqual(await saveAll(careless, asForm), Array(8).fill('saved'));
+    assert.equal((await stored()).version, 9);
+});
+await client.query(`SELECT interlock.enable_versioning('note', blind_updates => 'reject')`);
+await check('with blind updates refused none passes', async () => {
+    assert.deepEqual(await saveAll(careless, asForm), Array(8).fill('IL011'));
+    assert.deepEqual(await saveAll(careless, asEntity), Array(8).fill('IL011'));
+    assert.deepEqual(await stored(), { body: 'old', version: 1 });
+});
+for (const verb of ['softRemove', 'recover', 'remove']) {
+    await check(`nor does ${verb}()`, async () => {
+        const note = await plain.findOneBy({ id: 1 });
+        if (verb === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
+        await refused(plain[verb](note), 'IL011');
+    });
+}
+await check('and with the subscriber one passes', async () => {
+    assert.deepEqual(await saveAll(careful, asEntity), [...Array(7).fill('IL001'), 'saved']);
+});
+await check('eight workers that save again after a conflict lose nothing', async () => {
+    await client.query(`UPDATE note SET body = '0' WHERE version = 1`);
+    let conflicts = 0;
+    await Promise.all(notes(careful).map(async (repository) => {
+        for (let saved = 0; saved < 8;) {
+            const note = await repository.findOneBy({ id: 1 });
+            try {
+                await repository.save(Object.assign(note, { body: String(Number(note.body) + 1) }));
+                saved++;
+            } catch (error) {
+                assert.equal(error.driverError?.code, 'IL001', error);
+                conflicts++;
+            }
+        }
+    }));
+    assert.equal((await stored()).body, '64');
+    console.log(`# ${conflicts} conflicts`);
+});
+
 console.log(`1..${number}`);
-for (const source of sources)
-    await source.destroy();
+for (const each of sources)
+    await each.destroy();
 await client.end();
