@@ -68,6 +68,81 @@ Needs SELECT on the table and on its history table. Errors: as row_history.';
 COMMENT ON FUNCTION interlock.row_as_of(regclass, "any", timestamptz) IS
 'As row_as_of(regclass, text, timestamptz), for a key of another type.';
 
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key text, to_version bigint = NULL, at timestamptz = NULL, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key "any", to_version bigint = NULL, at timestamptz = NULL, expected bigint = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key text, to_version bigint, at timestamptz, expected timestamptz) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key "any", to_version bigint, at timestamptz, expected timestamptz) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key text, to_version bigint, at timestamptz, expected text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.revert_row(
+    rel regclass, key "any", to_version bigint, at timestamptz, expected text) RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.revert_row(regclass, text, bigint, timestamptz, bigint) IS
+'Makes a new version of one row with the values that it had: of that version (of a table without a counter: of the entry of row_history with
+that id), or at that time as row_as_of says; give one of both. Returns the new version; null for a table without versions, or versioned by a timestamp. It is
+an UPDATE of the caller and passes every check of the table; columns that have the value already are not written. Left as they are: the key, the version, the
+marker, generated columns, ignore_columns of the history, and columns that were added since. expected: the row''s version, null is not compared.
+Needs the privileges of that UPDATE, and SELECT on the row''s columns and on the history table. Errors: P0002 no such row, or the version is not recorded,
+as when it was trimmed; IL001 the row''s version is not the expected one; 55000 no history, or a column of that version is gone; 22023 both or none of to_version and at;
+what a type says of a value that it cannot read any more; and all errors of the UPDATE.';
+COMMENT ON FUNCTION interlock.revert_row(regclass, "any", bigint, timestamptz, bigint) IS
+'As revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.revert_row(regclass, text, bigint, timestamptz, timestamptz) IS
+'As revert_row(regclass, text, bigint, timestamptz, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.revert_row(regclass, "any", bigint, timestamptz, timestamptz) IS
+'As revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type, for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.revert_row(regclass, text, bigint, timestamptz, text) IS
+'As revert_row(regclass, text, bigint, timestamptz, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.revert_row(regclass, "any", bigint, timestamptz, text) IS
+'As revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type, with the version as text.';
+
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key text, to_version bigint = NULL, at timestamptz = NULL, expected bigint = NULL,
+    OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key "any", to_version bigint = NULL, at timestamptz = NULL, expected bigint = NULL,
+    OUT outcome text, OUT version bigint, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key text, to_version bigint, at timestamptz, expected timestamptz,
+    OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key "any", to_version bigint, at timestamptz, expected timestamptz,
+    OUT outcome text, OUT version timestamptz, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key text, to_version bigint, at timestamptz, expected text,
+    OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_revert_row(
+    rel regclass, key "any", to_version bigint, at timestamptz, expected text,
+    OUT outcome text, OUT version text, OUT current jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, text, bigint, timestamptz, bigint) IS
+'As revert_row, but returns what happened. Outcomes: reverted (version is the new one), unchanged (the row has these values), conflict (version and
+current are the row as it is now, as far as the caller may read it), not_found, and not_recorded.';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, "any", bigint, timestamptz, bigint) IS
+'As try_revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, text, bigint, timestamptz, timestamptz) IS
+'As try_revert_row(regclass, text, bigint, timestamptz, bigint), for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, "any", bigint, timestamptz, timestamptz) IS
+'As try_revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type, for a table versioned by a timestamp.';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, text, bigint, timestamptz, text) IS
+'As try_revert_row(regclass, text, bigint, timestamptz, bigint), with the version as text.';
+COMMENT ON FUNCTION interlock.try_revert_row(regclass, "any", bigint, timestamptz, text) IS
+'As try_revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type, with the version as text.';
+
 CREATE FUNCTION interlock.trim_history(
     INOUT rel regclass = NULL, max_rows integer = NULL, OUT trimmed bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -1,8 +1,8 @@
 // Reading history, with the caller's own privileges on the history table and under its policies.
 
+#include "history/read.h"
+
 #include "execution/stored_row.h"
-#include "history/history.h"
-#include "server/arguments.h"
 #include "server/error.h"
 #include "server/stable_text.h"
 #include "table/plan.h"
@@ -12,18 +12,7 @@ using namespace interlock;
 
 namespace {
 
-// The table and the key in question.
-struct Question {
-    Relation rel;
-    const TableInfo* info;
-    const History* history;
-    Key key;
-    Datum entry_key;
-};
-
-Question read_question(const Arguments& arguments);
 void list_entries(const Question& question, ReturnSetInfo* output);
-NullableDatum state_at(const Question& question, TimestampTz at);
 
 } // namespace
 
@@ -34,7 +23,7 @@ PG_FUNCTION_INFO_V1(row_as_of);
 // row_history(rel, key)
 Datum row_history(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-    Question question = read_question(Arguments(fcinfo));
+    Question question = read_question(Arguments(fcinfo), AccessShareLock);
     list_entries(question, reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo));
     close_table(question.rel);
     return 0;
@@ -43,7 +32,7 @@ Datum row_history(PG_FUNCTION_ARGS) {
 // row_as_of(rel, key, at)
 Datum row_as_of(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    Question question = read_question(arguments);
+    Question question = read_question(arguments, AccessShareLock);
     TimestampTz at = DatumGetTimestampTz(arguments.required(2, "at"));
     NullableDatum state = state_at(question, at);
     close_table(question.rel);
@@ -90,27 +79,6 @@ void require_select(Relation entries) {
                          "SELECT ON %s TO %s;",
                          qualified_name(entries),
                          quote_identifier(GetUserNameFromId(GetUserId(), false)))));
-}
-
-// A partition's history is its parent's.
-Question read_question(const Arguments& arguments) {
-    Question question = {};
-    question.rel = open_table(arguments.relation(0), AccessShareLock);
-    const History* history = require_history(question.rel, table_info(question.rel));
-    if (history->is_clone) {
-        Oid root = history->root;
-        close_table(question.rel);
-        question.rel = open_table(root, AccessShareLock);
-    }
-    question.info = table_info(question.rel);
-    question.history = require_history(question.rel, question.info);
-    Relation entries = open_readable_entries(question.rel, question.history, AccessShareLock);
-    require_select(entries);
-    close_table(entries);
-    question.key =
-        key_of_entries(question, key_argument(arguments, 1, question.rel, question.info));
-    question.entry_key = history_key(question.info, question.key);
-    return question;
 }
 
 // In their order. The same transaction number can come again after a restore into another server.
@@ -295,6 +263,35 @@ NullableDatum present_row(const Question& question) {
     return {json, false};
 }
 
+} // namespace
+
+namespace interlock {
+
+HistoryRead open_history(Oid relid, LOCKMODE mode) {
+    HistoryRead read = {};
+    read.rel = open_table(relid, mode);
+    const History* history = require_history(read.rel, table_info(read.rel));
+    if (history->is_clone) {
+        Oid root = history->root;
+        close_table(read.rel);
+        read.rel = open_table(root, mode);
+    }
+    read.info = table_info(read.rel);
+    read.history = require_history(read.rel, read.info);
+    Relation entries = open_readable_entries(read.rel, read.history, AccessShareLock);
+    require_select(entries);
+    close_table(entries);
+    return read;
+}
+
+Question read_question(const Arguments& arguments, LOCKMODE mode) {
+    Question question = {open_history(arguments.relation(0), mode), {}, 0};
+    question.key =
+        key_of_entries(question, key_argument(arguments, 1, question.rel, question.info));
+    question.entry_key = history_key(question.info, question.key);
+    return question;
+}
+
 NullableDatum state_at(const Question& question, TimestampTz at) {
     Answer last = last_entry(question, at);
     if (last.found)
@@ -310,4 +307,4 @@ NullableDatum state_at(const Question& question, TimestampTz at) {
     return next.found ? next.value : present;
 }
 
-} // namespace
+} // namespace interlock

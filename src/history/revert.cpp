@@ -1,0 +1,337 @@
+// revert_row: a new version of a row, with the values that it had before.
+//
+// It is an UPDATE by the caller: with the caller's privileges, and through every check of the
+// table. The row is locked first, and only columns are written that have another value. Left as
+// they are: the key, the version, the marker, generated columns, columns that the history ignores,
+// and those that were added later.
+//
+// Isolation: under READ COMMITTED the values are compared with the newest version, after any wait.
+// Under REPEATABLE READ and above a row that changed after the snapshot is 40001.
+
+#include "execution/stored_row.h"
+#include "execution/write.h"
+#include "history/read.h"
+#include "server/error.h"
+#include "server/result_row.h"
+#include "server/scope.h"
+#include "version/argument.h"
+#include "version/update.h"
+
+using namespace interlock;
+
+namespace {
+
+struct RevertCall : Question {
+    const Versioning* versioning; // null: the table has no versions
+    bool has_expected;
+    VersionArgument expected; // its type also without one
+    bool by_time;
+    int64 version;  // or
+    TimestampTz at; // of the entry
+};
+
+enum class RevertOutcome : uint8 { kReverted, kUnchanged, kConflict, kNotFound, kNotRecorded };
+
+struct Reverted {
+    RevertOutcome outcome;
+    int64 version;  // of a versioned row, as it is now
+    const Key* key; // of a row in conflict
+};
+
+RevertCall open_revert(const Arguments& arguments);
+Reverted revert(const RevertCall& call);
+bool returns_version(const RevertCall& call);
+[[noreturn]] void raise_not_recorded(const RevertCall& call);
+Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(revert_row);
+PG_FUNCTION_INFO_V1(try_revert_row);
+
+// revert_row(rel, key, to_version, at, expected)
+Datum revert_row(PG_FUNCTION_ARGS) {
+    RevertCall call = open_revert(Arguments(fcinfo));
+    Reverted reverted = revert(call);
+    if (reverted.outcome == RevertOutcome::kNotFound)
+        raise_no_such_row(call.rel, call.info, call.key);
+    if (reverted.outcome == RevertOutcome::kConflict)
+        raise_version_conflict(call.rel, call.info, *reverted.key, call.expected.token,
+                               reverted.version);
+    if (reverted.outcome == RevertOutcome::kNotRecorded)
+        raise_not_recorded(call);
+    close_table(call.rel);
+    if (!returns_version(call))
+        PG_RETURN_NULL();
+    return version_result(call.versioning, call.expected.type, reverted.version);
+}
+
+Datum try_revert_row(PG_FUNCTION_ARGS) {
+    RevertCall call = open_revert(Arguments(fcinfo));
+    return report(fcinfo, call, revert(call));
+}
+}
+
+namespace {
+
+RevertCall open_revert(const Arguments& arguments) {
+    RevertCall call = {};
+    call.by_time = arguments.is_null(2);
+    if (call.by_time == arguments.is_null(3))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("give either argument \"to_version\" or argument \"at\""),
+                        errhint("row_history() lists the versions of a row.")));
+    if (call.by_time)
+        call.at = DatumGetTimestampTz(arguments.value(3));
+    else
+        call.version = DatumGetInt64(arguments.value(2));
+    static_cast<Question&>(call) = read_question(arguments, RowExclusiveLock);
+    call.has_expected = !arguments.is_null(4);
+    if (call.has_expected || versioning_of(call.info) != nullptr)
+        call.versioning = require_versioning(call.rel, call.info);
+    if (call.has_expected)
+        call.expected = expected_version(arguments, 4, call.rel, call.versioning);
+    else
+        call.expected.type = arguments.type(4);
+    return call;
+}
+
+bool returns_version(const RevertCall& call) {
+    return call.versioning != nullptr && has_versions_as(call.versioning, call.expected.type);
+}
+
+// --- The values ----------------------------------------------------------------------------------
+
+bool has_counter(const RevertCall& call) {
+    return call.versioning != nullptr && is_counter(call.versioning->kind);
+}
+
+// The last entry of the version that has a row; for a table without a counter that of the entry
+// with this id.
+NullableDatum state_of_version(const RevertCall& call) {
+    NullableDatum state = {0, true};
+    Oid table = call.history->table;
+    with_spi([&] {
+        PlanShape shape = {table, PlanKind("history_version")};
+        shape.subject = has_counter(call) ? 1 : 0;
+        shape.by_index = true;
+        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            statement->add("SELECT h.row_data FROM %s h", qualified_name(table));
+            add_entry_key(statement, statement->parameter(JSONBOID));
+            statement->add(
+                " AND h.%s OPERATOR(pg_catalog.=) $%d AND h.operation "
+                "OPERATOR(pg_catalog.=) ANY ('{insert,update}') ORDER BY h.id DESC",
+                has_counter(call) ? "version" : "id", statement->parameter(INT8OID));
+        });
+        Parameters parameters(2);
+        parameters.add(call.entry_key);
+        parameters.add(Int64GetDatum(call.version));
+        if (run_plan(plan, parameters, 1) == 0)
+            return;
+        Datum row = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &state.isnull);
+        state.value = SPI_datumTransfer(row, false, -1);
+    });
+    return state;
+}
+
+bool is_left_alone(const RevertCall& call, AttrNumber column) {
+    Form_pg_attribute attribute = TupleDescAttr(call.info->columns, column - 1);
+    return bms_is_member(column, call.info->key.attnums) ||
+           bms_is_member(column, call.info->maintained) ||
+           bms_is_member(column, call.history->ignored) || attribute->attgenerated != '\0' ||
+           attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
+}
+
+[[noreturn]] void raise_gone(const RevertCall& call, const char* column) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("row of table \"%s\" cannot be reverted: column \"%s\" of that version is gone",
+                RelationGetRelationName(call.rel), column),
+         errhint("It was dropped or renamed since. Write the columns that you want to have back: "
+                 "row_history() and row_as_of() show their values.")));
+}
+
+// The members of the old row that are written if they differ.
+Jsonb* values_to_restore(const RevertCall& call, Jsonb* state) {
+    ArrayBuildState* others = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+    JsonbIterator* iterator = JsonbIteratorInit(&state->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token != WJB_KEY)
+            continue;
+        std::string_view name(value.val.string.val, value.val.string.len);
+        AttrNumber column = find_attribute(call.info->columns, name);
+        if (column == InvalidAttrNumber)
+            raise_gone(call, pnstrdup(name.data(), name.size()));
+        if (is_left_alone(call, column))
+            accumArrayResult(others,
+                             PointerGetDatum(cstring_to_text_with_len(name.data(), name.size())),
+                             false, TEXTOID, CurrentMemoryContext);
+    }
+    return DatumGetJsonbP(DirectFunctionCall2(jsonb_delete_array, JsonbPGetDatum(state),
+                                              makeArrayResult(others, CurrentMemoryContext)));
+}
+
+Changes changes_to(const RevertCall& call, Jsonb* state) {
+    Jsonb* values = values_to_restore(call, state);
+    return with_hint(
+        [] {
+            errhint(
+                "A column has had another type then. Write the columns that you want to have back: "
+                "row_history() shows their values.");
+        },
+        [&] { return parse_changes(call.rel, call.info, call.key, values, nullptr); });
+}
+
+// Without the columns that have the value already: writing them would be a change to those who
+// look at what a statement names.
+Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow& row) {
+    Changes changes = {};
+    changes.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (wanted.count + 1)));
+    changes.values = static_cast<Datum*>(palloc(sizeof(Datum) * (wanted.count + 1)));
+    changes.nulls = static_cast<bool*>(palloc(sizeof(bool) * (wanted.count + 1)));
+    for (int i = 0; i < wanted.count; i++) {
+        AttrNumber column = wanted.attnums[i];
+        bool is_null;
+        Datum stored = stored_value(row, column, &is_null);
+        bool same = is_null || wanted.nulls[i]
+                        ? is_null == wanted.nulls[i]
+                        : same_image(TupleDescAttr(call.info->columns, column - 1), stored,
+                                     wanted.values[i]);
+        if (same)
+            continue;
+        changes.columns = bms_add_member(changes.columns, column);
+        changes.attnums[changes.count] = column;
+        changes.values[changes.count] = wanted.values[i];
+        changes.nulls[changes.count++] = wanted.nulls[i];
+    }
+    return changes;
+}
+
+// --- The row -------------------------------------------------------------------------------------
+
+// Locks the row and returns it as it is then. One that was deleted while we waited for it may have
+// been inserted again.
+StoredRow lock_row(const RevertCall& call, const Bitmapset* columns) {
+    constexpr int kAttempts = 3;
+    for (int i = 0; i < kAttempts; i++) {
+        StoredRow row =
+            read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
+        if (row.found || !read_row(call.rel, call.info, call.key, columns).found)
+            return row;
+    }
+    raise_suppressed(call.rel); // a policy for UPDATE hides it
+}
+
+bool is_expected(const RevertCall& call, int64 stored) {
+    return !call.has_expected || stored == call.expected.token ||
+           is_shown_as_expected(call.versioning, call.expected, stored);
+}
+
+void write(const RevertCall& call, const Changes& changes, int64* version) {
+    RowWrite write({call.rel, call.info, &call.key}, PlanKind("history_revert"));
+    write.set(changes);
+    if (call.versioning != nullptr)
+        write.returns(call.versioning->column);
+    NullableDatum stored = {};
+    if (!write_row(write, &stored))
+        raise_suppressed(call.rel);
+    if (call.versioning != nullptr)
+        *version = token_of_datum(call.versioning->kind, stored.value, stored.isnull);
+}
+
+// A row that is not there and a version that is not: it is the row that is missed.
+Reverted without_state(const RevertCall& call) {
+    bool found = read_row(call.rel, call.info, call.key, call.info->key.attnums).found;
+    return {found ? RevertOutcome::kNotRecorded : RevertOutcome::kNotFound, 0, nullptr};
+}
+
+Reverted revert(const RevertCall& call) {
+    NullableDatum state = call.by_time ? state_at(call, call.at) : state_of_version(call);
+    if (state.isnull)
+        return without_state(call);
+    Changes wanted = changes_to(call, DatumGetJsonbP(state.value));
+    Bitmapset* columns = bms_union(wanted.columns, call.info->key.attnums);
+    if (call.versioning != nullptr)
+        columns = bms_add_member(columns, call.versioning->column);
+    StoredRow row = lock_row(call, columns);
+    if (!row.found)
+        return {RevertOutcome::kNotFound, 0, nullptr};
+    Reverted reverted = {RevertOutcome::kUnchanged, 0, table_key(call.info, call.key, row)};
+    if (call.versioning != nullptr)
+        reverted.version = stored_token(row, call.versioning);
+    if (!is_expected(call, reverted.version)) {
+        reverted.outcome = RevertOutcome::kConflict;
+        return reverted;
+    }
+    Changes changes = differing(call, wanted, row);
+    if (changes.count > 0) {
+        write(call, changes, &reverted.version);
+        reverted.outcome = RevertOutcome::kReverted;
+    }
+    return reverted;
+}
+
+// --- Answers -------------------------------------------------------------------------------------
+
+void raise_not_recorded(const RevertCall& call) {
+    const char* key = key_to_text(call.info, call.key);
+    const char* table = qualified_name(call.rel);
+    const char* hint = "row_history() lists what is there. Retention may have removed it.";
+    if (call.by_time)
+        ereport(ERROR,
+                (errcode(ERRCODE_NO_DATA_FOUND),
+                 errmsg("history of table \"%s\" does not say what the row was at %s",
+                        RelationGetRelationName(call.rel), timestamptz_to_str(call.at)),
+                 errdetail_internal("%s", json_object({{"table", table}, {"key", nullptr, key}})),
+                 errhint("%s", hint)));
+    char* version = psprintf(INT64_FORMAT, call.version);
+    ereport(ERROR, (errcode(ERRCODE_NO_DATA_FOUND),
+                    errmsg("history of table \"%s\" has no %s %s of the row",
+                           RelationGetRelationName(call.rel),
+                           has_counter(call) ? "version" : "entry", version),
+                    errdetail_internal("%s", json_object({{"table", table},
+                                                          {"key", nullptr, key},
+                                                          {"version", nullptr, version}})),
+                    errhint("%s", hint)));
+}
+
+const char* outcome_text(RevertOutcome outcome) {
+    switch (outcome) {
+    case RevertOutcome::kReverted:
+        return "reverted";
+    case RevertOutcome::kUnchanged:
+        return "unchanged";
+    case RevertOutcome::kConflict:
+        return "conflict";
+    case RevertOutcome::kNotFound:
+        return "not_found";
+    case RevertOutcome::kNotRecorded:
+        return "not_recorded";
+    }
+    pg_unreachable();
+}
+
+// (outcome, version, current): a row in conflict is shown as far as the caller may read it.
+Datum report(FunctionCallInfo fcinfo, const RevertCall& call, const Reverted& reverted) {
+    bool has_row = reverted.outcome != RevertOutcome::kNotFound &&
+                   reverted.outcome != RevertOutcome::kNotRecorded;
+    Datum values[3] = {CStringGetTextDatum(outcome_text(reverted.outcome)), 0, 0};
+    bool nulls[3] = {false, !has_row || !returns_version(call), true};
+    if (!nulls[1])
+        values[1] = version_result(call.versioning, call.expected.type, reverted.version);
+    if (reverted.outcome == RevertOutcome::kConflict) {
+        StoredRow row =
+            read_row(call.rel, call.info, call.key, columns_to_report(call.rel, call.versioning));
+        nulls[2] = !row.found;
+        if (row.found)
+            values[2] = stored_row_to_jsonb(row);
+    }
+    close_table(call.rel);
+    return result_row(fcinfo, values, nulls);
+}
+
+} // namespace
