@@ -143,6 +143,23 @@ COMMENT ON FUNCTION interlock.try_revert_row(regclass, text, bigint, timestamptz
 COMMENT ON FUNCTION interlock.try_revert_row(regclass, "any", bigint, timestamptz, text) IS
 'As try_revert_row(regclass, text, bigint, timestamptz, bigint), for a key of another type, with the version as text.';
 
+CREATE FUNCTION interlock.history_since(
+    rel regclass, since text = NULL, max_rows integer = NULL, OUT id bigint, OUT key jsonb, OUT operation text, OUT version bigint,
+    OUT row_data jsonb, OUT changed text[], OUT before jsonb, OUT writer text, OUT changed_by text, OUT changed_at timestamptz,
+    OUT transaction bigint, OUT writer_from text, OUT up_to text) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.history_since(regclass, text, integer) IS
+'The entries of transactions that have committed since the position, each once, whatever the order of commits; null: from the first
+that is kept. Entries of a row come in their order. up_to is the same in all rows: the position to begin the next call with; without
+rows the old one still holds. max_rows ends a page, perhaps inside of a transaction; it has a few more where a trigger wrote a row again. What
+the calling transaction itself has written comes when it has committed. Needs SELECT on the table and on its history table, whose row
+security holds. Errors: 42501, 55000 no history, 22023 not a position, or one of another server, max_rows below one.';
+
+CREATE FUNCTION interlock.history_position() RETURNS text
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.history_position() IS
+'The position of now, for a reader that begins with what is committed from here on (history_since).';
+
 CREATE FUNCTION interlock.trim_history(
     INOUT rel regclass = NULL, max_rows integer = NULL, OUT trimmed bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';

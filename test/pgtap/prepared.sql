@@ -38,6 +38,8 @@ INSERT INTO documented VALUES
     ('group_columns', '{regclass,name[]}'),
     ('hand_over_columns', '{regclass,name[],text}'),
     ('hand_over_row', '{regclass,text,text,text,interval}'),
+    ('history_position', '{}'),
+    ('history_since', '{regclass,text,integer}'),
     ('idempotency_assert', '{text,text,bigint}'),
     ('idempotency_checkpoint', '{text,text,bigint,text,jsonb}'),
     ('idempotency_claim', '{text,text,jsonb,interval}'),
