@@ -59,7 +59,7 @@ Datum history_since(PG_FUNCTION_ARGS) {
     return 0;
 }
 
-Datum history_position(PG_FUNCTION_ARGS) {
+Datum history_position(FunctionCallInfo) {
     PG_RETURN_TEXT_P(cstring_to_text(print_position({seen_now(), false, {}, 0})));
 }
 }
