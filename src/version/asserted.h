@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-void note_asserted(Oid relid, const ItemPointerData& place);
+void note_asserted(Oid relid, const ItemPointerData& row);
 
-bool is_asserted(Oid relid, const ItemPointerData& place);
+bool is_asserted(Oid relid, const ItemPointerData& row);
 
 } // namespace interlock
