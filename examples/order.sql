@@ -12,5 +12,8 @@ INSERT INTO shop_order DEFAULT VALUES;
 -- the payment, with what else changes in the same step
 SELECT * FROM interlock.try_transition('shop_order', 1, 'pending', 'paid', '{"paid_with": "card"}');
 
--- the customer cancelled at the same moment, and came second
+-- the customer cancelled at the same moment, and came second: the answer has the order as it is
 SELECT * FROM interlock.try_transition('shop_order', 1, 'pending', 'cancelled');
+
+-- from a state in which it is declared, only if it was paid by card
+SELECT * FROM interlock.try_transition('shop_order', 1, ARRAY['paid', 'shipped'], 'refunded', match => '{"paid_with": "card"}');

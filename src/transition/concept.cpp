@@ -20,7 +20,7 @@ void load_machine(TableInfo* info, const Trigger* trigger) {
     }
     machines->first = static_cast<StateMachine*>(
         repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
-    machines->first[machines->count++] = read_state_machine(info->columns, trigger);
+    machines->first[machines->count++] = read_state_machine(info->relid, info->columns, trigger);
 }
 
 constexpr TablePart kPart = {

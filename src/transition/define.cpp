@@ -8,6 +8,7 @@
 #include "table/part.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
+#include "transition/guard.h"
 #include "transition/transition.h"
 
 using namespace interlock;
@@ -26,9 +27,13 @@ void refuse_clone(Relation rel, const char* name);
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column);
 bool has_insert_trigger(Oid relid, const char* column);
 void check_state_column(Relation rel, AttrNumber column);
-char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
+Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
 const char* repeat_argument(const Arguments& arguments, int n);
+GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
+                                 Jsonb* guards);
+const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
+                             const GuardDeclaration& guards);
 
 // A trigger's name, and the command that creates or replaces it.
 struct TriggerCommand {
@@ -36,7 +41,8 @@ struct TriggerCommand {
     char* command;
 };
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
-                              const char* column, const char* more_arguments);
+                              const char* column, const char* condition,
+                              const char* more_arguments);
 char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column);
 
 } // namespace
@@ -56,19 +62,20 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     AttrNumber column = column_number(rel, name);
     refuse_clone(rel, name);
     check_state_column(rel, column);
-    char* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
+    Jsonb* transitions = canonical_transitions(rel, column, arguments.jsonb(2, "transitions"));
     char* initial = canonical_initial(rel, column, arguments, 3);
+    GuardDeclaration guards =
+        guards_argument(rel, column, transitions, arguments.jsonb(5, "guards"));
     TriggerCommand on_update =
-        create_trigger(rel, kUpdateTrigger, "BEFORE UPDATE", name,
-                       psprintf(", %s, %s, %s", quote_literal_cstr(transitions),
-                                quote_literal_cstr(initial), quote_literal_cstr(on_repeat)));
+        create_trigger(rel, kUpdateTrigger, "BEFORE UPDATE", name, guards.condition,
+                       update_arguments(transitions, initial, on_repeat, guards));
     require_last_word_of(rel, on_update.name, TRIGGER_TYPE_UPDATE);
     TriggerCommand on_insert = {};
     char* no_insert = nullptr;
     if (arguments.is_null(3))
         no_insert = drop_trigger(rel, kInsertTrigger, name);
     else
-        on_insert = create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "");
+        on_insert = create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "", "");
     Oid relid = RelationGetRelid(rel);
     close_table(rel);
     with_spi([&] {
@@ -183,17 +190,9 @@ JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue&
     return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
 }
 
-char* argument_text(Jsonb* json) {
-    char* text = JsonbToCString(nullptr, &json->root, VARSIZE(json));
-    if (strlen(text) > kMostTransitionBytes)
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("transitions are longer than %zu bytes", kMostTransitionBytes)));
-    return text;
-}
-
 // Reads the transitions and writes them again with every state as state_text() prints it; a
 // state that the type does not know (no label of the enum, no number) is the type's own error.
-char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
+Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
     if (!JB_ROOT_IS_OBJECT(transitions))
         refuse_transitions();
     JsonbParseState* state = nullptr;
@@ -212,7 +211,7 @@ char* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions)
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
     if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
         refuse_two_spellings(rel, column);
-    return argument_text(json);
+    return json;
 }
 
 // The initial states as a JSON array, or an empty string when every state is.
@@ -235,7 +234,7 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
         pushJsonbValue(&state, WJB_ELEM, &value);
     }
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
-    return argument_text(json);
+    return declaration_text("initial", json);
 }
 
 const char* repeat_argument(const Arguments& arguments, int n) {
@@ -243,6 +242,27 @@ const char* repeat_argument(const Arguments& arguments, int n) {
     if (strcmp(on_repeat, kAllowRepeats) != 0 && strcmp(on_repeat, kRejectRepeats) != 0)
         refuse_value("on_repeat", on_repeat, "Use 'allow' or 'reject'.");
     return on_repeat;
+}
+
+GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
+                                 Jsonb* guards) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    StateMachine machine = {};
+    machine.type = attribute->atttypid;
+    machine.typmod = attribute->atttypmod;
+    machine.transitions = transitions;
+    return declare_guards(rel, machine, guards);
+}
+
+// Behind the name of the column.
+const char* update_arguments(Jsonb* transitions, const char* initial, const char* on_repeat,
+                             const GuardDeclaration& guards) {
+    char* arguments =
+        psprintf(", %s, %s, %s", quote_literal_cstr(declaration_text("transitions", transitions)),
+                 quote_literal_cstr(initial), quote_literal_cstr(on_repeat));
+    return guards.argument[0] == '\0'
+               ? arguments
+               : psprintf("%s, %s", arguments, quote_literal_cstr(guards.argument));
 }
 
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {
@@ -288,11 +308,12 @@ const char* trigger_name(Relation rel, const TriggerKind& kind, const char* colu
 }
 
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
-                              const char* column, const char* more_arguments) {
+                              const char* column, const char* condition,
+                              const char* more_arguments) {
     const char* name = trigger_name(rel, kind, column);
-    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW "
+    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW %s"
                            "EXECUTE FUNCTION %s(%s%s)",
-                           quote_identifier(name), event, qualified_name(rel),
+                           quote_identifier(name), event, qualified_name(rel), condition,
                            own_trigger_function_name(kind.function), quote_literal_cstr(column),
                            more_arguments)};
 }

@@ -120,7 +120,7 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     const char* state = state_of_row(machine, RelationGetDescr(rel), trigger->tg_trigtuple);
     if (!may_start(machine, state) && !take_move(rel, info, machine, trigger->tg_trigtuple, state))
-        refuse_state(rel, info, machine, trigger->tg_trigtuple, true, nullptr, state);
+        refuse_state(rel, info, machine, trigger->tg_trigtuple, {.is_new = true, .to = state});
     return PointerGetDatum(nullptr);
 }
 }

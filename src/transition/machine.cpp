@@ -1,6 +1,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "table/row.h"
+#include "transition/guard.h"
 #include "transition/text.h"
 #include "transition/transition.h"
 
@@ -42,8 +43,8 @@ const char* allowed_json(const StateMachine* machine, const char* from) {
     return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
 }
 
-bool is_declaration(const Trigger* trigger) {
-    return trigger->tgnargs == 4 && is_transitions(trigger->tgargs[1]) &&
+bool has_arguments(const Trigger* trigger) {
+    return (trigger->tgnargs == 4 || trigger->tgnargs == 5) && is_transitions(trigger->tgargs[1]) &&
            (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2])) &&
            (strcmp(trigger->tgargs[3], kAllowRepeats) == 0 ||
             strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
@@ -54,6 +55,14 @@ Jsonb* parse_argument(const char* text) {
 }
 
 } // namespace
+
+char* declaration_text(const char* argument, Jsonb* json) {
+    char* text = JsonbToCString(nullptr, &json->root, VARSIZE(json));
+    if (strlen(text) > kMostTransitionBytes)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("%s are longer than %zu bytes", argument, kMostTransitionBytes)));
+    return text;
+}
 
 bool can_be_state(Oid type) {
     Oid base = getBaseType(type);
@@ -70,20 +79,26 @@ bool can_be_state(Oid type) {
     }
 }
 
-StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger) {
+bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger) {
+    if (!has_arguments(trigger) || !read_guards(machine, relid, trigger))
+        return false;
+    machine->transitions = parse_argument(trigger->tgargs[1]);
+    if (trigger->tgargs[2][0] != '\0')
+        machine->initial = parse_argument(trigger->tgargs[2]);
+    machine->rejects_repeats = strcmp(trigger->tgargs[3], kRejectRepeats) == 0;
+    return true;
+}
+
+StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* trigger) {
     StateMachine result = {};
     StateMachine* machine = &result;
     machine->trigger = pstrdup(trigger->tgname);
     name_argument(trigger, 0, &machine->name);
     machine->is_clone = trigger->tgisclone;
     machine->enabled = trigger->tgenabled;
-    machine->well_formed = is_declaration(trigger);
+    machine->well_formed = read_declaration(machine, relid, trigger);
     if (!machine->well_formed)
         return result;
-    machine->rejects_repeats = strcmp(trigger->tgargs[3], kRejectRepeats) == 0;
-    machine->transitions = parse_argument(trigger->tgargs[1]);
-    if (trigger->tgargs[2][0] != '\0')
-        machine->initial = parse_argument(trigger->tgargs[2]);
     AttrNumber column = find_attribute(columns, NameStr(machine->name));
     if (column == InvalidAttrNumber || !can_be_state(TupleDescAttr(columns, column - 1)->atttypid))
         return result;
@@ -277,28 +292,44 @@ char* refusal(Relation rel, const char* column, const RefusedMove& move) {
 
 } // namespace
 
-void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
-    const char* column = NameStr(machine->name);
+namespace {
+
+char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& move) {
     bool tells = move.tells_states;
     char* detail =
         json_object({{"table", qualified_name(rel)},
                      {"key", nullptr, move.key},
-                     {"column", column},
+                     {"column", NameStr(machine->name)},
                      {"from", tells ? move.from : nullptr},
                      {"to", tells ? move.to : nullptr},
                      {"allowed", nullptr, tells ? allowed_json(machine, move.from) : nullptr}});
-    ereport(ERROR,
-            (errcode(kTransitionNotAllowed), errmsg_internal("%s", refusal(rel, column, move)),
-             errdetail_internal("%s", detail),
-             errhint("The table's owner declares transitions with interlock.define_transitions.")));
+    if (move.guard == nullptr)
+        return detail;
+    detail[strlen(detail) - 1] = '\0';
+    char* of_guard = json_object(
+        {{"guard", format_procedure_qualified(move.guard->function)}, {"reason", move.objection}});
+    return psprintf("%s, %s", detail, of_guard + 1);
+}
+
+} // namespace
+
+void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
+    const char* message = refusal(rel, NameStr(machine->name), move);
+    bool guarded = move.guard != nullptr;
+    ereport(ERROR, (errcode(kTransitionNotAllowed),
+                    guarded ? errmsg_internal("%s: %s", message, move.objection)
+                            : errmsg_internal("%s", message),
+                    errdetail_internal("%s", detail_of(rel, machine, move)),
+                    errhint("The table's owner declares %s with interlock.define_transitions.",
+                            guarded ? "guards" : "transitions")));
 }
 
 void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
-                  bool is_new, const char* from, const char* to) {
+                  RefusedMove move) {
     const Bitmapset* readable = readable_columns(rel, row);
-    const char* key = is_new ? nullptr : readable_key(info, readable, row);
-    raise_not_allowed(rel, machine,
-                      {is_new, bms_is_member(machine->column, readable), key, from, to});
+    move.key = move.is_new ? nullptr : readable_key(info, readable, row);
+    move.tells_states = bms_is_member(machine->column, readable);
+    raise_not_allowed(rel, machine, move);
 }
 
 } // namespace interlock

@@ -70,6 +70,21 @@ bool take_states(const char** at) { return take_list(at, '[', ']', take_state); 
 
 bool take_edges(const char** at) { return take_state(at) && take(at, ':') && take_states(at); }
 
+// Of a guard.
+bool take_number(const char** at) {
+    constexpr int kMostDigits = 4;
+    *at += strspn(*at, " \t\r\n");
+    size_t digits = strspn(*at, "0123456789");
+    *at += digits;
+    return digits > 0 && digits <= kMostDigits;
+}
+
+bool take_guard(const char** at) { return take_state(at) && take(at, ':') && take_number(at); }
+
+bool take_guards(const char** at) {
+    return take_state(at) && take(at, ':') && take_list(at, '{', '}', take_guard);
+}
+
 bool is_short(const char* text) { return strlen(text) <= kMostTransitionBytes; }
 
 } // namespace
@@ -80,6 +95,10 @@ bool is_transitions(const char* text) {
 
 bool is_states(const char* text) {
     return is_short(text) && take_states(&text) && take(&text, '\0');
+}
+
+bool is_guards(const char* text) {
+    return is_short(text) && take_list(&text, '{', '}', take_guards) && take(&text, '\0');
 }
 
 } // namespace interlock

@@ -13,4 +13,7 @@ bool is_transitions(const char* text);
 // ["state", ...]
 bool is_states(const char* text);
 
+// {"from": {"to": 0, ...}, ...}
+bool is_guards(const char* text);
+
 } // namespace interlock

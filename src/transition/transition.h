@@ -2,7 +2,8 @@
 // writer.
 //
 // The declaration is the arguments of a BEFORE UPDATE trigger: the column, the transitions as JSON,
-// the initial states as a JSON array or empty, and what becomes of a repeated state. If there are
+// the initial states as a JSON array or empty, what becomes of a repeated state, and the guards of
+// transitions if there are any (transition/guard.h). If there are
 // initial states an AFTER INSERT trigger checks new rows: only then is it known which rows are new,
 // and which values they have. Null is not a state: it may become any initial state (any declared
 // one if none are given), and a state never becomes null.
@@ -21,6 +22,8 @@
 
 namespace interlock {
 
+struct Guard; // transition/guard.h
+
 struct StateMachine {
     const char* trigger;
     bool well_formed; // false: its arguments are not as define_transitions writes them
@@ -34,6 +37,9 @@ struct StateMachine {
     Jsonb* transitions; // {"from": ["to", ...]}, states as state_text() prints them
     Jsonb* initial;     // ["state", ...] or null
     bool rejects_repeats;
+    Jsonb* guarded; // {"from": {"to": 0}}, the numbers of guards, or null
+    const Guard* guards;
+    int guard_count;
     bool is_clone; // the trigger belongs to the partitioned parent
     char enabled;  // tgenabled
 };
@@ -53,7 +59,15 @@ inline StateMachines machines_of(const TableInfo* info) {
 }
 
 // A trigger's arguments as a machine.
-StateMachine read_state_machine(TupleDesc columns, const Trigger* trigger);
+StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* trigger);
+
+// What it says without the columns of the table; false when it is not as define_transitions writes
+// it.
+bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger);
+
+// The text of a declaration that becomes an argument of the trigger; raises 54000 when it is too
+// long.
+char* declaration_text(const char* argument, Jsonb* json);
 
 // Whether a state column can be of that type.
 bool can_be_state(Oid type);
@@ -80,11 +94,13 @@ bool may_move(const StateMachine* machine, const char* from, const char* to);
 
 // A change of state that is refused, as far as the caller may know of it.
 struct RefusedMove {
-    bool is_new;       // the row is a new one
-    bool tells_states; // else `from` and `to` are not shown
-    const char* key;   // as JSON, or null
-    const char* from;
-    const char* to;
+    bool is_new = false;       // the row is a new one
+    bool tells_states = false; // else `from` and `to` are not shown
+    const char* key = nullptr; // as JSON, or null
+    const char* from = nullptr;
+    const char* to = nullptr;
+    const Guard* guard = nullptr;    // that refuses it
+    const char* objection = nullptr; // what it says
 };
 
 // Raises IL002.
@@ -93,7 +109,7 @@ struct RefusedMove {
 // The same for a row that a trigger refuses: shows what the current user could SELECT of it. The
 // row is the new one itself, or the one as it was before the update.
 [[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
-                               HeapTuple row, bool is_new, const char* from, const char* to);
+                               HeapTuple row, RefusedMove move);
 
 // The machine that a trigger is about, by its first argument.
 const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info, const Trigger* trigger);

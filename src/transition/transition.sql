@@ -4,7 +4,7 @@ CREATE FUNCTION interlock_internal.transition_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.transition_trigger() IS
 'Refuses a change of state that is not declared (IL002). Created by define_transitions; arguments: state column,
-transitions, initial states, what becomes of a repeated state. Checks updates; initial_state_trigger checks new rows.';
+transitions, initial states, what becomes of a repeated state, numbers of guards. Its condition is always true, and names the guards. Checks updates; initial_state_trigger checks new rows.';
 
 CREATE FUNCTION interlock_internal.initial_state_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -13,13 +13,15 @@ COMMENT ON FUNCTION interlock_internal.initial_state_trigger() IS
 argument: state column.';
 
 CREATE FUNCTION interlock.define_transitions(
-    rel regclass, state_column name, transitions jsonb, initial text[] = NULL, on_repeat text = 'allow') RETURNS void
+    rel regclass, state_column name, transitions jsonb, initial text[] = NULL, on_repeat text = 'allow',
+    guards jsonb = '{}') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[], text) IS
+COMMENT ON FUNCTION interlock.define_transitions(regclass, name, jsonb, text[], text, jsonb) IS
 'Declares which states may follow which: {"pending": ["paid", "cancelled"], "paid": ["shipped"]}. For the owner of the table.
 The column is of a text, integer, numeric, boolean, uuid or enum type. It holds for every writer, plain SQL too; when initial is given, inserted rows
 start in one of those states. on_repeat: an update that names the column and leaves the state as it is may do so (allow), or is a
-transition from the state to itself, which must be declared (reject). Calling it again replaces the declaration; rows in a state that is no longer declared stay and
+transition from the state to itself, which must be declared (reject). guards: {"open": {"claimed": "may_claim(work_order, work_order)"}}, functions
+of the old and the new row that run as the writer, and return boolean, or a text that says why not. Calling it again replaces the declaration; rows in a state that is no longer declared stay and
 cannot leave it. Errors: 42501 not the owner, 42703 no such column, 42804 type, 22023 shape, 22P02 no state of that type.';
 
 CREATE FUNCTION interlock.drop_transitions(rel regclass, state_column name) RETURNS void
@@ -65,31 +67,31 @@ COMMENT ON FUNCTION interlock.transition(regclass, "any", text[], text, jsonb, n
 
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key text, from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key "any", from_state text, to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key text, from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key "any", from_state "any", to_state "any", changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key text, from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_transition(
     rel regclass, key "any", from_state text[], to_state text, changes jsonb = '{}', state_column name = NULL, match jsonb = '{}',
-    OUT outcome text, OUT state text, OUT current jsonb)
+    OUT outcome text, OUT state text, OUT current jsonb, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.try_transition(regclass, text, text, text, jsonb, name, jsonb) IS
 'As transition, but returns an outcome: transitioned, state_changed, no_match, not_allowed, not_found; state is the row''s state afterwards,
-current the row as it is where it was not moved, with the columns that the caller may SELECT.';
+current the row as it is where it was not moved, with the columns that the caller may SELECT; reason what a guard says against it.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text, text, jsonb, name, jsonb) IS
 'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, text, "any", "any", jsonb, name, jsonb) IS

@@ -6,13 +6,14 @@
 #include "execution/row_change.h"
 #include "table/last_word.h"
 #include "table/row.h"
+#include "transition/guard.h"
 #include "transition/transition.h"
 
 using namespace interlock;
 
 namespace {
 
-void check_update(const RowChange& change, const StateMachine* machine);
+bool check_update(const RowChange& change, const StateMachine* machine, FmgrInfo* caller);
 
 } // namespace
 
@@ -28,7 +29,8 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
-    check_update(change, machine);
+    if (!check_update(change, machine, fcinfo->flinfo))
+        return PointerGetDatum(nullptr);
     refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
 }
@@ -55,28 +57,50 @@ bool is_same_state(const char* from, const char* to) {
     return from == nullptr || to == nullptr ? from == to : strcmp(from, to) == 0;
 }
 
-void require_transition(const RowChange& change, const StateMachine* machine, const char* to) {
-    const char* from = state_in(machine, change.old_row);
-    if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
-        return;
-    if (!may_move(machine, from, to))
-        refuse_state(change.rel, change.info, machine, row_in(change.old_row), false, from, to);
+// False when the guard refuses the row of try_transition.
+bool ask_guard(const RowChange& change, const StateMachine* machine, const char* from,
+               const char* to, FmgrInfo* caller) {
+    const Guard* guard = guard_of(machine, from, to);
+    if (guard == nullptr)
+        return true;
+    const char* objection = objection_of(*guard, machine, change, caller);
+    if (objection == nullptr)
+        return true;
+    const GuardedWrite* write = firing_write(change, machine);
+    if (write == nullptr)
+        refuse_state(change.rel, change.info, machine, row_in(change.old_row),
+                     {.from = from, .to = to, .guard = guard, .objection = objection});
+    write->objection = MemoryContextStrdup(write->memory, objection);
+    return false;
 }
 
-void check_update(const RowChange& change, const StateMachine* machine) {
+bool check_transition(const RowChange& change, const StateMachine* machine, const char* to,
+                      FmgrInfo* caller) {
+    const char* from = state_in(machine, change.old_row);
+    if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
+        return true;
+    if (!may_move(machine, from, to))
+        refuse_state(change.rel, change.info, machine, row_in(change.old_row),
+                     {.from = from, .to = to});
+    return machine->guards == nullptr || ask_guard(change, machine, from, to, caller);
+}
+
+// False when the row must not be written.
+bool check_update(const RowChange& change, const StateMachine* machine, FmgrInfo* caller) {
     const TableInfo* info = change.info;
     bool stays =
         same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
     if (stays && is_repeat(change, machine))
         stays = false;
     if (stays && info->partition_columns == nullptr)
-        return;
+        return true;
     const char* to = state_in(machine, change.new_row);
-    if (!stays)
-        require_transition(change, machine, to);
+    if (!stays && !check_transition(change, machine, to, caller))
+        return false;
     if (info->partition_columns != nullptr && !may_start(machine, to) &&
         OidIsValid(new_partition(change)))
         note_move(change.rel, info, machine, row_in(change.new_row), to);
+    return true;
 }
 
 } // namespace
@@ -84,9 +108,14 @@ void check_update(const RowChange& change, const StateMachine* machine) {
 namespace interlock {
 
 bool check_transitions(RowChange* change) {
-    for (const StateMachine& machine : machines_of(change->info))
-        if (trigger_fires(machine.enabled))
-            check_update(*change, usable_machine(change->rel, &machine));
+    for (const StateMachine& machine : machines_of(change->info)) {
+        if (!trigger_fires(machine.enabled))
+            continue;
+        // A table with guards fires its triggers: theirs have a condition (load_row_checks).
+        if (machine.guards != nullptr)
+            elog(ERROR, "guards are asked by the trigger");
+        (void)check_update(*change, usable_machine(change->rel, &machine), nullptr);
+    }
     return true;
 }
 

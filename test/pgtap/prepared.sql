@@ -20,7 +20,7 @@ INSERT INTO documented VALUES
     ('claim_rows', '{regclass,text,integer,jsonb,name,interval}'),
     ('current_writer', '{}'),
     ('define_idempotency_scope', '{text,text,interval,interval,boolean,integer}'),
-    ('define_transitions', '{regclass,name,jsonb,text[],text}'),
+    ('define_transitions', '{regclass,name,jsonb,text[],text,jsonb}'),
     ('delete_row', '{regclass,text,text}'),
     ('disable_history', '{regclass}'),
     ('disable_marker', '{regclass}'),

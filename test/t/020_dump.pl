@@ -23,6 +23,14 @@ $node->safe_psql('source', q(
     CREATE TABLE orders (id int PRIMARY KEY, status text);
     SELECT interlock.define_transitions('orders', 'status', '{"new": ["paid"], "paid": ["it''s \"sent\""]}', '{new}');
     INSERT INTO orders VALUES (1, 'new'); UPDATE orders SET status = 'paid';
+    CREATE TABLE ticket (id int, region text, status text, agent text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+    CREATE TABLE ticket_eu PARTITION OF ticket FOR VALUES IN ('eu');
+    CREATE SCHEMA "Rules";
+    CREATE FUNCTION "Rules"."Why not"(old ticket, new ticket) RETURNS text LANGUAGE sql AS $$ SELECT CASE WHEN new.agent <> old.agent THEN 'only ' || old.agent END $$;
+    CREATE FUNCTION may_open(old ticket, new ticket) RETURNS boolean LANGUAGE sql AS $$ SELECT new.agent IS NULL $$;
+    SELECT interlock.define_transitions('ticket', 'status', '{"open": ["closed"], "closed": ["open"]}', on_repeat => 'reject',
+        guards => '{"open": {"closed": "\"Rules\".\"Why not\"(ticket, ticket)"}, "closed": {"open": "may_open(ticket, ticket)"}}');
+    INSERT INTO ticket VALUES (1, 'eu', 'open', 'ann'), (2, 'eu', 'closed', 'ann');
     CREATE TABLE part (id int, region text, body text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
     CREATE TABLE part_eu PARTITION OF part FOR VALUES IN ('eu');
     SELECT interlock.enable_versioning('part');
@@ -68,6 +76,17 @@ like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
 like($err, qr/new row in table "orders" cannot be "paid"/, 'initial states, too');
 is($node->safe_psql('target', "INSERT INTO orders VALUES (1, 'paid') ON CONFLICT (id) DO UPDATE SET status = excluded.status RETURNING status"), 'paid', 'for rows that are new');
 is($node->safe_psql('target', q(SELECT outcome FROM interlock.try_transition('orders', 1, 'paid', 'it''s "sent"'))), 'transitioned', 'and allowed');
+for my $table ('ticket', 'ticket_eu')
+{
+    ($ret, $out, $err) = $node->psql('target', "UPDATE $table SET status = 'closed', agent = 'bob' WHERE id = 1");
+    like($err, qr/cannot go from "open" to "closed": only ann/, "TRN-3: and the guard of $table");
+    ($ret, $out, $err) = $node->psql('target', "UPDATE $table SET status = 'open' WHERE id = 2");
+    like($err, qr/guard may_open\(ticket,ticket\) does not allow it/, 'TRN-3: each for its transition');
+    ($ret, $out, $err) = $node->psql('target', "UPDATE $table SET status = 'closed' WHERE id = 2");
+    like($err, qr/cannot go from "closed" to "closed"/, 'TRN-1: and what becomes of a repeated state');
+}
+($ret, $out, $err) = $node->psql('target', 'DROP FUNCTION "Rules"."Why not"');
+like($err, qr/because other objects depend on it/, 'TRN-3: which cannot be dropped');
 is($node->safe_psql('target', "UPDATE part_eu SET body = 'z' RETURNING version"), 3, 'partitions are versioned');
 for ([ "UPDATE sheet SET body = 'y'", 'sheet:1:a' ], [ 'UPDATE sheet_1 SET seen = 2', q({it's "\"}/a) ])
 {

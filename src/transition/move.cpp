@@ -1,8 +1,6 @@
 // transition and try_transition: one row goes to another state if it still is in one of the
 // expected ones.
 
-#include "transition/transition.h"
-
 #include "execution/stored_row.h"
 #include "execution/write.h"
 #include "server/arguments.h"
@@ -11,6 +9,8 @@
 #include "table/match.h"
 #include "table/row.h"
 #include "table/row_json.h"
+#include "transition/guard.h"
+#include "transition/transition.h"
 
 using namespace interlock;
 
@@ -49,10 +49,13 @@ struct MoveResult {
     const char* state;            // the row's state afterwards, null when it has none or is unknown
     StoredRow row;                // as it was found, where it was not moved
     const Bitmapset* differences; // from the match
+    const char* objection;        // of a guard
 };
 
 Move open_move(const Arguments& arguments);
-MoveResult perform(const Move& move);
+// With a guarded write a guard's refusal is kNotAllowed, and an error without.
+MoveResult perform(const Move& move, const GuardedWrite* guarded = nullptr);
+MoveResult try_to_perform(const Move& move);
 const char* outcome_name(MoveOutcome outcome);
 [[noreturn]] void raise_not_moved(const Move& move, const MoveResult& found);
 
@@ -72,18 +75,21 @@ Datum transition(PG_FUNCTION_ARGS) {
     PG_RETURN_VOID();
 }
 
-// (outcome, state, current)
+// (outcome, state, current, reason)
 Datum try_transition(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Move move = open_move(arguments);
-    MoveResult result = perform(move);
+    MoveResult result = try_to_perform(move);
     close_table(move.rel);
-    Datum values[3] = {CStringGetTextDatum(outcome_name(result.outcome))};
-    bool nulls[3] = {false, result.state == nullptr, !result.row.found};
+    Datum values[4] = {CStringGetTextDatum(outcome_name(result.outcome))};
+    bool nulls[4] = {false, result.state == nullptr, !result.row.found,
+                     result.objection == nullptr};
     if (result.state != nullptr)
         values[1] = CStringGetTextDatum(result.state);
     if (result.row.found)
         values[2] = stored_row_to_jsonb(result.row);
+    if (result.objection != nullptr)
+        values[3] = CStringGetTextDatum(result.objection);
     return result_row(fcinfo, values, nulls);
 }
 }
@@ -168,7 +174,7 @@ void require_state(const Move& move, const State& from, const char* stored) {
 
 // States are compared as their type does it, by the collation of the column: a domain, which may
 // have another one, would leave it open.
-bool run_transition(const Move& move, const State& from) {
+bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded) {
     const StateMachine* machine = move.machine;
     RowWrite write({move.rel, move.info, &move.key}, PlanKind("transition"));
     write.variant = machine->column;
@@ -177,6 +183,7 @@ bool run_transition(const Move& move, const State& from) {
     write.require(write.terms.same(write.terms.column(machine->column),
                                    write.terms.value(machine->base_type, from.value)));
     write.returns(machine->column);
+    write.verb = guarded;
     NullableDatum stored;
     if (!write_row(write, &stored))
         return false;
@@ -244,14 +251,30 @@ MoveResult moved(const Move& move) {
 
 constexpr int kAttempts = 3;
 
+bool is_refused(const GuardedWrite* guarded) {
+    return guarded != nullptr && guarded->objection != nullptr;
+}
+
+// The row as a guard has refused to move it.
+MoveResult refused(const Move& move, const GuardedWrite* guarded) {
+    MoveResult result = judge(move, look(move));
+    if (result.outcome == MoveOutcome::kTransitioned) {
+        result.outcome = MoveOutcome::kNotAllowed;
+        result.objection = guarded->objection;
+    }
+    return result;
+}
+
 // From one state, whatever else is in the row: one conditional update.
-MoveResult perform_at_once(const Move& move) {
+MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
     const State& from = move.from.first[0];
     if (!may_move(move, from))
         return judge(move, look(move));
     for (int i = 0; i < kAttempts; i++) {
-        if (run_transition(move, from))
+        if (run_transition(move, from, guarded))
             return moved(move);
+        if (is_refused(guarded))
+            return refused(move, guarded);
         MoveResult found = judge(move, look(move));
         if (found.outcome != MoveOutcome::kTransitioned)
             return found;
@@ -261,7 +284,7 @@ MoveResult perform_at_once(const Move& move) {
 
 // The row is locked and judged again before it is written, so that what it was judged by holds. A
 // row that does not qualify from the first is not locked.
-MoveResult perform_locked(const Move& move) {
+MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
     const Bitmapset* columns = columns_to_judge(move);
     for (int i = 0; i < kAttempts; i++) {
         MoveResult found = judge(move, look(move));
@@ -269,16 +292,26 @@ MoveResult perform_locked(const Move& move) {
             return found;
         MoveResult locked = judge(
             move, read_row(move.rel, move.info, move.key, columns, {RowStrength::kNoKeyUpdate}));
-        if (locked.outcome == MoveOutcome::kTransitioned &&
-            run_transition(move, *find_state(move.from, locked.state)))
+        if (locked.outcome != MoveOutcome::kTransitioned)
+            continue;
+        if (run_transition(move, *find_state(move.from, locked.state), guarded))
             return moved(move);
+        if (is_refused(guarded))
+            return refused(move, guarded);
     }
     raise_suppressed(move.rel);
 }
 
-MoveResult perform(const Move& move) {
+MoveResult perform(const Move& move, const GuardedWrite* guarded) {
     bool at_once = move.from.count == 1 && matches_all(move.match);
-    return at_once ? perform_at_once(move) : perform_locked(move);
+    return at_once ? perform_at_once(move, guarded) : perform_locked(move, guarded);
+}
+
+MoveResult try_to_perform(const Move& move) {
+    if (move.machine->guards == nullptr)
+        return perform(move);
+    GuardedWrite guarded = guarded_write(move.rel, move.machine);
+    return perform(move, &guarded);
 }
 
 // --- Answers -----------------------------------------------------------------------------------

@@ -1,0 +1,179 @@
+// The argument "guards" of define_transitions.
+
+#include "server/arguments.h"
+#include "server/error.h"
+#include "transition/guard.h"
+#include "transition/transition.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kExample =
+    "For example {\"open\": {\"claimed\": \"may_claim(work_order, work_order)\"}}.";
+
+// The functions of the condition, and what the JSON argument is made of.
+struct Declared {
+    Relation rel;
+    const StateMachine* machine;
+    List* functions; // each once
+    JsonbParseState* json;
+};
+
+[[noreturn]] void refuse_shape() {
+    refuse_argument("guards", "must be a jsonb object of objects of functions", kExample);
+}
+
+char* state_of(const Declared& declared, const JsonbValue& key) {
+    return canonical_state(declared.machine->type, declared.machine->typmod,
+                           pnstrdup(key.val.string.val, key.val.string.len));
+}
+
+[[noreturn]] void refuse_function(const Declared& declared, Oid function) {
+    const char* table = quote_identifier(RelationGetRelationName(declared.rel));
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("function %s cannot be a guard of table \"%s\"",
+                           format_procedure(function), RelationGetRelationName(declared.rel)),
+                    errhint("A guard takes the old and the new row (%s, %s), and returns boolean, "
+                            "or a text that says why not.",
+                            table, table)));
+}
+
+// May be a function of another owner: the owner of the table chooses it, as a trigger function.
+Oid read_function(const Declared& declared, const JsonbValue& value) {
+    if (value.type != jbvString)
+        refuse_shape();
+    char* text = pnstrdup(value.val.string.val, value.val.string.len);
+    Oid function = with_hint(
+        [] { errhint("%s", kExample); },
+        [&] {
+            return DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(text)));
+        });
+    if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(function)))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
+                        errmsg("function \"%s\" does not exist", text), errhint("%s", kExample)));
+    Guard guard;
+    if (!describe_guard(function, &guard) || guard.row_type != declared.rel->rd_rel->reltype)
+        refuse_function(declared, function);
+    AclResult allowed = check_function_privilege(function, GetUserId());
+    if (allowed != ACLCHECK_OK)
+        aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(function));
+    return function;
+}
+
+int number_of(Declared* declared, Oid function) {
+    declared->functions = list_append_unique_oid(declared->functions, function);
+    for (int i = 0; i < list_length(declared->functions); i++)
+        if (list_nth_oid(declared->functions, i) == function)
+            return i;
+    pg_unreachable();
+}
+
+void push_string(Declared* declared, char* text) {
+    JsonbValue key;
+    key.type = jbvString;
+    key.val.string.val = text;
+    key.val.string.len = static_cast<int>(strlen(text));
+    pushJsonbValue(&declared->json, WJB_KEY, &key);
+}
+
+void push_number(Declared* declared, int number) {
+    JsonbValue value;
+    value.type = jbvNumeric;
+    value.val.numeric = int64_to_numeric(number);
+    pushJsonbValue(&declared->json, WJB_VALUE, &value);
+}
+
+void require_declared(const Declared& declared, const char* from, const char* to) {
+    if (!may_move(declared.machine, from, to))
+        ereport(ERROR,
+                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                 errmsg("the transition from \"%s\" to \"%s\" has a guard and is not declared",
+                        from, to),
+                 errhint("Name it in transitions as well.")));
+}
+
+// The guards of the transitions from one state.
+void declare_targets(Declared* declared, const char* from, JsonbContainer* targets) {
+    pushJsonbValue(&declared->json, WJB_BEGIN_OBJECT, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(targets);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
+            char* to = state_of(*declared, value);
+            require_declared(*declared, from, to);
+            push_string(declared, to);
+        } else if (token == WJB_VALUE) {
+            push_number(declared, number_of(declared, read_function(*declared, value)));
+        }
+    }
+    pushJsonbValue(&declared->json, WJB_END_OBJECT, nullptr);
+}
+
+Jsonb* declare_all(Declared* declared, Jsonb* guards) {
+    pushJsonbValue(&declared->json, WJB_BEGIN_OBJECT, nullptr);
+    JsonbIterator* iterator = JsonbIteratorInit(&guards->root);
+    JsonbValue value;
+    const char* from = nullptr;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY) {
+            char* state = state_of(*declared, value);
+            push_string(declared, state);
+            from = state;
+        } else if (token == WJB_VALUE) {
+            if (value.type != jbvBinary || !JsonContainerIsObject(value.val.binary.data))
+                refuse_shape();
+            declare_targets(declared, from, value.val.binary.data);
+        }
+    }
+    return JsonbValueToJsonb(pushJsonbValue(&declared->json, WJB_END_OBJECT, nullptr));
+}
+
+// Members that were one state in two spellings have become one.
+int count_members(Jsonb* json) {
+    int count = 0;
+    JsonbIterator* iterator = JsonbIteratorInit(&json->root);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
+        count += token == WJB_KEY;
+    return count;
+}
+
+const char* condition_of(const List* functions) {
+    if (functions == NIL)
+        return "";
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfoString(&text, "WHEN (true");
+    ListCell* cell;
+    foreach (cell, functions) {
+        Oid function = lfirst_oid(cell);
+        appendStringInfo(
+            &text, " OR %s(OLD.*, OLD.*) IS NULL",
+            quote_qualified_identifier(get_namespace_name(get_func_namespace(function)),
+                                       get_func_name(function)));
+    }
+    appendStringInfoString(&text, ") ");
+    return text.data;
+}
+
+} // namespace
+
+GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb* guards) {
+    if (!JB_ROOT_IS_OBJECT(guards))
+        refuse_shape();
+    Declared declared = {rel, &machine, NIL, nullptr};
+    Jsonb* json = declare_all(&declared, guards);
+    if (count_members(json) != count_members(guards))
+        refuse_argument("guards", "must not name a transition twice",
+                        "Two spellings of one value, as \"01\" and \"1\" of an integer, are one "
+                        "state.");
+    if (declared.functions == NIL)
+        return {"", ""};
+    return {declaration_text("guards", json), condition_of(declared.functions)};
+}
+
+} // namespace interlock
