@@ -17,3 +17,6 @@ SELECT * FROM interlock.try_transition('shop_order', 1, 'pending', 'cancelled');
 
 -- from a state in which it is declared, only if it was paid by card
 SELECT * FROM interlock.try_transition('shop_order', 1, ARRAY['paid', 'shipped'], 'refunded', match => '{"paid_with": "card"}');
+
+-- what may happen to an order next
+SELECT to_state FROM interlock.transitions WHERE rel = 'shop_order'::regclass AND from_state = 'paid';

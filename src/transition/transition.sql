@@ -102,3 +102,15 @@ COMMENT ON FUNCTION interlock.try_transition(regclass, text, text[], text, jsonb
 'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for several states that the row may be in.';
 COMMENT ON FUNCTION interlock.try_transition(regclass, "any", text[], text, jsonb, name, jsonb) IS
 'As try_transition(regclass, text, text, text, jsonb, name, jsonb), for a key of another type and several states.';
+
+CREATE FUNCTION interlock_internal.list_transitions(
+    OUT rel regclass, OUT state_column name, OUT from_state text, OUT to_state text, OUT guard regprocedure, OUT is_initial boolean)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_transitions() IS 'The rows of the view transitions.';
+
+CREATE VIEW interlock.transitions AS SELECT * FROM interlock_internal.list_transitions();
+GRANT SELECT ON interlock.transitions TO PUBLIC;
+COMMENT ON VIEW interlock.transitions IS
+'Every declared transition of the tables on which the reader has some privilege, with its guard; a state from which none is declared
+has a line without to_state. is_initial: a new row may have from_state. Partitions are as the table that they belong to.';

@@ -76,6 +76,8 @@ like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
 like($err, qr/new row in table "orders" cannot be "paid"/, 'initial states, too');
 is($node->safe_psql('target', "INSERT INTO orders VALUES (1, 'paid') ON CONFLICT (id) DO UPDATE SET status = excluded.status RETURNING status"), 'paid', 'for rows that are new');
 is($node->safe_psql('target', q(SELECT outcome FROM interlock.try_transition('orders', 1, 'paid', 'it''s "sent"'))), 'transitioned', 'and allowed');
+my $declared = 'SELECT rel, from_state, to_state, guard FROM interlock.transitions WHERE state_column = \'status\' ORDER BY rel::text, 2, 3';
+is($node->safe_psql('target', $declared), $node->safe_psql('source', $declared), 'TRN-3: what is declared came along');
 for my $table ('ticket', 'ticket_eu')
 {
     ($ret, $out, $err) = $node->psql('target', "UPDATE $table SET status = 'closed', agent = 'bob' WHERE id = 1");
