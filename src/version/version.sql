@@ -352,7 +352,7 @@ BEGIN ATOMIC
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
     arguments AS ( -- those of partitions have the same
-        SELECT t.tgrelid, t.tgconstrrelid, t.kind, t.texts
+        SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.kind, t.texts
           FROM triggers t
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0),
     named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
@@ -399,7 +399,7 @@ BEGIN ATOMIC
          WHERE a.kind OPERATOR(pg_catalog.=) 'ownership_trigger'
            AND pg_catalog.starts_with(a.texts[i.n OPERATOR(pg_catalog.+) 1], 'own:')),
     recorded AS (
-        SELECT a.tgrelid, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner,
+        SELECT a.tgrelid, a.tgname, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner,
                a.texts[7:6 OPERATOR(pg_catalog.+) n.columns] AS ignored_columns,
                a.texts[8 OPERATOR(pg_catalog.+) n.columns:7 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers] AS ignored_writers,
                8 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers AS key_from
@@ -560,8 +560,8 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass,
            pg_catalog.format('the history is in table %s of another owner: writes are refused', r.tgconstrrelid::pg_catalog.regclass),
-           pg_catalog.format('ALTER TABLE %s OWNER TO %I', r.tgconstrrelid::pg_catalog.regclass,
-               pg_catalog.pg_get_userbyid(r.relowner))
+           -- No statement: roles with TRIGGER on one of the tables can have made the trigger, to get the other one.
+           pg_catalog.format('if the table is the history, ALTER TABLE ... OWNER TO gives it back; if not, drop trigger "%s"', r.tgname)
       FROM recorded r
      WHERE r.relowner OPERATOR(pg_catalog.<>) r.history_owner
     UNION ALL

@@ -210,8 +210,8 @@ ALTER TABLE "Past" DROP CONSTRAINT "Past_pkey";
 SELECT * FROM interlock.check_versioning();
 SELECT advice FROM interlock.check_versioning() \gexec
 ALTER TABLE "Past_history" OWNER TO check_versioning_role;
-SELECT finding FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
+SELECT finding, advice FROM interlock.check_versioning();
+ALTER TABLE "Past_history" OWNER TO CURRENT_USER;
 SELECT * FROM interlock.check_versioning();
 ALTER TABLE "Past_history" DROP writer;
 SELECT * FROM interlock.check_versioning();
