@@ -24,14 +24,18 @@ const HistoryColumn history_columns[kEntryColumns] = {
     {{"command", INT8OID, true}, "pg_catalog.int8 NOT NULL"},
     {{"writer_from", TEXTOID, false}, "pg_catalog.text"}};
 
-bool has_history_columns(Relation rel) {
+bool has_made_columns(Relation rel) {
     TupleDesc columns = RelationGetDescr(rel);
-    if (columns->natts != kEntryColumns)
+    if (columns->natts < kEntryColumns)
         return false;
     for (int i = 0; i < kEntryColumns; i++)
         if (!is_unmodified(history_columns[i], TupleDescAttr(columns, i)))
             return false;
     return true;
+}
+
+bool has_history_columns(Relation rel) {
+    return RelationGetNumberOfAttributes(rel) == kEntryColumns && has_made_columns(rel);
 }
 
 bool has_entry_columns(Relation rel) {
@@ -115,6 +119,13 @@ bool find_leads(Relation index, const IndexInfo* info, HistoryIndex::Leads* lead
              : has_transaction ? HistoryIndex::kTransaction
                                : HistoryIndex::kId;
     return has_key || has_transaction || is_index_of_ids(index);
+}
+
+bool is_ascending(Relation index) {
+    for (int i = 0; i < index->rd_index->indnkeyatts; i++)
+        if (index->rd_indoption[i] != 0)
+            return false;
+    return true;
 }
 
 bool load_index(HistoryTable* table, Oid oid) {
@@ -235,6 +246,20 @@ void load_history_table(TableInfo* info, Relation rel) {
         return;
     watch_rights();
     info->parts[history_table_part] = table;
+}
+
+Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel)) {
+        Relation index = index_open(lfirst_oid(cell), AccessShareLock);
+        HistoryIndex::Leads leads;
+        if (is_plain_btree(index) && !index->rd_index->indcheckxmin && only_computes(index) &&
+            find_leads(index, BuildIndexInfo(index), &leads) && leads == wanted &&
+            is_ascending(index))
+            return index;
+        index_close(index, NoLock);
+    }
+    return nullptr;
 }
 
 void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls) {

@@ -37,7 +37,10 @@ struct HistoryColumn : MadeColumn {
 };
 extern const HistoryColumn history_columns[kEntryColumns];
 
-// Whether the table has these columns unmodified, and no others.
+// Whether the first columns of the table are these, unmodified: their numbers are those above.
+bool has_made_columns(Relation rel);
+
+// Whether it has no others, either.
 bool has_history_columns(Relation rel);
 
 // Whether it has columns of these names and types.
@@ -66,6 +69,10 @@ inline HistoryTable* history_table_of(const TableInfo* info) {
 }
 
 void load_history_table(TableInfo* info, Relation rel);
+
+// Opens the index that leads with it; null if there is none that every snapshot can use. For a
+// table that has_made_columns(). Runs no code of the owner.
+Relation open_history_index(Relation rel, HistoryIndex::Leads wanted);
 
 // Writes an entry with these values and finds its id. Call as the table's owner; for an INSERT that
 // runs no code.

@@ -302,6 +302,12 @@ Errors: 42501 no EXECUTE on the transform, 22023 another signature, 40001 under 
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, jsonb, integer) IS
 'As update_with_retry(regclass, text, regprocedure, jsonb, integer), for a key of another type.';
 
+CREATE FUNCTION interlock_internal.list_reused_keys(OUT rel regclass, OUT inserts bigint) RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_reused_keys() IS
+'For check_versioning: tables whose history shows keys that were inserted again with a version that they had had, and how often. Of each history
+that the caller may read, without row security, the newest 10000 entries, and of these inserts of the last 7 days.';
+
 CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
     LANGUAGE sql STABLE
 BEGIN ATOMIC
@@ -526,6 +532,12 @@ BEGIN ATOMIC
                    SELECT FROM defaults above
                     WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
     UNION ALL
+    SELECT r.rel,
+           pg_catalog.format('a key that is used again meets old versions: its history has inserts that did, in the last 7 days %s', r.inserts),
+           pg_catalog.format('leave column "%s" to its default in each INSERT; changed_by in the history says who did not', v.version_column)
+      FROM interlock_internal.list_reused_keys() r
+      JOIN versioned v ON v.tgrelid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid AND v.tgparentid OPERATOR(pg_catalog.=) 0
+    UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
            'version the rows on the publisher, and write them there alone'
       FROM versioned v
@@ -610,7 +622,8 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger gone, disabled, for replicas only or not firing in this session,
-version column gone or without the default that remembers deleted versions, a subscription that writes past the trigger, an
+version column gone or without the default that remembers deleted versions, inserts that set an old version (where a history shows
+them to the caller), a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
 writes are refused; and triggers of other concepts that are disabled or do not fire, or refuse writes: a column that they name is
 gone, a history has no key or a table of another owner. No rows: all tables are protected.';

@@ -67,19 +67,118 @@ DROP TRIGGER zzz_interlock_version ON part;
 SELECT * FROM interlock.check_versioning();
 DROP TABLE part;
 
--- ORM-4: a history shows a writer that inserts its own first version
-CREATE TABLE post (id int PRIMARY KEY);
-SELECT interlock.enable_versioning('post'), interlock.enable_history('post');
-INSERT INTO post VALUES (1), (2), (3);
-UPDATE post SET id = id;
-DELETE FROM post WHERE id < 3;
-INSERT INTO post (id) VALUES (1);
-INSERT INTO post (id, version) VALUES (2, 1);
-SELECT i.key, i.version FROM post_history i
+-- ORM-4: a history shows writers that insert their own first version
+CREATE VIEW reused AS SELECT rel, finding, advice FROM interlock.check_versioning() WHERE finding ~ 'used again';
+CREATE TABLE "Post" (id int PRIMARY KEY, seen int);
+SELECT interlock.enable_versioning('"Post"', 'Lock', '{seen}'), interlock.enable_history('"Post"');
+-- the default gives versions; a version above the old one is right, too
+INSERT INTO "Post" (id) VALUES (1), (2), (3), (4), (5);
+UPDATE "Post" SET id = id;
+DELETE FROM "Post" WHERE id < 4;
+INSERT INTO "Post" (id) VALUES (1);
+INSERT INTO "Post" (id, "Lock") VALUES (2, 7), (6, 1);
+DELETE FROM "Post" WHERE id = 6;
+BEGIN;
+INSERT INTO "Post" (id, "Lock") VALUES (3, 1);
+ROLLBACK;
+SELECT * FROM reused;
+-- a lower one, and the same; after a deletion, TRUNCATE, and a change of the key; in one transaction, too
+INSERT INTO "Post" (id, "Lock") VALUES (3, 1), (6, 1);
+SELECT * FROM reused;
+BEGIN;
+DELETE FROM "Post" WHERE id = 4;
+INSERT INTO "Post" (id, "Lock") VALUES (4, 0);
+COMMIT;
+UPDATE "Post" SET id = 50 WHERE id = 5;
+INSERT INTO "Post" (id, "Lock") VALUES (5, 1);
+SELECT finding FROM reused;
+TRUNCATE "Post";
+INSERT INTO "Post" (id, "Lock") VALUES (50, 1);
+SELECT finding FROM reused;
+-- what the guide's page finds the keys by
+SELECT i.key, i.version FROM "Post_history" i
  WHERE i.operation = 'insert'
-   AND EXISTS (SELECT FROM post_history d WHERE d.key = i.key AND d.id < i.id
-                  AND d.operation IN ('delete', 'truncate', 'moved') AND d.version >= i.version);
-DROP TABLE post, post_history;
+   AND EXISTS (SELECT FROM "Post_history" d WHERE d.key = i.key AND d.id < i.id
+                  AND d.operation IN ('delete', 'truncate', 'moved') AND d.version >= i.version)
+ ORDER BY i.id;
+-- more indexes and columns do not matter; it ends after a week
+ALTER TABLE "Post_history" ADD note text;
+CREATE INDEX ON "Post_history" (changed_at);
+CREATE INDEX ON "Post_history" (id DESC);
+SELECT finding FROM reused;
+BEGIN;
+UPDATE "Post_history" SET changed_at = changed_at - interval '6 days 23 hours';
+SELECT finding FROM reused;
+UPDATE "Post_history" SET changed_at = changed_at - interval '2 hours';
+SELECT finding FROM reused;
+ROLLBACK;
+-- after 10000 younger entries it ends as well
+BEGIN;
+INSERT INTO "Post_history" (key, changed_at, changed_by, operation, row_data, transaction, command)
+    SELECT '{"id": -1}', now(), 'nobody', 'update', '{}', 1, i FROM generate_series(1, 9999) i;
+SELECT finding FROM reused;
+INSERT INTO "Post_history" (key, changed_at, changed_by, operation, row_data, transaction, command)
+    VALUES ('{"id": -1}', now(), 'nobody', 'update', '{}', 1, 1);
+SELECT finding FROM reused;
+ROLLBACK;
+-- not without versions, nor in a session that may not read the history, or not all of it
+CREATE ROLE check_versioning_reader;
+SET ROLE check_versioning_reader;
+SELECT finding FROM reused;
+RESET ROLE;
+GRANT SELECT ON reused, "Post" TO check_versioning_reader;
+CREATE FUNCTION reused_by() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM interlock.check_versioning() WHERE finding ~ 'used again' $$;
+SET ROLE check_versioning_reader;
+SELECT reused_by();
+RESET ROLE;
+GRANT SELECT (id, key, version, changed_at, operation, transaction) ON "Post_history" TO check_versioning_reader;
+SET ROLE check_versioning_reader;
+SELECT reused_by();
+RESET ROLE;
+GRANT SELECT (command) ON "Post_history" TO check_versioning_reader;
+SET ROLE check_versioning_reader;
+SELECT reused_by();
+RESET ROLE;
+REVOKE SELECT ON "Post" FROM check_versioning_reader;
+SET ROLE check_versioning_reader;
+SELECT reused_by();
+RESET ROLE;
+GRANT SELECT ON "Post" TO check_versioning_reader;
+ALTER TABLE "Post_history" ENABLE ROW LEVEL SECURITY;
+CREATE POLICY everything ON "Post_history" USING (reused_by() > 100);
+SET ROLE check_versioning_reader;
+SELECT reused_by();
+RESET ROLE;
+SELECT reused_by();
+SELECT interlock.disable_versioning('"Post"');
+SELECT reused_by();
+DROP TABLE "Post", "Post_history";
+-- of a partitioned table, one finding; a row that goes on in another partition is not inserted again
+CREATE TABLE part (id int, day int, version bigint NOT NULL, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10);
+CREATE TABLE part_2 PARTITION OF part DEFAULT;
+SELECT interlock.enable_versioning('part', ignore_columns => '{day}'), interlock.enable_history('part');
+INSERT INTO part (id, day) VALUES (1, 1), (2, 2);
+UPDATE part SET day = 11 WHERE id = 1;
+SELECT reused_by();
+DELETE FROM part WHERE id = 2;
+INSERT INTO part VALUES (2, 2, 1);
+SELECT rel, finding FROM reused;
+DROP TABLE part, part_history;
+-- within a transaction the order of commands counts: a trigger that deletes what is inserted
+CREATE TABLE brief (id int PRIMARY KEY);
+CREATE FUNCTION delete_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DELETE FROM brief WHERE id = NEW.id; RETURN NULL; END $$;
+CREATE TRIGGER a AFTER INSERT ON brief FOR EACH ROW EXECUTE FUNCTION delete_it();
+SELECT interlock.enable_versioning('brief'), interlock.enable_history('brief');
+INSERT INTO brief VALUES (1);
+SELECT operation, version FROM brief_history ORDER BY id;
+SELECT reused_by();
+DROP TABLE brief, brief_history;
+DROP FUNCTION delete_it;
+DROP OWNED BY check_versioning_reader;
+DROP ROLE check_versioning_reader;
+DROP VIEW reused;
+DROP FUNCTION reused_by;
 
 -- SEC-12: tables that inherit
 CREATE TABLE parent (id int, status text, step text);
