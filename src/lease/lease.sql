@@ -216,7 +216,7 @@ CREATE FUNCTION interlock.require_lease(rel regclass, key text = NULL, columns n
 COMMENT ON FUNCTION interlock.require_lease(regclass, text, name[]) IS
 'Requires of each transaction that inserts, updates or deletes a row that it has asserted an exclusive lease on its key or above it,
 else IL006. For the owner of the table. key is a template: product:{id}/thumb, with {{ and }} for braces; null: the table''s name and
-its key, doc:{id}. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
+its key, doc:{id}. Without braces it is one lease for all rows, with a WARNING if a word in it is a column. columns: updates need the lease only if they change one of them, or the key; inserts and deletes always do. A table
 may require several leases; the same key again replaces the columns. Errors: 42501 not the owner, 42703 no such column, 42804 type, 428C9
 virtual column, 22004, 22023 template, 42809 not a table, 55000 no key. Errors of a write: IL006; 22004 null in a
 column of the key; 55000 the columns no longer match.';

@@ -111,6 +111,39 @@ void check_key_column(Relation rel, const char* name) {
                      "column.")));
 }
 
+// The key with braces around its columns, orders:{id} for orders:id; null when no word behind a
+// separator is one.
+const char* with_braces(Relation rel, const char* key) {
+    StringInfoData text;
+    initStringInfo(&text);
+    bool found = false;
+    for (const char* word = key;; word++) {
+        size_t length = strcspn(word, ":/");
+        const char* name = pnstrdup(word, length);
+        bool is_column =
+            word != key && find_attribute(RelationGetDescr(rel), name) != InvalidAttrNumber;
+        appendStringInfo(&text, "%s%s%s", is_column ? "{" : "", name, is_column ? "}" : "");
+        found = found || is_column;
+        word += length;
+        if (*word == '\0')
+            return found ? text.data : nullptr;
+        appendStringInfoChar(&text, *word);
+    }
+}
+
+// Such a key is allowed. It can also be one whose braces were forgotten.
+void warn_of_missing_braces(Relation rel, const char* key) {
+    const char* meant = with_braces(rel, key);
+    if (meant != nullptr)
+        ereport(WARNING,
+                (errmsg("lease key \"%s\" is one lease for all rows of table \"%s\"", key,
+                        RelationGetRelationName(rel)),
+                 errhint("Columns stand in braces: SELECT interlock.unrequire_lease(%1$s, %2$s), "
+                         "interlock.require_lease(%1$s, %3$s);",
+                         quote_literal_cstr(typed_name(rel)), quote_literal_cstr(key),
+                         quote_literal_cstr(meant))));
+}
+
 // The levels must be good with whatever values.
 void check_template(Relation rel, const char* key) {
     LeaseTemplate pieces = parse_template(key);
@@ -120,14 +153,18 @@ void check_template(Relation rel, const char* key) {
                         errhint("For example product:{id}; write {{ and }} for braces.")));
     StringInfoData sample;
     initStringInfo(&sample);
+    bool has_columns = false;
     for (int i = 0; i < pieces.count; i++) {
         appendStringInfoString(&sample, pieces.pieces[i].text);
         if (pieces.pieces[i].name == nullptr)
             continue;
+        has_columns = true;
         check_key_column(rel, pieces.pieces[i].name);
         appendStringInfoChar(&sample, '*');
     }
     lease_key_argument(cstring_to_text_with_len(sample.data, sample.len));
+    if (!has_columns)
+        warn_of_missing_braces(rel, key);
 }
 
 // The columns as more arguments of the trigger.
