@@ -261,6 +261,16 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
 is($node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('a/b'); SELECT key IS NULL, kind, mode, hash <> 0 FROM interlock.key_locks ORDER BY mode"),
     "\nt|key|exclusive|t\nt|key|intent_exclusive|t", 'without preload the view shows numbers');
+# The views of what is in shared memory say so (docs/reference/views.md)
+for my $view ('leases', 'lease_waiters', 'sweeper')
+{
+    $node->psql('postgres', "\\set VERBOSITY sqlstate\nSELECT * FROM interlock.$view", stderr => \my $error);
+    like($error, qr/ERROR:  55000/, "without preload: $view");
+}
+for my $view ('usage', 'blind_updates')
+{
+    is($node->safe_psql('postgres', "SELECT count(*) FROM interlock.$view"), 0, "without preload: $view is empty");
+}
 ok(slurp_file($node->logfile) !~ /PANIC|TRAP|terminated by signal/, 'nothing crashed');
 $node->stop;
 done_testing();

@@ -295,6 +295,7 @@ for my $call ("acquire_lease('x')", "acquire_permit('x', 1)", "acquire_leases('{
 }
 is(state_of("SELECT interlock.break_lease('a', 'test')"), '25006', 'not on a standby: break_lease');
 is(state_of('SELECT * FROM interlock.leases; SELECT * FROM interlock.lease_waiters'), '', 'on a standby the views are empty');
+is(ask("SELECT coalesce(sum(used), 0) FROM interlock.usage WHERE what ~ '^lease'"), 0, 'and usage has no leases');
 $primary->stop('immediate');
 $standby->promote;
 is(outcome('new'), 'recovering', 'R11: after the promotion nothing new is granted');
