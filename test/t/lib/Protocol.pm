@@ -14,7 +14,8 @@ our @EXPORT = qw(start send_query send_call answer query);
 # The only sockets that it knows are in the file system.
 plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
 
-# start(NODE [, DATABASE]): a session in that database, or in "postgres": its socket, the pid of its process, and the SQLSTATE of its last error.
+# start(NODE [, DATABASE]): a session in that database, or in "postgres": its socket, the pid of its process, of its last answer
+# the SQLSTATE, message and detail of an error, the rows and the command tag, and the payloads of all notifications.
 sub start
 {
     my ($node, $database) = @_;
@@ -66,13 +67,17 @@ sub answer
 {
     my ($session) = @_;
     my $value;
-    $session->{error} = undef;
+    @$session{qw(error message detail tag rows)} = (undef, undef, undef, undef, []);
+    delete $session->{coming};
     while (1)
     {
         my ($type, $length) = unpack('a N', receive($session, 5));
         my $body = receive($session, $length - 4);
         $session->{pid} = unpack('N', $body) if $type eq 'K';
-        $session->{error} = $1 if $type eq 'E' && $body =~ /\0C(\w{5})\0/;
+        @$session{qw(error message detail)} = map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : undef } qw(C M D) if $type eq 'E';
+        @$session{qw(tag rows)} = (unpack('Z*', $body), delete $session->{coming} // []) if $type eq 'C';
+        push @{ $session->{notifications} }, (unpack('N Z* Z*', $body))[2] if $type eq 'A';
+        push @{ $session->{coming} }, columns($body) if $type eq 'D';
         $value = value($body) if $type eq 'V';
         $value = value(substr($body, 2)) if $type eq 'D';
         return $session->{error} // $value if $type eq 'Z';
@@ -80,6 +85,20 @@ sub answer
 }
 
 sub value { my ($length) = unpack('l>', $_[0]); return $length < 0 ? undef : substr($_[0], 4, $length); }
+
+# The values of a row.
+sub columns
+{
+    my ($count, $rest) = unpack('n a*', $_[0]);
+    my @values;
+    for (1 .. $count)
+    {
+        my $value = value($rest);
+        push @values, $value;
+        $rest = substr($rest, 4 + length($value // ''));
+    }
+    return \@values;
+}
 
 sub query { my ($session, $sql) = @_; send_query($session, $sql); return answer($session); }
 

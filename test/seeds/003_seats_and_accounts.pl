@@ -1,0 +1,171 @@
+# Article 003: seats of a theatre and accounts of a bank, from SQL Server and EF Core, with its names in quotes.
+
+use strict;
+use warnings;
+use Story;
+use Test::More;
+
+my $accounts = q{
+    CREATE TABLE "Accounts" ("Id" int PRIMARY KEY, "Balance" int NOT NULL);
+    INSERT INTO "Accounts" VALUES (1, 1000);
+};
+my $seats = q{
+    CREATE TABLE "ShowSeats" ("Id" int PRIMARY KEY, "ShowId" int NOT NULL, "SeatId" int NOT NULL, "IsReserved" boolean NOT NULL DEFAULT false,
+        "ReservedBy" int, UNIQUE ("ShowId", "SeatId"));
+    INSERT INTO "ShowSeats" VALUES (14, 10, 11), (15, 10, 12), (16, 10, 13);
+};
+my $versioned = $seats . q{SELECT interlock.enable_versioning('"ShowSeats"', 'RowVer');};
+
+row '3.1', 'an account of 1000 does not pay 700 and 500', sub {
+    # Both read 1000, and both write what they have computed from it.
+    given($accounts . q{SELECT interlock.enable_versioning('"Accounts"', 'RowVer', blind_updates => 'reject')});
+    my ($ann, $ben) = sessions(2);
+    is($_->ask('SELECT "Balance", "RowVer" FROM "Accounts" WHERE "Id" = 1'), '1000|1', 'both read') for $ann, $ben;
+    is($ann->ask('UPDATE "Accounts" SET "Balance" = 300 WHERE "Id" = 1'), 'IL011', 'a balance cannot be written without a look');
+    $ann->ask('BEGIN');
+    is($ann->ask('UPDATE "Accounts" SET "Balance" = 300 WHERE "Id" = 1 AND "RowVer" = 1'), 'UPDATE 1', '700 are paid');
+    $ben->begins_to_wait('UPDATE "Accounts" SET "Balance" = 500 WHERE "Id" = 1 AND "RowVer" = 1');
+    $ann->ask('COMMIT');
+    is($ben->answer, 'UPDATE 0', '500 are not');
+
+    # Both lock the row, and read it after that.
+    given('UPDATE "Accounts" SET "Balance" = 1000 WHERE interlock.any_version("RowVer")');
+    my $lock = q{BEGIN; SELECT FROM interlock.select_for_update('"Accounts"', '{1}'); SELECT "Balance" FROM "Accounts" WHERE "Id" = 1};
+    is($ann->ask($lock), 1000, 'A reads 1000');
+    $ben->begins_to_wait($lock);
+    is($ann->ask('UPDATE "Accounts" SET "Balance" = "Balance" - 700 WHERE "Id" = 1 AND "Balance" >= 700 AND interlock.any_version("RowVer"); COMMIT'), 'COMMIT', 'and pays');
+    is($ben->answer, 300, 'B reads 300');
+    is($ben->ask('UPDATE "Accounts" SET "Balance" = "Balance" - 500 WHERE "Id" = 1 AND "Balance" >= 500 AND interlock.any_version("RowVer")'), 'UPDATE 0', 'and does not');
+};
+
+row '3.2', 'of twenty who buy seat 12 one gets a ticket', sub {
+    given($versioned . q{
+        CREATE TABLE "Tickets" ("Id" int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "ShowId" int, "SeatId" int, "Buyer" int, UNIQUE ("ShowId", "SeatId"));
+    });
+    my @answers = together(20, sub { sprintf q{
+        BEGIN;
+        UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "Id" = 15 AND "RowVer" = 1;
+        INSERT INTO "Tickets" ("ShowId", "SeatId", "Buyer") SELECT "ShowId", "SeatId", %1$d FROM "ShowSeats" WHERE "Id" = 15 AND "ReservedBy" = %1$d;
+        COMMIT}, $_[0] });
+    is_deeply(\@answers, [ ('COMMIT') x 20 ], 'nobody has an error');
+    is(given('SELECT count(*), min("Buyer") = (SELECT "ReservedBy" FROM "ShowSeats" WHERE "Id" = 15) FROM "Tickets"'), '1|t', 'one has the seat and the ticket');
+    @answers = together(20, sub { sprintf q{INSERT INTO "Tickets" ("ShowId", "SeatId", "Buyer") VALUES (10, 13, %d)}, $_[0] });
+    is_deeply([ sort @answers ], [ ('23505') x 19, 'INSERT 0 1' ], 'a unique index refuses those who forget it');
+};
+
+row '3.3', 'what cannot be a row version is refused with what can', sub {
+    given($seats . q{ALTER TABLE "ShowSeats" ADD "RowVer" bytea});
+    my ($ann) = sessions(1);
+    my $enable = q{SELECT interlock.enable_versioning('"ShowSeats"', '%s')};
+    is($ann->ask(sprintf $enable, 'RowVer'), '42804', 'a ROWVERSION that came over as bytea');
+    is($ann->ask(sprintf $enable, 'xmin'), '42703', 'nor the system column of the driver');
+    $ann->ask('ALTER TABLE "ShowSeats" DROP "RowVer"');
+    $ann->ask(sprintf $enable, 'RowVer');
+    is($ann->ask('SELECT DISTINCT "RowVer", pg_typeof("RowVer") FROM "ShowSeats"'), '1|bigint', 'a counter of that name');
+};
+
+row '3.4', 'names in quotes are used as they are', sub {
+    given($versioned);
+    my ($ann) = sessions(1);
+    is($ann->ask('UPDATE "ShowSeats" SET "ReservedBy" = 1 WHERE "Id" = 15 AND "RowVer" = 1'), 'UPDATE 1', 'in a statement');
+    is($ann->ask(q{SELECT interlock.versioned_update('"ShowSeats"', 15, 2, '{"ReservedBy": 2}')}), 3, 'in a verb, quoted for the table alone');
+    is($ann->ask(q{SELECT interlock.versioned_update('ShowSeats', 15, 3, '{}')}), '42P01', 'without quotes it is another table');
+};
+
+row '3.5', 'a seat is named by its show and number', sub {
+    given($versioned);
+    my ($ann, $ben) = sessions(2);
+    my $reserve = q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "ShowId" = 10 AND "SeatId" = 12 AND "RowVer" = 1};
+    is($ann->ask(sprintf $reserve, 1), 'UPDATE 1', 'A reserves it');
+    is($ben->ask(sprintf $reserve, 2), 'UPDATE 0', 'B does not');
+    is($ben->ask(q{SELECT outcome, current->'ReservedBy' FROM interlock.try_versioned_update('"ShowSeats"', '{"ShowId": 10, "SeatId": 12}', 1, '{"ReservedBy": 2}')}),
+        'conflict|1', 'by a verb');
+    is($ben->ask(q{SELECT key FROM interlock.select_for_update('"ShowSeats"', '[{"ShowId": 10, "SeatId": 12}]'::jsonb)}), '{"SeatId": 12, "ShowId": 10}', 'and for a lock');
+};
+
+row '3.6', 'IsReserved is a state, although it is a boolean', sub {
+    given($seats . q{SELECT interlock.define_transitions('"ShowSeats"', 'IsReserved', '{"false": [true]}', on_repeat => 'reject')});
+    my ($ann, $ben) = sessions(2);
+    my $reserve = q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "ShowId" = 10 AND "SeatId" = 12};
+    $ann->ask('BEGIN');
+    is($ann->ask(sprintf $reserve, 1), 'UPDATE 1', 'A reserves the seat');
+    $ben->begins_to_wait(sprintf $reserve, 2);
+    $ann->ask('COMMIT');
+    is($ben->answer, 'IL002', 'B, who does not look, is refused');
+    is($ben->ask('UPDATE "ShowSeats" SET "IsReserved" = false WHERE "Id" = 15'), 'IL002', 'nobody sells it again');
+    is($ben->ask(q{SELECT outcome, state FROM interlock.try_transition('"ShowSeats"', 15, false, true)}), 'state_changed|true', 'by the verb');
+};
+
+row '3.7', 'UPDLOCK and HOLDLOCK: of twenty who lock, look and write one reserves', sub {
+    given($seats);
+    my $look = q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "Id" = %d AND NOT "IsReserved"};
+    for my $lock ([ 15, q{SELECT FROM interlock.select_for_update('"ShowSeats"', '{15}')} ], [ 16, q{SELECT interlock.lock_key('ShowSeats:10/13')} ])
+    {
+        my ($id, $statement) = @$lock;
+        my @sessions = sessions(20);
+        Protocol::send_query($sessions[ $_ - 1 ], "BEGIN; $statement; " . sprintf($look, $_, $id) . '; COMMIT') for 1 .. 20;
+        is_deeply([ map { $_->answer } @sessions ], [ ('COMMIT') x 20 ], "all come to their turn with $statement");
+        like(given(qq{SELECT "ReservedBy" FROM "ShowSeats" WHERE "Id" = $id}), qr/^\d+$/, 'one has the seat');
+    }
+    # The lock of one who looks holds others back, as UPDLOCK does.
+    my ($ann, $ben) = sessions(2);
+    my $read = q{BEGIN; SELECT FROM interlock.select_for_update('"ShowSeats"', '{14}'); SELECT "IsReserved" FROM "ShowSeats" WHERE "Id" = 14};
+    is($ann->ask($read), 'f', 'A looks');
+    $ben->begins_to_wait($read);
+    $ann->ask(sprintf($look, 1, 14) . '; COMMIT');
+    is($ben->answer, 't', 'B sees what A has written');
+};
+
+row '3.8', 'the optimistic transaction with the row version', sub {
+    given($versioned);
+    my ($ann, $ben) = sessions(2);
+    my $reserve = q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "Id" = 15 AND "RowVer" = %s};
+    my $read = $ann->ask('SELECT "RowVer" FROM "ShowSeats" WHERE "Id" = 15');
+    $ann->ask('BEGIN');
+    is($ann->ask(sprintf $reserve, 1, $read), 'UPDATE 1', 'A');
+    $ben->ask('BEGIN');
+    $ben->begins_to_wait(sprintf $reserve, 2, $read);
+    $ann->ask('COMMIT');
+    is($ben->answer, 'UPDATE 0', 'B has @@ROWCOUNT = 0, and rolls back');
+};
+
+row '3.9', 'who has the conflict sees whether the seat is reserved now', sub {
+    given($versioned . q{UPDATE "ShowSeats" SET "ReservedBy" = NULL WHERE "Id" = 14});
+    my ($ann, $ben) = sessions(2);
+    is($ann->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 1 WHERE "Id" = 15 AND "RowVer" = 1}), 'UPDATE 1', 'A reserves');
+    my $verb = q{SELECT outcome, current->'IsReserved' FROM interlock.try_versioned_update('"ShowSeats"', %d, 1, '{"IsReserved": true}')};
+    is($ben->ask(sprintf $verb, 15), 'conflict|true', 'B is told that it is');
+    is($ben->ask(sprintf $verb, 14), 'conflict|false', 'or that it is not, and tries again');
+};
+
+row '3.16', 'constraints are the last line of defence', sub {
+    given(q{
+        CREATE TABLE "Accounts" ("Id" int PRIMARY KEY, "Balance" int NOT NULL CHECK ("Balance" >= 0));
+        INSERT INTO "Accounts" VALUES (1, 1000);
+        SELECT interlock.enable_versioning('"Accounts"', 'RowVer');
+        SELECT interlock.share_columns('"Accounts"', '{Balance}', 'merge');
+    });
+    my ($ann, $ben) = sessions(2);
+    $ann->ask('BEGIN');
+    is($ann->ask('UPDATE "Accounts" SET "Balance" = "Balance" - 700 WHERE "Id" = 1'), 'UPDATE 1', '700 are paid');
+    $ben->begins_to_wait('UPDATE "Accounts" SET "Balance" = "Balance" - 500 WHERE "Id" = 1');
+    $ann->ask('COMMIT');
+    is($ben->answer, '23514', '500 are refused');
+    is($ben->ask(q{SELECT outcome FROM interlock.try_versioned_update('"Accounts"', 1, 1, '{"Balance": 500}', base => '{"Balance": 1000}', on_conflict => 'merge')}),
+        '23514', 'also by a merge of both');
+};
+
+row '3.17', 'a seat is held while its buyer pays', sub {
+    given($seats . q{SELECT interlock.enable_marker('"ShowSeats"', '10 min')});
+    my ($ann, $ben) = sessions(2);
+    my $hold = q{UPDATE "ShowSeats" SET lock_status = 1, lock_by = '%s' WHERE "ShowId" = 10 AND "SeatId" = 12 AND lock_status = 0 AND NOT "IsReserved"};
+    is($ann->ask(sprintf $hold, 'A'), 'UPDATE 1', 'A holds the seat');
+    is($ben->ask(sprintf $hold, 'B'), 'UPDATE 0', 'B does not');
+    is($ben->ask('UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 2 WHERE "Id" = 15 AND NOT "IsReserved"'), 'IL004', 'nor can B reserve it');
+    is($ben->ask(q{SELECT locked, blocked->0->'key', blocked->0->>'holder' FROM interlock.lock_rows('"ShowSeats"', '{14,15,16}', 'B')}),
+        'f|{"Id": 15}|A', 'nor hold three seats, of which it is one');
+    is($ann->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 1, lock_status = 0 WHERE "Id" = 15 AND lock_by = 'A'}), 'UPDATE 1', 'A has paid');
+    is($ben->ask(q{SELECT locked FROM interlock.lock_rows('"ShowSeats"', '{14,16}', 'B')}), 't', 'B holds the two beside it');
+};
+
+1;
