@@ -212,6 +212,24 @@ row '0.16', 'a work order is claimed by one agent', sub {
     is_deeply([ sort @answers ], [ ('UPDATE 0') x 7, 'UPDATE 1' ], 'of eight');
 };
 
+row '0.17', 'a work order is closed by the agent who has claimed it', sub {
+    given($work_order . q{
+        CREATE FUNCTION whose(old work_order, new work_order) RETURNS text LANGUAGE sql AS $$
+            SELECT CASE WHEN old.agent IS DISTINCT FROM current_setting('app.agent', true) THEN 'it is the order of ' || old.agent END $$;
+        SELECT interlock.define_transitions('work_order', 'status', '{"open": ["claimed", "cancelled"], "claimed": ["closed", "cancelled"]}',
+            guards => '{"claimed": {"closed": "whose(work_order, work_order)"}}');
+    });
+    my ($ann, $ben) = sessions(2);
+    $_->[0]->ask("SET app.agent = '$_->[1]'") for [ $ann, 'ann' ], [ $ben, 'ben' ];
+    is($ann->ask(q{UPDATE work_order SET status = 'claimed', agent = 'ann' WHERE id = 1 AND status = 'open'}), 'UPDATE 1', 'Ann claims it');
+    is($ben->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1 AND status = 'claimed' AND agent = 'ben'}), 'UPDATE 0', 'not by Ben, who asks');
+    is($ben->ask(q{SELECT outcome, current->>'agent' FROM interlock.try_transition('work_order', 1, 'claimed', 'closed', match => '{"agent": "ben"}')}),
+        'no_match|ann', 'also by the verb');
+    is($ben->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1}), 'IL002', 'nor when he does not ask');
+    like($ben->{message}, qr/: it is the order of ann$/, 'which is said');
+    is($ann->ask(q{UPDATE work_order SET status = 'closed' WHERE id = 1}), 'UPDATE 1', 'Ann closes it');
+};
+
 row '0.18', 'a work order is cancelled from several states', sub {
     given($work_order);
     my $cancel = q{UPDATE work_order SET status = 'cancelled' WHERE id = 1 AND status IN ('open', 'claimed')};
@@ -222,6 +240,23 @@ row '0.18', 'a work order is cancelled from several states', sub {
     is($ben->ask(sprintf $verb, 2), 'transitioned', 'by the verb');
     is($ben->ask(sprintf $verb, 3), 'state_changed', 'not from another one');
     is($ben->ask(q{UPDATE work_order SET status = 'cancelled' WHERE id = 3}), 'IL002', 'nor by plain SQL');
+};
+
+row '0.19', 'a coupon is redeemed once, and not when it has expired', sub {
+    given(q{
+        CREATE TABLE coupon (code text PRIMARY KEY, status text NOT NULL DEFAULT 'Unused', expires_at timestamptz, used_by int, used_at timestamptz);
+        INSERT INTO coupon VALUES ('SPRING', 'Unused', 'infinity'), ('WINTER', 'Unused', '2020-03-01');
+        CREATE FUNCTION may_redeem(old coupon, new coupon) RETURNS boolean LANGUAGE sql AS $$ SELECT old.expires_at > clock_timestamp() $$;
+        SELECT interlock.define_transitions('coupon', 'status', '{"Unused": ["Used"]}', on_repeat => 'reject',
+            guards => '{"Unused": {"Used": "may_redeem(coupon, coupon)"}}');
+    });
+    my $redeem = q{UPDATE coupon SET status = 'Used', used_by = %d, used_at = now() WHERE code = '%s'};
+    is(race(sprintf($redeem, 1, 'SPRING'), sprintf($redeem, 2, 'SPRING')), 'IL002', 'the second is refused');
+    is(given(q{SELECT used_by FROM coupon WHERE code = 'SPRING'}), 1, 'the first has it');
+    my ($ben) = sessions(1);
+    is($ben->ask(sprintf $redeem, 2, 'WINTER'), 'IL002', 'an old one is refused');
+    is($ben->ask(q{SELECT outcome FROM interlock.try_transition('coupon', 'WINTER', 'Unused', 'Used')}), 'not_allowed', 'by the verb as well');
+    is(given(q{SELECT status, used_by FROM coupon WHERE code = 'WINTER'}), 'Unused|', 'and is as it was');
 };
 
 row '0.20', 'a refund is approved once, also by a statement that does not look', sub {
@@ -241,6 +276,18 @@ row '0.21', '"the status does not allow it" and "somebody was faster" are two an
     is($ann->ask(q{SELECT outcome, state FROM interlock.try_transition('biz_order', 2, 0, 1)}), 'state_changed|4', 'not any more');
     is($ann->ask(q{SELECT interlock.transition('biz_order', 2, 4, 1)}), 'IL002', 'and as errors');
     is($ann->ask(q{SELECT interlock.transition('biz_order', 2, 0, 1)}), 'IL003', 'of their own');
+};
+
+row '0.22', 'a page draws the buttons that a status has', sub {
+    given($order);
+    my ($ann) = sessions(1);
+    my $buttons = q{SELECT string_agg(t.to_state, ' ' ORDER BY t.to_state) FROM biz_order o
+        JOIN interlock.transitions t ON t.rel = 'biz_order'::regclass AND t.from_state = o.status::text WHERE o.id = 1};
+    is($ann->ask($buttons), '1 4', 'pay and cancel');
+    $ann->ask('UPDATE biz_order SET status = 1 WHERE id = 1');
+    is($ann->ask($buttons), '2 4', 'then others');
+    $ann->ask('UPDATE biz_order SET status = 4 WHERE id = 1');
+    is($ann->ask($buttons), '', 'and none at the end');
 };
 
 row '0.23', 'a lock around what belongs together, and the status below', sub {
