@@ -73,14 +73,23 @@ bool reads_target(const Place& place, const Side& side) {
     return (side.others || side.subqueries) && reads_elsewhere(place.target);
 }
 
-bool is_plain_column(Node* expression) {
+Node* below_casts(Node* expression) {
     while (IsA(expression, RelabelType))
         expression = reinterpret_cast<Node*>(reinterpret_cast<RelabelType*>(expression)->arg);
+    return expression;
+}
+
+bool is_plain_column(Node* expression) {
+    expression = below_casts(expression);
     return IsA(expression, Var) && reinterpret_cast<Var*>(expression)->varattno > 0;
 }
 
-bool compares_bytes(Oid collation) {
-    return !OidIsValid(collation) || get_collation_isdeterministic(collation);
+// Values that differ can be equal in a type that the column is cast to: char(n) ignores blanks at
+// the end, and citext the case.
+bool compares_bytes(Node* column, Oid collation) {
+    Oid type = exprType(column);
+    return (type == TEXTOID || type == getBaseType(exprType(below_casts(column)))) &&
+           (!OidIsValid(collation) || get_collation_isdeterministic(collation));
 }
 
 // --- Operators -----------------------------------------------------------------------------------
@@ -128,8 +137,9 @@ Compared compared_sides(const Place& place, Node* left, Node* right, Order order
         return {};
     Compared compared = {is_left ? left_side.columns : right_side.columns, nullptr};
     const Side& value = is_left ? right_side : left_side;
-    if (order == Order::kEqual && !value.others && is_plain_column(is_left ? left : right) &&
-        compares_bytes(collation))
+    Node* column = is_left ? left : right;
+    if (order == Order::kEqual && !value.others && is_plain_column(column) &&
+        compares_bytes(column, collation))
         compared.equal = compared.at_all;
     return compared;
 }

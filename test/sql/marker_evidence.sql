@@ -60,6 +60,8 @@ INSERT INTO attempt (statement) VALUES
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by LIKE 'A'$q$),
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by <= 'A'$q$),
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lower(lock_by) = 'a'$q$),
+    ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by::char(9) = 'A'$q$),
+    ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by::bpchar = 'A  '$q$),
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND same(lock_by, 'A')$q$),
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by = (SELECT lock_by FROM orders WHERE id = 123)$q$),
     ($q$UPDATE orders SET status = 0 WHERE id = 123 AND lock_by IN (SELECT name FROM users)$q$),
