@@ -93,10 +93,10 @@ void finish_executor(QueryDesc* query) {
 
 // --- Asking --------------------------------------------------------------------------------------
 
+// The server runs the action so. This library writes its own tables so, too, and sweeps with both
+// the second and SECURITY_RESTRICTED_OPERATION: there a SECURITY DEFINER function is taken for one.
 bool is_of_foreign_key(int security) {
-    return (security & SECURITY_LOCAL_USERID_CHANGE) != 0 &&
-           (security & SECURITY_NOFORCE_RLS) != 0 &&
-           (security & SECURITY_RESTRICTED_OPERATION) == 0;
+    return (security & SECURITY_LOCAL_USERID_CHANGE) != 0 && (security & SECURITY_NOFORCE_RLS) != 0;
 }
 
 Relation target_of(ResultRelInfo* result) {

@@ -146,6 +146,17 @@ DROP TRIGGER a_writes ON line;
 CREATE TRIGGER a_writes AFTER DELETE ON line FOR EACH ROW WHEN (old.id = 1) EXECUTE FUNCTION writes_other();
 DELETE FROM item WHERE id = 8 AND version = 1;
 DROP TABLE note, line;
+-- also where the sweeper deletes
+CREATE TABLE charge (id int PRIMARY KEY, scope text, key text, FOREIGN KEY (scope, key) REFERENCES interlock.idempotency ON DELETE SET NULL);
+SELECT interlock.enable_versioning('charge', blind_updates => 'reject');
+SELECT interlock.define_idempotency_scope('charge');
+SELECT outcome FROM interlock.idempotency_claim('charge', 'first', '{}');
+INSERT INTO charge VALUES (1, 'charge', 'first');
+UPDATE interlock.idempotency SET expires_at = now() - interval '1 s', claimed_at = now() - interval '1 d', deadline = now() - interval '1 h' WHERE scope = 'charge';
+SELECT interlock.idempotency_sweep();
+SELECT * FROM charge;
+DROP TABLE charge;
+DELETE FROM interlock.idempotency_scope WHERE scope = 'charge';
 
 -- plans that were made before, and that outlive a change of the mode
 CREATE TABLE early (id int PRIMARY KEY, body text);
