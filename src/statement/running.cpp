@@ -229,6 +229,12 @@ bool is_foreign_key_action() {
            (innermost->outer == nullptr || !is_of_foreign_key(innermost->outer->security));
 }
 
+CommandId running_command() {
+    return innermost != nullptr && innermost->query != nullptr
+               ? innermost->query->estate->es_output_cid
+               : GetCurrentCommandId(false);
+}
+
 bool is_first_of_statement(Oid table) {
     if (innermost == nullptr || innermost->warned == table)
         return innermost == nullptr;

@@ -39,6 +39,10 @@ bool is_moved(const TriggerData* trigger);
 // trigger that the action has fired is none.
 bool is_foreign_key_action();
 
+// The number that the rows have as theirs which the running statement writes: a trigger may have
+// run others since.
+CommandId running_command();
+
 // True once for each statement and table: for a warning that is not repeated for each row.
 bool is_first_of_statement(Oid table);
 

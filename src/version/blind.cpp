@@ -7,6 +7,7 @@
 #include "version/asserted.h"
 #include "version/blind_count.h"
 #include "version/housekeeping.h"
+#include "version/unseen.h"
 #include "version/version.h"
 
 namespace interlock {
@@ -23,9 +24,12 @@ constexpr config_enum_entry kExemptions[] = {
 // --- Whether it is blind -------------------------------------------------------------------------
 
 // For these rows nobody else can have written a newer version since the transaction has seen it.
-bool is_held(Relation rel, HeapTuple row) {
-    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)) ||
-           is_asserted(RelationGetRelid(rel), row->t_self);
+bool is_held(const TriggerData* trigger, const Versioning* versioning) {
+    HeapTuple row = trigger->tg_trigtuple;
+    if (is_asserted(RelationGetRelid(trigger->tg_relation), row->t_self))
+        return true;
+    return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)) &&
+           !is_unseen(versioning->root, row);
 }
 
 // A change that a subscription applies was judged where it was made.
@@ -41,8 +45,14 @@ bool is_blind(Comparison comparison) {
 }
 
 bool is_excused(const TriggerData* trigger, const Versioning* versioning, const RowChange* change) {
-    return is_held(trigger->tg_relation, trigger->tg_trigtuple) || is_foreign_key_action() ||
-           (change != nullptr && is_housekeeping(*change, versioning));
+    if (is_held(trigger, versioning))
+        return true;
+    if (change == nullptr)
+        return is_foreign_key_action();
+    if (!is_foreign_key_action() && !is_housekeeping(*change, versioning))
+        return false;
+    note_unseen(versioning->root, running_command());
+    return true;
 }
 
 // --- What becomes of it --------------------------------------------------------------------------

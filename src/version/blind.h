@@ -4,9 +4,10 @@
 // A statement is classified when it is planned (statement/compared.h), and judged at each row that
 // it really hits. A row is not written blindly
 //
-//   by a verb or the sweeper, or by the action of a foreign key
-//   when the transaction has written it before, or holds it by assert_version
-//   when only ignored columns change
+//   by a verb or the sweeper
+//   by the action of a foreign key, or when only ignored columns change
+//   when the transaction has written it before, but not by one of these two, or holds it by
+//   assert_version
 //   by WHERE CURRENT OF a cursor that has fetched this version of it
 //   when the statement says interlock.any_version(version)
 //

@@ -26,6 +26,20 @@ UPDATE item SET views = views + 1 WHERE id = 1;
 UPDATE item SET views = views WHERE id = 1;
 UPDATE item SET views = views + 1, body = 'other' WHERE id = 1;
 UPDATE item SET body = body WHERE id = 1;
+-- they tell nothing of the others
+BEGIN;
+UPDATE item SET views = views + 1 WHERE id = 1;
+UPDATE item SET body = 'other' WHERE id = 1;
+ROLLBACK;
+BEGIN;
+UPDATE item SET views = views + 1 WHERE id = 1;
+SAVEPOINT one;
+UPDATE item SET body = body WHERE id = 1 AND version > 0;
+ROLLBACK TO one;
+UPDATE item SET body = body || '?' WHERE id = 1 AND interlock.any_version(version);
+UPDATE item SET views = views + 1 WHERE id = 1;
+UPDATE item SET body = 'other' WHERE id = 1;
+ROLLBACK;
 -- a statement that is right for any version; the planner removes the function
 UPDATE item SET body = body || '!' WHERE id = 1 AND interlock.any_version(version);
 EXPLAIN (COSTS OFF) UPDATE item SET body = body || '!' WHERE id = 1 AND interlock.any_version(version);
@@ -134,6 +148,10 @@ UPDATE item SET id = 80 WHERE id = 8 AND version = 1;
 DELETE FROM item WHERE id = 80;
 SELECT * FROM line;
 SELECT * FROM note;
+ROLLBACK;
+BEGIN;
+UPDATE item SET id = 80 WHERE id = 8 AND version = 1;
+UPDATE line SET body = 'new' WHERE id = 1;
 ROLLBACK;
 CREATE FUNCTION writes_other() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -267,7 +285,7 @@ SELECT rel, operation, row_count FROM interlock.operation_log WHERE rel = 'part'
 SELECT interlock.enable_versioning('part', ignore_columns => '{id}', blind_updates => 'reject');
 BEGIN;
 UPDATE part SET id = 13 WHERE id = 1;
-DELETE FROM part WHERE id = 13;
+DELETE FROM part WHERE id = 13 AND version = 1;
 DELETE FROM part WHERE id = 11;
 ROLLBACK;
 SELECT interlock.enable_versioning('part', blind_updates => 'warn');
