@@ -22,6 +22,7 @@ struct Line {
 // The last transactions that wrote: a transaction id in the high half, the second in the low one.
 struct Counts {
     Line lines[kLines];
+    pg_atomic_flag reuses; // a session takes the line of a table that is gone
     pg_atomic_uint64 writers[kWriters];
 };
 
@@ -78,6 +79,7 @@ void attach_memory() {
         static_cast<Counts*>(ShmemInitStruct("pg_interlock blind updates", sizeof(Counts), &found));
     if (found)
         return;
+    pg_atomic_init_flag(&counts->reuses);
     for (Line& line : counts->lines)
         for (pg_atomic_uint64* word : {&line.table, &line.blind, &line.overwrote, &line.since})
             pg_atomic_init_u64(word, 0);
@@ -85,21 +87,75 @@ void attach_memory() {
         pg_atomic_init_u64(&writer, 0);
 }
 
-// The line of a table, which may be a new one; null when all are taken.
-Line* line_of(Oid relid) {
-    uint64 table = word_of(MyDatabaseId, relid);
-    uint32 first = murmurhash32(relid ^ MyDatabaseId) % kLines;
+Line* line_at(uint32 place) { return &counts->lines[place % kLines]; }
+
+void begin_line(Line* line) {
+    pg_atomic_write_u64(&line->since, static_cast<uint64>(GetCurrentTimestamp()));
+}
+
+// The line of a table, which may be a new one; null when all are taken by others.
+Line* find_line(uint64 table, uint32 first) {
     for (int i = 0; i < kLines; i++) {
-        Line* line = &counts->lines[(first + i) % kLines];
+        Line* line = line_at(first + i);
         uint64 present = pg_atomic_read_u64(&line->table);
         if (present == 0 && pg_atomic_compare_exchange_u64(&line->table, &present, table)) {
-            pg_atomic_write_u64(&line->since, static_cast<uint64>(GetCurrentTimestamp()));
+            begin_line(line);
             return line;
         }
         if (present == table)
             return line;
     }
     return nullptr;
+}
+
+bool is_gone(uint64 table) {
+    auto database = static_cast<Oid>(table >> 32);
+    return database == MyDatabaseId
+               ? !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(static_cast<Oid>(table)))
+               : !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(database));
+}
+
+// No line is free any more, so all of them are looked at for a table, wherever its own is.
+Line* find_line_of_gone(uint32 first) {
+    for (int i = 0; i < kLines; i++)
+        if (is_gone(pg_atomic_read_u64(&line_at(first + i)->table)))
+            return line_at(first + i);
+    return nullptr;
+}
+
+// Null when another session does the same now, which may be for the same table. Raises nothing.
+Line* take_line(Line* line, uint64 table, uint32 first) {
+    if (!pg_atomic_test_set_flag(&counts->reuses))
+        return nullptr;
+    Line* found = find_line(table, first);
+    if (found == nullptr) {
+        pg_atomic_write_u64(&line->blind, 0);
+        pg_atomic_write_u64(&line->overwrote, 0);
+        begin_line(line);
+        pg_atomic_write_u64(&line->table, table);
+        found = line;
+    }
+    pg_atomic_clear_flag(&counts->reuses);
+    return found;
+}
+
+Line* line_of(Oid relid) {
+    constexpr int kPause = 60 * 1000; // milliseconds; the search asks for each table
+    static TimestampTz last_search = 0;
+    uint64 table = word_of(MyDatabaseId, relid);
+    uint32 first = murmurhash32(relid ^ MyDatabaseId);
+    Line* line = find_line(table, first);
+    if (line != nullptr)
+        return line;
+    TimestampTz now = GetCurrentTimestamp();
+    if (!TimestampDifferenceExceeds(last_search, now, kPause))
+        return nullptr;
+    line = find_line_of_gone(first);
+    if (line == nullptr) {
+        last_search = now;
+        return nullptr;
+    }
+    return take_line(line, table, first);
 }
 
 uint32 present_second() {

@@ -3,7 +3,8 @@
 //
 // Counted in shared memory, by atomic operations and without a lock; nothing is counted without
 // shared_preload_libraries. A count includes writes that were refused or rolled back, and restarts
-// with the server. Which transaction wrote a row shortly before is known of the last kWriters
+// with the server. There is room for kLines tables; what is gone gives way, and temporary tables
+// are not counted. Which transaction wrote a row shortly before is known of the last kWriters
 // transaction ids, and only of updates of versioned tables: not of rows that were only inserted.
 #pragma once
 

@@ -135,6 +135,17 @@ $node->safe_psql('other', q{DO $$ BEGIN FOR i IN 1..1030 LOOP EXECUTE format('CR
 $node->safe_psql('other', q{DO $$ BEGIN FOR i IN 1..1030 LOOP EXECUTE format('UPDATE t%s SET version = version', i); END LOOP; END $$});
 is($node->safe_psql('other', q{SELECT count(*), min(blind), max(blind) FROM interlock.blind_updates}), '1023|1|1', 'as many as there is room for');
 is($node->safe_psql('other', q{SELECT used, "of" FROM interlock.usage WHERE what = 'tables with blind updates'}), '1024|1024', 'which the view usage shows');
+# VER-1: the lines of tables that are gone are used again, and temporary tables have none
+$node->safe_psql('other', q{CREATE TABLE late AS SELECT 1 AS id, 1 AS version; SELECT interlock.enable_versioning('late')});
+$node->safe_psql('other', q{CREATE TEMP TABLE t (id int, version int); INSERT INTO t VALUES (1, 1); SELECT interlock.enable_versioning('t');
+    UPDATE t SET version = version});
+my $late = q{SELECT blind, overwrote FROM interlock.blind_updates WHERE rel = 'late'::regclass};
+$node->safe_psql('other', 'UPDATE late SET id = 2');
+is($node->safe_psql('other', $late), '', 'no room for another table');
+my $gone = $node->safe_psql('other', q{SELECT rel FROM interlock.blind_updates WHERE rel::text LIKE 't%' ORDER BY rel LIMIT 1});
+$node->safe_psql('other', "DROP TABLE $gone");
+$node->safe_psql('other', "UPDATE late SET id = 3; UPDATE late SET id = 4");
+is($node->safe_psql('other', $late), '2|2', 'until one is gone');
 
 # --- Replication ---------------------------------------------------------------------------------------------------
 
