@@ -26,7 +26,11 @@ void set_scan_keys(ScanKey keys, const KeyedRow& row) {
 } // namespace
 
 Relation open_key_index(const UniqueKey& key, LOCKMODE mode) {
-    Relation index = index_open(key.index, mode);
+    Relation index = try_relation_open(key.index, mode);
+    if (index == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the index of the key was dropped during the call"),
+                        errhint("A function that converts or checks a value has dropped it.")));
     if (index_fits(key, index))
         return index;
     index_close(index, NoLock);

@@ -22,7 +22,8 @@ struct RowCallback {
 };
 
 // The key's index, null when its collation differs from the columns': then it does not decide which
-// keys are equal.
+// keys are equal. Raises 55000 when it is gone: code that converts or checks a value in the call
+// can drop it.
 Relation open_key_index(const UniqueKey& key, LOCKMODE mode);
 
 // Puts the row as the active snapshot sees it into the slot; false when there is none.
