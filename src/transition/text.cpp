@@ -70,13 +70,14 @@ bool take_states(const char** at) { return take_list(at, '[', ']', take_state); 
 
 bool take_edges(const char** at) { return take_state(at) && take(at, ':') && take_states(at); }
 
-// Of a guard.
+// Of a guard. A number in JSON begins with no zero.
 bool take_number(const char** at) {
     constexpr int kMostDigits = 4;
     *at += strspn(*at, " \t\r\n");
+    bool has_zero = **at == '0';
     size_t digits = strspn(*at, "0123456789");
     *at += digits;
-    return digits > 0 && digits <= kMostDigits;
+    return digits > 0 && digits <= (has_zero ? 1 : kMostDigits);
 }
 
 bool take_guard(const char** at) { return take_state(at) && take(at, ':') && take_number(at); }

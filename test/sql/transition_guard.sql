@@ -232,7 +232,7 @@ SELECT condition, arguments, forge(condition, arguments) FROM (VALUES ('', ''), 
     ('WHEN (true OR yes(OLD.*, OLD.*) IS NOT NULL)', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR yes(OLD.*, OLD.*))', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR OLD.id IS NULL)', ', ''{"a": {"b": 0}}'''),
     ('WHEN (true OR never(NULL, NULL) IS NULL)', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR bad_result(NULL, NULL) IS NULL)', ', ''{"a": {"b": 0}}'''),
     ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 1}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": -1}}'''),
-    ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 99999999999}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": "0"}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": 0}'''),
+    ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 99999999999}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 00}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": "0"}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": 0}'''),
     ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 0}}'', '''''), ('WHEN (true OR yes(NULL, NULL) IS NULL)', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"b": {}, "a": {"b": 0}}''')) f (condition, arguments);
 SELECT * FROM forged;
 
