@@ -215,9 +215,13 @@ pg_noinline void run_guarded(const WritingVerb& verb, void (*body)(void* closure
     current_write = static_cast<const GuardedWrite*>(&verb);
     PG_TRY();
     { body(closure); }
-    PG_FINALLY();
-    { current_write = outer; }
+    PG_CATCH();
+    {
+        current_write = outer;
+        PG_RE_THROW();
+    }
     PG_END_TRY();
+    current_write = outer;
 }
 
 } // namespace
