@@ -55,6 +55,8 @@ Match match_argument(const Arguments& arguments, int n, Relation rel, const Tabl
     if (!JB_ROOT_IS_OBJECT(json))
         refuse_argument("match", "must be a JSON object", "Give {\"column\": value, ...}.");
     Match match = {};
+    if (JB_ROOT_COUNT(json) == 0)
+        return match;
     read_members(&match, rel, info, json);
     if (match.equal != nullptr)
         match.values = row_from_jsonb(info, json);

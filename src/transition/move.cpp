@@ -130,7 +130,9 @@ States given_array(const Arguments& arguments, int n, const char* name,
 // One state, or an array of them. A text is one, whatever is in it.
 States given_states(const Arguments& arguments, int n, const char* name,
                     const StateMachine* machine) {
-    if (type_is_array(arguments.type(n)))
+    Oid type = arguments.type(n);
+    bool is_one = type == TEXTOID || type == machine->type; // without a look-up
+    if (!is_one && type_is_array(type))
         return given_array(arguments, n, name, machine);
     auto* state = static_cast<State*>(palloc(sizeof(State)));
     *state = given_state(arguments, n, name, machine);
