@@ -61,9 +61,12 @@ keep() {
 pause() {
     sleep "$beat" &
     local timer=$!
-    wait -n "$work" "$timer" || true
-    kill "$timer" 2>/dev/null || true
+    wait -n "$work" "$timer" 2>/dev/null || true
+    reap "$timer"
 }
+
+# reap JOB: ends it, if it has not, and keeps the shell from telling that it was ended.
+reap() { { kill -- "-$1" && wait "$1"; } 2>/dev/null || true; }
 
 is_working() { kill -0 "$work" 2>/dev/null; }
 
@@ -71,8 +74,8 @@ is_working() { kill -0 "$work" 2>/dev/null; }
 stop_work() {
     local left=$((ttl / 4 + 1))
     kill -TERM -- "-$work" 2>/dev/null || return 0
-    while is_working && [ $((left--)) -gt 0 ]; do sleep 1; done
-    kill -KILL -- "-$work" 2>/dev/null || true
+    while is_working && [ $((left--)) -gt 0 ]; do sleep 1; done 2>/dev/null
+    { kill -KILL -- "-$work"; wait "$work"; } 2>/dev/null || true
 }
 
 give_back() { ask "SELECT interlock.release_lease(:'key', :'token')" >/dev/null || true; }
@@ -86,6 +89,6 @@ if ! keep; then
     exit 76
 fi
 status=0
-wait "$work" || status=$?
+wait "$work" 2>/dev/null || status=$?
 give_back
 exit "$status"
