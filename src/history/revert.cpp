@@ -108,7 +108,7 @@ bool has_counter(const RevertCall& call) {
 }
 
 // The last entry of the version that has a row; for a table without a counter that of the entry
-// with this id.
+// with this id. The owner can allow nulls in that column, and write some.
 NullableDatum state_of_version(const RevertCall& call) {
     NullableDatum state = {0, true};
     Oid table = call.history->table;
@@ -130,7 +130,8 @@ NullableDatum state_of_version(const RevertCall& call) {
         if (run_plan(plan, parameters, 1) == 0)
             return;
         Datum row = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &state.isnull);
-        state.value = SPI_datumTransfer(row, false, -1);
+        if (!state.isnull)
+            state.value = SPI_datumTransfer(row, false, -1);
     });
     return state;
 }

@@ -1,6 +1,6 @@
 -- HIS-21: revert_row makes a new version with the values of an old one, through every check of the table.
 BEGIN;
-SELECT plan(61);
+SELECT plan(67);
 SET LOCAL client_min_messages = error;
 CREATE ROLE revert_editor;
 CREATE ROLE revert_blind;
@@ -149,6 +149,22 @@ SELECT interlock.enable_history('timed');
 INSERT INTO timed VALUES (1, 'a');
 UPDATE timed SET body = 'b';
 SELECT is(interlock.revert_row('timed', 1, (SELECT min(id) FROM timed_history), NULL, changed) > changed, true, 'a version that is a time') FROM timed;
+
+-- entries that the owner of the history has written (SEC-1)
+ALTER TABLE plain_history ALTER row_data DROP NOT NULL;
+CREATE FUNCTION revert_to(entry jsonb) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE plain_history SET row_data = entry;
+    RETURN (SELECT outcome FROM interlock.try_revert_row('plain', 1, (SELECT min(id) FROM plain_history)));
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+SELECT is(revert_to(NULL), 'not_recorded', 'no row');
+SELECT is(revert_to('1'), '22023', 'a number');
+SELECT is(revert_to('["body"]'), '22023', 'an array');
+SELECT is(revert_to('{"": 1}'), '55000', 'no column');
+SELECT is(revert_to('{}'), 'unchanged', 'nothing');
+SELECT throws_ok($$UPDATE plain_history SET row_data = NULL; SELECT interlock.revert_row('plain', 1, (SELECT min(id) FROM plain_history))$$, 'P0002');
 
 SELECT * FROM finish();
 ROLLBACK;
