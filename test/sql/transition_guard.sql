@@ -236,6 +236,21 @@ SELECT condition, arguments, forge(condition, arguments) FROM (VALUES ('', ''), 
     ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"a": {"b": 0}}'', '''''), ('WHEN (true OR yes(NULL, NULL) IS NULL)', ', ''{"a": {"b": 0}}'''), ('WHEN (true OR yes(OLD.*, OLD.*) IS NULL)', ', ''{"b": {}, "a": {"b": 0}}''')) f (condition, arguments);
 SELECT * FROM forged;
 
+-- and one that is fired at another time: the verbs that write without a statement meet it (SEC-1)
+DROP TRIGGER zzz ON forged;
+ALTER TABLE forged ADD phase text;
+SELECT interlock.define_transitions('forged', 'phase', '{"x": ["y"]}');
+UPDATE forged SET phase = 'x';
+CREATE FUNCTION try_phase(fired text, condition text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER zzz %s ON forged FOR EACH ROW WHEN (true OR %s IS NULL) EXECUTE FUNCTION interlock_internal.transition_trigger(''status'', ''{"a": ["b"]}'', '''', ''allow'', ''{"a": {"b": 0}}'')', fired, condition);
+    RETURN (SELECT outcome FROM interlock.try_transition('forged', 1, 'x', 'y', state_column => 'phase'));
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE;
+END $$;
+SELECT fired, try_phase(fired, condition) FROM (VALUES ('BEFORE INSERT', 'yes(NEW.*, NEW.*)'), ('BEFORE DELETE', 'yes(OLD.*, OLD.*)'), ('AFTER UPDATE', 'yes(OLD.*, OLD.*)')) f (fired, condition);
+SELECT * FROM forged;
+
 DROP TABLE forged, biz, other CASCADE;
-DROP FUNCTION try_guards, forge, bad_type, as_bert, claim_next;
+DROP FUNCTION try_guards, forge, try_phase, bad_type, as_bert, claim_next;
 DROP ROLE interlock_anna, interlock_mallory;
