@@ -260,7 +260,8 @@ int64 delete_surplus(const History* history, Datum key, int64 to) {
     return static_cast<int64>(run_plan(plan, parameters));
 }
 
-// The keys of the batch, each once.
+// The keys of the batch, each once. The owner can allow nulls, and write entries without a key:
+// those stay.
 int64 trim_keys(const History* history, const Batch& batch) {
     SPIPlanPtr plan =
         plan_of({history->table, PlanKind("history_keys")}, [&](Statement* statement) {
@@ -279,7 +280,8 @@ int64 trim_keys(const History* history, const Batch& batch) {
     for (uint64 i = 0; i < count; i++) {
         bool is_null;
         Datum key = SPI_getbinval(keys->vals[i], keys->tupdesc, 1, &is_null);
-        trimmed += delete_surplus(history, key, batch.to);
+        if (!is_null)
+            trimmed += delete_surplus(history, key, batch.to);
     }
     return trimmed;
 }

@@ -1,6 +1,6 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(31);
+SELECT plan(34);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -37,6 +37,23 @@ SELECT results_eq('SELECT * FROM interlock.trim_history()', $$VALUES ('page'::re
 SELECT lives_ok($$SELECT interlock.disable_history('page')$$);
 SELECT throws_ok($$SELECT * FROM interlock.row_history('page', 1)$$, '55000');
 SELECT function_privs_are('interlock', 'suppress_history', ARRAY['regclass', 'text'], 'public', '{}'::text[]);
+
+-- entries that the owner of a history has written (SEC-1): those without a key stay
+CREATE TABLE forged (id int PRIMARY KEY);
+SELECT interlock.enable_history('forged', keep_for => '1 day', keep_versions => 1);
+DO $$
+DECLARE
+    name name;
+BEGIN
+    FOREACH name IN ARRAY '{key,changed_at,changed_by,operation,row_data,transaction,command}'::name[] LOOP
+        EXECUTE format('ALTER TABLE forged_history ALTER %I DROP NOT NULL', name);
+    END LOOP;
+END $$;
+INSERT INTO forged_history (changed_at) VALUES ('2001-01-01');
+INSERT INTO forged_history (key, changed_at) VALUES ('{"id": 1}', '2001-01-01'), ('{"id": 1}', '2001-01-01');
+SELECT is((SELECT trimmed FROM interlock.trim_history('forged')), 1::bigint, 'a surplus entry is trimmed');
+SELECT results_eq('SELECT key FROM forged_history ORDER BY id', $$VALUES (NULL::jsonb), ('{"id": 1}')$$, 'and not one without a key');
+SELECT is((SELECT count(*) FROM interlock.row_history('forged', 1)), 1::bigint, 'row_history');
 
 SELECT * FROM finish();
 ROLLBACK;
