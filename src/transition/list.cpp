@@ -71,9 +71,16 @@ Trigger trigger_of(HeapTuple row, TupleDesc columns) {
     return trigger;
 }
 
+// The table is not locked: what one look finds may be gone at the next, and a dropped column has no
+// type.
 bool has_state_column(Oid relid, const char* name) {
-    AttrNumber column = get_attnum(relid, name);
-    return column > 0 && can_be_state(get_atttype(relid, column));
+    HeapTuple tuple = SearchSysCacheAttName(relid, name);
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    auto* column = reinterpret_cast<Form_pg_attribute>(GETSTRUCT(tuple));
+    Oid type = column->attnum > 0 ? column->atttypid : InvalidOid;
+    ReleaseSysCache(tuple);
+    return SearchSysCacheExists1(TYPEOID, ObjectIdGetDatum(type)) && can_be_state(type);
 }
 
 // States in order, each once. A declaration may have a hundred thousand of them.
