@@ -139,14 +139,14 @@ sub waked
     my ($notify, $statements) = @_;
     sql("SELECT interlock.enable_history('doc', notify => '$notify')");
     my $got = $node->safe_psql('postgres', "LISTEN interlock_history;\n$statements;\nSELECT 1;");
-    return join ' ', $got =~ /"interlock_history" with payload "(.*)" received/g;
+    return join ' ', sort $got =~ /"interlock_history" with payload "(.*)" received/g;
 }
 is(waked('on', 'UPDATE doc SET n = n + 1'), '{"table": "public.doc"}', 'one for a transaction');
 is(waked('on', 'BEGIN; UPDATE doc SET n = n + 1 WHERE id = 1; SAVEPOINT s; UPDATE doc SET n = n + 1 WHERE id = 2; ROLLBACK TO s; UPDATE doc SET n = n + 1 WHERE id = 2; COMMIT'),
     '{"table": "public.doc"}', 'with savepoints, too');
 is(waked('on', 'BEGIN; SAVEPOINT s; UPDATE doc SET n = n + 1 WHERE id = 2; ROLLBACK TO s; COMMIT'), '', 'none for what is rolled back');
 is(waked('full', 'UPDATE doc SET n = n + 1 WHERE id < 3; DELETE FROM doc WHERE id = 20'),
-    '{"table": "public.doc", "key": {"id": 1}} {"table": "public.doc", "key": {"id": 2}} {"table": "public.doc", "key": {"id": 20}}', 'full: each row');
+    '{"table": "public.doc", "key": {"id": 1}} {"table": "public.doc", "key": {"id": 20}} {"table": "public.doc", "key": {"id": 2}}', 'full: each row');
 is(waked('off', 'UPDATE doc SET n = n + 1'), '', 'off');
 sql("SELECT interlock.enable_history('doc', ignore_columns => '{n}', notify => 'on')");
 is($node->safe_psql('postgres', "LISTEN interlock_history;\nUPDATE doc SET n = n + 1;\nSELECT 1;"), '1', 'what is ignored wakes nobody');
