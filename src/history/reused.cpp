@@ -14,8 +14,8 @@
 #include "history/table.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"
-#include "server/subtransaction.h"
 #include "table/own_table.h"
+#include "table/peek.h"
 #include "table/plan.h"
 #include "table/row.h"
 #include "version/version.h"
@@ -31,14 +31,8 @@ constexpr TimestampTz kYoungest = 7 * USECS_PER_DAY; // named in version.sql
 constexpr Size kLongestKey = 8192;
 constexpr Size kLongestOperation = 64;
 
-struct Found {
-    bool locked; // by another transaction
-    int64 inserts;
-};
-
 List* recorded_tables();
-void look_at(Oid relid, Found* found);
-void warn_of(Oid relid, int sqlstate, const char* why);
+bool look_at(Oid relid, int64* inserts);
 
 } // namespace
 
@@ -51,18 +45,11 @@ Datum list_reused_keys(PG_FUNCTION_ARGS) {
     ListCell* cell;
     foreach (cell, recorded_tables()) {
         Oid relid = lfirst_oid(cell);
-        Found found = {};
-        ErrorData* error = attempt_if([&] {
-            look_at(relid, &found);
-            return false; // locks nothing any longer
-        });
-        if (error != nullptr)
-            warn_of(relid, error->sqlerrcode, error->message);
-        else if (found.locked)
-            warn_of(relid, ERRCODE_LOCK_NOT_AVAILABLE, "Another transaction has locked it.");
-        Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(found.inserts)};
+        int64 inserts = 0;
+        bool is_whole = peek(relid, "check the history", [&] { return look_at(relid, &inserts); });
+        Datum values[2] = {ObjectIdGetDatum(relid), Int64GetDatum(inserts)};
         bool nulls[2] = {};
-        if (error == nullptr && found.inserts > 0)
+        if (is_whole && inserts > 0)
             add_result_row(output, values, nulls);
     }
     return 0;
@@ -87,13 +74,6 @@ List* recorded_tables() {
         "o.relpersistence OPERATOR(pg_catalog.=) 't' AND o.relnamespace OPERATOR(pg_catalog.<>) "
         "pg_catalog.pg_my_temp_schema()) ORDER BY 1",
         own_trigger_function("history_trigger")));
-}
-
-void warn_of(Oid relid, int sqlstate, const char* why) {
-    const char* name = get_rel_name(relid);
-    if (name != nullptr)
-        ereport(WARNING, (errcode(sqlstate), errmsg("could not check the history of \"%s\"", name),
-                          errdetail("%s", why)));
 }
 
 // --- An entry ------------------------------------------------------------------------------------
@@ -266,23 +246,31 @@ Oid history_to_check(Relation rel) {
     return history->table;
 }
 
-// Checks made before the lock are repeated after it.
-void look_at(Oid relid, Found* found) {
-    found->locked = !lock_without_waiting(relid, AccessShareLock);
-    Relation rel = found->locked ? nullptr : try_relation_open(relid, NoLock);
+bool look_at_history(Oid history, Oid owner, int64* inserts) {
+    if (!lock_without_waiting(history, AccessShareLock))
+        return false;
+    Relation table = try_relation_open(history, NoLock);
+    if (table == nullptr)
+        return true; // dropped meanwhile
+    if (table->rd_rel->relowner == owner)
+        *inserts = count_in(table);
+    relation_close(table, NoLock);
+    return true;
+}
+
+// Checks made before the lock are repeated after it. False when another transaction has locked the
+// table or its history.
+bool look_at(Oid relid, int64* inserts) {
+    if (!lock_without_waiting(relid, AccessShareLock))
+        return false;
+    Relation rel = try_relation_open(relid, NoLock);
     if (rel == nullptr)
-        return;
+        return true; // dropped meanwhile
     Oid history = RELATION_IS_OTHER_TEMP(rel) ? InvalidOid : history_to_check(rel);
-    if (OidIsValid(history))
-        found->locked = !lock_without_waiting(history, AccessShareLock);
-    Relation table =
-        OidIsValid(history) && !found->locked ? try_relation_open(history, NoLock) : nullptr;
-    if (table != nullptr) {
-        if (table->rd_rel->relowner == rel->rd_rel->relowner)
-            found->inserts = count_in(table);
-        relation_close(table, NoLock);
-    }
+    bool is_whole =
+        !OidIsValid(history) || look_at_history(history, rel->rd_rel->relowner, inserts);
     relation_close(rel, NoLock);
+    return is_whole;
 }
 
 } // namespace

@@ -11,8 +11,8 @@
 #include "server/arguments.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"
-#include "server/subtransaction.h"
 #include "table/own_table.h"
+#include "table/peek.h"
 #include "table/plan.h"
 #include "table/restricted.h"
 #include "table/row.h"
@@ -30,8 +30,9 @@ struct Listed {
     ReturnSetInfo* output;
 };
 
+constexpr const char* kPurpose = "list every marker";
+
 bool list_table(Oid relid, ReturnSetInfo* output);
-void warn_of(Oid relid, int sqlstate, const char* why);
 
 } // namespace
 
@@ -44,15 +45,7 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
     ListCell* cell;
     foreach (cell, marker_tables(MarkerTables::kEnabled)) {
         Oid relid = lfirst_oid(cell);
-        bool listed = false;
-        ErrorData* error = attempt_if([&] {
-            listed = list_table(relid, output);
-            return false; // locks nothing any longer
-        });
-        if (error != nullptr)
-            warn_of(relid, error->sqlerrcode, error->message);
-        else if (!listed)
-            warn_of(relid, ERRCODE_LOCK_NOT_AVAILABLE, "Another transaction has locked it.");
+        peek(relid, kPurpose, [&] { return list_table(relid, output); });
     }
     return 0;
 }
@@ -266,19 +259,12 @@ bool list_table(Oid relid, ReturnSetInfo* output) {
     bool listed = true;
     bool is_marked = table.marker != nullptr && !RELATION_IS_OTHER_TEMP(rel);
     if (is_marked && table.marker->well_formed && !table.marker->usable)
-        warn_of(relid, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "A marker column is gone or has another type.");
+        warn_unseen(relid, kPurpose, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "A marker column is gone or has another type.");
     else if (is_marked && table.marker->usable && may_list(table))
         listed = list_rows(table);
     relation_close(rel, NoLock);
     return listed;
-}
-
-void warn_of(Oid relid, int sqlstate, const char* why) {
-    const char* name = get_rel_name(relid);
-    if (name != nullptr)
-        ereport(WARNING, (errcode(sqlstate), errmsg("could not list every marker of \"%s\"", name),
-                          errdetail("%s", why)));
 }
 
 } // namespace
