@@ -1,4 +1,4 @@
-# The examples of README.md and docs/ print what the pages say, and those in examples/ run. Each page has a database of its own.
+# The examples of README.md and docs/ print what the pages say. Each page has a database of its own.
 # Blocks of bash run where the sources are copied to, with the page's database in the environment.
 
 use strict;
@@ -19,11 +19,6 @@ for my $page ('README.md', glob('docs/*.md docs/*/*.md'))
 }
 cmp_ok($examples{'README.md'}, '>=', 3, 'there are examples in README.md');
 
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
-for my $file (glob 'examples/*.sql')
-{
-    $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('postgres'), '-f', $file ], $file);
-}
 $node->stop;
 done_testing();
 
