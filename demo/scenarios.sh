@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -313,6 +313,29 @@ claim_rows() {
     row "jobs lost" "$without of 400" "$(ask "SELECT 400 - count(DISTINCT id) FROM done")"
     lose "$(ask "$left")"
     lose "$repeated"
+}
+
+blind_updates() {
+    heading "14. An ORM saves 50 notes, and does not compare versions"
+    note "each client reads a note, thinks for a millisecond, and saves one more than it read: ... WHERE id = 7"
+    local lost="SELECT (SELECT count(*) FROM saved) - (SELECT sum(n) FROM note)" numbers="SELECT count(*) FROM saved"
+    new_database blind_updates
+    load blind_updates_without
+    local without=$(ask "$lost") saves=$(ask "$numbers")
+    say "without: $saves saves were acknowledged, $without of them are lost"
+
+    new_database blind_updates "SELECT interlock.enable_versioning('note')"
+    load blind_updates_without
+    say "with versions that the ORM does not compare: $(ask "$lost") of $(ask "$numbers") are lost, but no longer unnoticed:" \
+        "view blind_updates counts $(ask "SELECT blind || ', ' || overwrote || ' of rows that another had just saved' FROM interlock.blind_updates")"
+
+    new_database blind_updates "SELECT interlock.enable_versioning('note', blind_updates => 'reject')"
+    say "with blind_updates => 'reject': $(refusal "UPDATE note SET n = 1, version = version + 1 WHERE id IN (7)")"
+    load blind_updates_with
+    local with=$(ask "$lost") accepted=$(ask "SELECT count(*) FROM saved")
+    say "$(ask 'SELECT count(*) FROM refused') such saves were refused; of the $accepted that then compared the version" \
+        "and were acknowledged $with are lost"
+    row "saves of an ORM lost" "$without of $saves" "$with"
 }
 
 # work_off LOAD CONDITION: CLIENTS workers, each of them a pgbench, until no job that meets the condition is left. Every tenth of a
