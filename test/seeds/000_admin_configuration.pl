@@ -303,4 +303,111 @@ row '0.23', 'a lock around what belongs together, and the status below', sub {
     is($ben->ask($pay), 'UPDATE 0', 'B had to wait, and finds it paid');
 };
 
+my $sale = q{
+    CREATE TABLE product (id int PRIMARY KEY, stock int NOT NULL);
+    CREATE TABLE sold (buyer int);
+    INSERT INTO product VALUES (1, 10);
+};
+
+# What the service does: it reads the stock, looks at it, and writes what it has computed.
+sub buys
+{
+    my ($lock, $buyer) = @_;
+    return sprintf q{DO $$ DECLARE left_over int; BEGIN
+        %s
+        SELECT stock INTO left_over FROM product WHERE id = 1;
+        IF left_over > 0 THEN
+            UPDATE product SET stock = left_over - 1 WHERE id = 1;
+            INSERT INTO sold VALUES (%d);
+        END IF;
+    END $$}, $lock, $buyer;
+}
+
+row '0.24', 'of thirty who buy the last ten pieces under a lock ten have one', sub {
+    given($sale);
+    my @answers = together(30, sub { buys(q{PERFORM interlock.lock_key('product:1', wait => '60 s');}, $_[0]) });
+    is_deeply(\@answers, [ ('DO') x 30 ], 'all come to their turn');
+    is(given('SELECT stock, (SELECT count(DISTINCT buyer) FROM sold) FROM product'), '0|10', 'none is sold twice');
+    given('UPDATE product SET stock = 10');
+    @answers = together(30, sub { 'UPDATE product SET stock = stock - 1 WHERE id = 1 AND stock > 0' });
+    is_deeply([ sort @answers ], [ ('UPDATE 0') x 20, ('UPDATE 1') x 10 ], 'nor without a lock by the statement that looks');
+
+    # What the lock is for.
+    given('UPDATE product SET stock = 10; DELETE FROM sold');
+    my ($ann, $ben) = sessions(2);
+    $ann->ask('BEGIN; ' . buys('', 1));
+    $ben->begins_to_wait(buys('', 2));
+    $ann->ask('COMMIT');
+    $ben->answer;
+    is(given('SELECT stock, (SELECT count(*) FROM sold) FROM product'), '9|2', 'without it two are sold as one');
+};
+
+row '0.25', 'a client waits for a lock, or is refused at once', sub {
+    my ($ann, $ben) = sessions(2);
+    my $lock = q{SELECT interlock.lock_key('order:1', wait => '%s')};
+    $ann->ask('BEGIN; ' . sprintf $lock, '0');
+    is($ben->ask('BEGIN; ' . sprintf $lock, '0'), '55P03', 'at once, as an error');
+    $ben->ask('ROLLBACK');
+    is($ben->ask(q{SELECT interlock.try_lock_key('order:1')}), 'f', 'at once, as an answer');
+    is($ben->ask('BEGIN; ' . sprintf $lock, '50 ms'), '55P03', 'after a time');
+    $ben->ask('ROLLBACK; BEGIN');
+    $ben->begins_to_wait(sprintf $lock, '60 s');
+    $ann->ask('COMMIT');
+    $ben->answer;
+    is($ben->{error}, undef, 'or in its turn');
+    $ann->ask(q{SELECT interlock.acquire_lease('order:2', '60 s')});
+    is($ben->ask(q{SELECT outcome FROM interlock.acquire_lease('order:2', '60 s')}), 'held', 'the same of a lock that outlives the transaction');
+};
+
+my $requests = $sale . q{
+    SELECT interlock.enable_versioning('product', blind_updates => 'reject');
+    CREATE TABLE request (id int PRIMARY KEY, buyer int, status text NOT NULL DEFAULT 'new');
+    INSERT INTO request SELECT i, i FROM generate_series(1, 60) i;
+    SELECT interlock.define_transitions('request', 'status', '{"new": ["sold", "sold out"]}', on_repeat => 'reject');
+};
+
+row '0.26', 'a flash sale by a queue: consumers never take the same request', sub {
+    given($requests);
+    my @consumers = sessions(6);
+    my $next = q{SELECT id FROM request WHERE status = 'new' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED};
+    is(join(' ', map { $_->ask("BEGIN; $next") } @consumers), '1 2 3 4 5 6', 'the statement of everybody, while a transaction is open');
+    $_->ask('ROLLBACK') for @consumers;
+
+    given(q{SELECT interlock.enable_marker('request', '5 min')});
+    my @taken;
+    for my $turn (1 .. 10)
+    {
+        Protocol::send_query($consumers[ $_ - 1 ], qq{SELECT key->'id' FROM interlock.claim_rows('request', 'consumer $_', 1, '{"status": "new"}', 'id')}) for 1 .. 6;
+        push @taken, map { $_->answer } @consumers;
+    }
+    is_deeply([ sort { $a <=> $b } @taken ], [ 1 .. 60 ], 'claims outlive the transaction: each request is taken once');
+    is($consumers[0]->ask(q{SELECT count(*) FROM interlock.claim_rows('request', 'consumer 1', 1, '{"status": "new"}', 'id')}), 0, 'none is left');
+};
+
+row '0.27', 'queue, lock and version together: sixty requests for ten pieces', sub {
+    given($requests . q{SELECT interlock.enable_marker('request', '5 min')});
+    my $consume = q{DO $$ DECLARE taken int; left_over int; read_version int; BEGIN
+        SELECT (key->>'id')::int INTO taken FROM interlock.claim_rows('request', 'consumer %1$d', 1, '{"status": "new"}', 'id');
+        PERFORM interlock.lock_key('product:1', wait => '60 s');
+        SELECT stock, version INTO left_over, read_version FROM product WHERE id = 1;
+        IF left_over > 0 THEN
+            UPDATE product SET stock = left_over - 1 WHERE id = 1 AND version = read_version;
+            IF NOT FOUND THEN RAISE 'the lock was for nothing'; END IF;
+            INSERT INTO sold VALUES (taken);
+        END IF;
+        UPDATE request SET status = CASE WHEN left_over > 0 THEN 'sold' ELSE 'sold out' END, lock_status = 0
+         WHERE id = taken AND status = 'new' AND lock_by = 'consumer %1$d';
+    END $$};
+    my @consumers = sessions(6);
+    my %answers;
+    for my $turn (1 .. 10)
+    {
+        Protocol::send_query($consumers[ $_ - 1 ], sprintf $consume, $_) for 1 .. 6;
+        $answers{ $_->answer }++ for @consumers;
+    }
+    is_deeply(\%answers, { DO => 60 }, 'six consumers, without an error');
+    is(given(q{SELECT stock, (SELECT count(DISTINCT buyer) FROM sold) FROM product}), '0|10', 'ten are sold');
+    is(given(q{SELECT string_agg(status || ' ' || n, ', ' ORDER BY status) FROM (SELECT status, count(*) AS n FROM request GROUP BY 1) r}), 'sold 10, sold out 50', 'each request has its answer');
+};
+
 1;

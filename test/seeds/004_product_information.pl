@@ -186,4 +186,72 @@ row '4.25', 'an editor compares versions, and takes one back', sub {
     is($editor->ask('SELECT version_count, description, thumbnail IS NULL FROM product WHERE id = 2'), '4|a cup|t', 'of the whole row');
 };
 
+row '4.26', 'the eight pitfalls have their answers (docs/choosing.md)', sub {
+    given($versioned . q{
+        SELECT interlock.own_columns('product', 'worker', '{thumbnail}', 'skip');
+        SELECT interlock.enable_history('product', ignore_columns => '{thumbnail}');
+        SELECT interlock.define_idempotency_scope('report', 'job', stale_after => '200 ms');
+    });
+    my ($ann, $ben) = sessions(2);
+
+    # 1. Every writer saves the whole object. The editor has read it before the worker wrote.
+    my $old = $ann->ask('SELECT name, description, price FROM product WHERE id = 1');
+    $ben->ask(q{BEGIN; SELECT interlock.set_writer('worker')});
+    is($ben->ask(q{UPDATE product SET thumbnail = 'a.png' WHERE id = 1}), 'UPDATE 1', '1. a worker writes its column');
+    $ben->ask('COMMIT');
+    is($ann->ask(save($old =~ s/a mug/a blue mug/r, 'none.png')), 'UPDATE 1', '1. the editor saves everything');
+    is(given('SELECT description, thumbnail FROM product'), 'a blue mug|a.png', '1. and both are kept');
+
+    # 2. The last write wins.
+    given(q{SELECT interlock.enable_versioning('product', 'version_count', blind_updates => 'reject')});
+    my $read = $ann->ask('SELECT version_count FROM product WHERE id = 1');
+    is($ben->ask(q{UPDATE product SET name = 'cup' WHERE id = 1}), 'IL011', '2. a save that compares nothing is refused');
+    is($ben->ask(qq{UPDATE product SET name = 'cup' WHERE id = 1 AND version_count = $read}), 'UPDATE 1', '2. one that compares passes');
+    is($ann->ask(qq{UPDATE product SET name = 'jug' WHERE id = 1 AND version_count = $read}), 'UPDATE 0', '2. the stale one finds no row');
+
+    # 3. A lock without an end, and a worker that outlives its lock.
+    my $lease = q{SELECT token FROM interlock.acquire_lease('lock:product/1', '%s', holder => '%s', wait => '%s')};
+    my $token = $ann->ask(sprintf $lease, '200 ms', 'worker 1', '0');
+    like($ben->ask(sprintf $lease, '60 s', 'worker 2', '60 s'), qr/^\d+$/, '3. the lock of a worker that says nothing ends');
+    is($ann->ask(qq{SELECT interlock.renew_lease('lock:product/1', $token)}), '', '3. it learns that at its heartbeat');
+    is($ann->ask(qq{BEGIN; SELECT interlock.assert_lease('lock:product/1', $token)}), 'IL006', '3. and cannot write any more');
+    $ann->ask('ROLLBACK');
+
+    # 4. One lock for the whole object.
+    my $group = q{SELECT outcome FROM interlock.acquire_lease('lock:product/2%s', '60 s')};
+    is($ann->ask(sprintf $group, '/generatedAssets'), 'acquired', '4. one group of columns');
+    is($ben->ask(sprintf $group, '/searchIndex'), 'acquired', '4. another one beside it');
+    is($ben->ask(sprintf $group, '/generatedAssets'), 'held', '4. not the same');
+    is($ben->ask(sprintf $group, ''), 'held', '4. nor all of it');
+
+    # 5. A key without the request that it stands for.
+    my $claim = q{SELECT outcome FROM interlock.idempotency_claim('redeem', 'user 1', '{"points": %d}')};
+    is($ann->ask(sprintf $claim, 500), 'acquired', '5. a request');
+    is($ben->ask(sprintf $claim, 900), 'mismatch', '5. another one under its key');
+
+    # 6. Keys that are pending for ever, or that several workers recover.
+    my $begin = q{SELECT token FROM interlock.idempotency_claim('report', 'daily', wait => '%s')};
+    $token = $ann->ask(sprintf $begin, '0');
+    is($ann->ask(qq{SELECT interlock.idempotency_checkpoint('report', 'daily', $token, 'page 7')}), '', '6. a worker gets as far as page 7, and hangs');
+    given(q{SELECT pg_sleep(0.05)}) until given(q{SELECT deadline < clock_timestamp() FROM interlock.idempotency WHERE scope = 'report'}) eq 't';
+    given(q{SELECT interlock.define_idempotency_scope('report', 'job', stale_after => '1 hour')});
+    my @answers = together(8, sub { q{SELECT outcome, CASE outcome WHEN 'acquired' THEN checkpoint END FROM interlock.idempotency_claim('report', 'daily')} });
+    is_deeply([ sort @answers ], [ 'acquired|page 7', ('in_progress|') x 7 ], '6. one of eight goes on there');
+    is($ann->ask(qq{SELECT interlock.idempotency_complete('report', 'daily', $token)}), 'IL008', '6. the one that hung does not complete it');
+
+    # 7. One model for requests and jobs: a request is answered anew, a job is resumed.
+    given(q{SELECT interlock.define_idempotency_scope('redeem', 'api')});
+    $token = $ann->ask(q{SELECT token FROM interlock.idempotency_claim('redeem', 'user 2')});
+    is($ann->ask(qq{SELECT interlock.idempotency_checkpoint('redeem', 'user 2', $token, 'page 7')}), '55000', '7. a request has no checkpoint');
+
+    # 8. Versions that nobody asked for, and the flag against them that stays set.
+    my $entries = given(q{SELECT count(*) FROM interlock.row_history('product', 1)});
+    $ben->ask(qq{BEGIN; SELECT interlock.set_writer('worker'); UPDATE product SET thumbnail = '$_.png' WHERE interlock.any_version(version_count); COMMIT}) for 1 .. 6;
+    is(given(q{SELECT count(*) FROM interlock.row_history('product', 1)}), $entries, '8. six thumbnails make no version');
+    $ben->ask(q{BEGIN; SELECT interlock.suppress_history('product', 'an import'); SELECT 1/0});
+    $ben->ask('ROLLBACK');
+    is($ben->ask(q{UPDATE product SET name = 'glass' WHERE interlock.any_version(version_count)}), 'UPDATE 1', '8. after an import that failed');
+    is(given(q{SELECT count(*) FROM interlock.row_history('product', 1)}), $entries + 1, '8. versions are made again');
+};
+
 1;
