@@ -118,7 +118,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, versioned, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, own.leases, keys, interlock.idempotency;
+VACUUM plain, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -393,6 +393,11 @@ trigger_costs() {
     counted suppressed "BEGIN;" "SELECT interlock.suppress_history('recorded');" "UPDATE recorded SET a = a + 1 WHERE id = :id;" "COMMIT;"
     counted hand_block "BEGIN;" "SELECT empty('recorded');" "UPDATE plain SET a = a + 1 WHERE id = :id;" "COMMIT;"
     cost "UPDATE with the version trigger" update_versioned update
+    for table in plain versioned refusing; do
+        counted compared_$table "UPDATE $table SET a = a + 1, version = version + 1 WHERE id = :id AND version = :version;"
+    done
+    cost "UPDATE ... AND version, blind updates allowed" compared_versioned compared_plain
+    cost "UPDATE ... AND version, blind updates refused" compared_refusing compared_plain
     cost "UPDATE with the transition trigger" update_machine update_status
     cost "UPDATE with the marker trigger" update_marked update
     cost "UPDATE with owned columns" update_owned update

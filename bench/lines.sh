@@ -25,6 +25,8 @@ fill_line_tables() {
 lines() {
     line "$1" "UPDATE with the version trigger" update_versioned \
         "UPDATE without a trigger" update_plain 0.95 "a trigger in PL/pgSQL" update_own -
+    line "$1" "UPDATE ... AND version, blind updates refused" compared_refusing \
+        "the same, blind updates allowed" compared_versioned - "the same without a trigger" compared_plain -
     line "$1" "UPDATE with owned columns" update_owned \
         "UPDATE without a trigger" update_plain - "a trigger in PL/pgSQL" update_own_owned -
     line "$1" "UPDATE with history" update_recorded \
@@ -76,8 +78,13 @@ lines() {
 control_line() { TARGETS= line "$1" "UPDATE without a trigger, the same for both" update_plain; }
 
 write_trigger_loads() {
+    local table
     write update_plain "UPDATE plain SET a = a + 1 WHERE id = :id;"
     write update_versioned "UPDATE versioned SET a = a + 1 WHERE id = :id;"
+    for table in plain versioned refusing; do
+        write compared_$table "SELECT version FROM $table WHERE id = :id \\gset" \
+            "UPDATE $table SET a = a + 1, version = version + 1 WHERE id = :id AND version = :version;"
+    done
     write update_own "UPDATE own.versioned SET a = a + 1 WHERE id = :id;"
     write update_owned "UPDATE owned SET a = a + 1 WHERE id = :id;"
     write update_own_owned "UPDATE own.owned SET a = a + 1 WHERE id = :id;"

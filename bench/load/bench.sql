@@ -10,6 +10,10 @@ CREATE TABLE versioned (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO versioned SELECT * FROM plain;
 SELECT interlock.enable_versioning('versioned');
 
+CREATE TABLE refusing (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO refusing SELECT * FROM plain;
+SELECT interlock.enable_versioning('refusing', blind_updates => 'reject');
+
 CREATE TABLE owned (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
 INSERT INTO owned SELECT * FROM plain;
 SELECT interlock.grant_writer('editor', 'public'), interlock.own_columns('owned', 'editor', '{b,c,status}');
