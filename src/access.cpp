@@ -25,7 +25,7 @@ struct AccessKind {
     TableRight tables[8];
 };
 
-// What is read is who did what to which table, and never a value of a row or a stored response.
+// A monitor reads roles, tables and operations, and never a value of a row or a stored response.
 constexpr AccessKind kKinds[] = {
     {"monitor",
      "{sweeper_status}",

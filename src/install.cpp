@@ -2,7 +2,7 @@
 //
 // CREATE EXTENSION into a schema that is there already:
 //
-// The server creates the schema when there is none, else it uses the existing one, whoever owns it.
+// The server creates the schema when there is none, else it uses the existing one, of any owner.
 // Tools that load a schema file create schemas before extensions, so a schema of the installing
 // administrator or of another superuser is accepted. It must be empty, since objects of others in
 // it could be called in place of those of the extension.

@@ -72,7 +72,7 @@ const char* name_of_database(Oid database) {
     return name != nullptr ? name : psprintf("unknown (OID=%u)", database);
 }
 
-// What is used in a database, or in all.
+// The use of a database, or of all.
 void put_uses(const Output& output, const UsageReport& report, bool in_all) {
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, report.uses);

@@ -15,7 +15,7 @@ struct KeyedRow {
 // kDeclined: nothing was done, and the caller runs the statement.
 enum class DirectOutcome : uint8 { kDeclined, kNoRow, kDone };
 
-// What is asked or reported of a version of a row.
+// Called with a version of a row, to decide about it or to report it.
 struct RowCallback {
     bool (*call)(void* closure, TupleTableSlot* version);
     void* closure;

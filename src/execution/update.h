@@ -3,8 +3,8 @@
 //
 //     UPDATE ONLY table SET ... WHERE key = ... AND condition RETURNING ...
 //
-// with the same waits, triggers, checks and errors, at less than half its cost. What is not
-// eligible (execution/eligible.h) is declined before anything is done, and the caller runs the
+// with the same waits, triggers, checks and errors, at less than half its cost. A write that is
+// not eligible (execution/eligible.h) is declined before anything is done, and the caller runs the
 // statement. Modules that watch statements (pg_stat_statements, auto_explain, hooks) see the
 // caller's statement only. Errors have no line of CONTEXT with the text of this one. Indexes that
 // the update does not change are not locked.

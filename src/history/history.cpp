@@ -321,7 +321,7 @@ void create_triggers(Oid relid, const char* table, Oid history, const HistorySet
                  kTruncateName, table, own_trigger_function_name("history_truncate_trigger")));
 }
 
-// For readers of what is new (history_since), who come with each notification.
+// For history_since, which readers call after each notification.
 void create_transaction_index(Oid history) {
     AttrNumber column = get_attnum(history, history_columns[kEntryTransaction].name);
     Relation rel = table_open(history, AccessShareLock);

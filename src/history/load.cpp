@@ -1,4 +1,4 @@
-// What is kept of a table that has a history, loaded with the table's metadata.
+// The configuration of a table's history, loaded with the table's metadata.
 
 #include "history/history.h"
 

@@ -1,7 +1,7 @@
 // history_since: what has been committed since a position, for readers that must miss nothing and
 // see nothing twice.
 //
-// What is new are the entries of transactions that are over now and were not at the position. A
+// New are the entries of transactions that are over now and were not at the position. A
 // page of them goes up to an id: a transaction that wrote a row later wrote its entry under a
 // higher id, so that the entries of a row come in their order. Where an AFTER trigger has written a
 // row again, ids of one transaction are in another order than its commands: a page that would end

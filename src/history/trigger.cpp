@@ -272,7 +272,7 @@ void set_rows(EntryValues* values, const Entry& entry) {
     });
 }
 
-// Who wrote: the writer, else the holder of a marker, whom nobody has to grant anything.
+// The writer of the entry, else the holder of the marker, which needs no grant.
 void set_writer(EntryValues* values) {
     Writer writer = current_writer();
     const char* holder = writer.name == nullptr ? current_holder() : nullptr;

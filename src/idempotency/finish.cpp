@@ -189,7 +189,7 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
         raise_claim_lost(key, token);
 }
 
-// False if the claim is lost: it is the caller who decides what that means, as for a lease.
+// False if the claim is lost. The caller decides what that means, as for a lease.
 bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline) {
     IdempotencyScope scope = read_scope(key.scope);
     *deadline = GetCurrentTimestamp() + scope.stale_after;

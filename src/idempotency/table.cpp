@@ -13,7 +13,7 @@ namespace {
 
 void note_expiry(TimestampTz expires_at) { note_deadline(expires_at + kKeySweepGap); }
 
-// What is read of a key, in this order.
+// The columns that are read of a key, in this order.
 constexpr AttrNumber kRead[] = {kStatus,   kRetryable,  kToken,       kAttempt,
                                 kDeadline, kExpiresAt,  kRequestHash, kResponse,
                                 kResultId, kCheckpoint, kState};

@@ -84,7 +84,7 @@ Choice read_choice(const Arguments& arguments) {
     return choice;
 }
 
-// --- What is there -------------------------------------------------------------------------------
+// --- Leases that match ---------------------------------------------------------------------------
 
 bool is_eligible(const Lease& lease, const Choice& choice, int64 now) {
     return (is_live(lease, now) || lease.pins > 0) && lease.token < choice.end &&

@@ -14,7 +14,7 @@ bool any_excludes(LeaseKind wanted, const uint32 counts[2]) {
     return counts[kExclusiveKind] > 0 || (wanted == kExclusiveKind && counts[kSharedKind] > 0);
 }
 
-// --- What is in the way --------------------------------------------------------------------------
+// --- Conflicting leases --------------------------------------------------------------------------
 
 // A lease at the key that excludes the kind and cannot be dropped.
 Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {

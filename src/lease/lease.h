@@ -46,8 +46,8 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
 // For the next two and for pin_lease, a lease of a role that the caller does not act for
 // (lease/role.h) does not exist.
 
-// The new expiry, never earlier than that of before; 0: the lease is lost. A ttl of 0 is that of
-// before.
+// The new expiry, never earlier than the present one; 0: the lease is lost. With a ttl of 0 the
+// present ttl is used again.
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl);
 
 // Whether the lease was held.

@@ -4,7 +4,7 @@ namespace interlock {
 
 namespace {
 
-// R2, R11: when the last short lease of before has expired for certain.
+// R2, R11: when the last short lease from before the restart has certainly expired.
 int64 end_of_grace(const LeaseState& state, const Boot& boot) {
     if (!has_grace() || state.token_high == 0)
         return 0;
@@ -51,8 +51,8 @@ void take_over_state(LeaseDatabase* database, const LeaseState& state, const Boo
         database->run = pg_prng_uint64(&pg_global_prng_state);
 }
 
-// What is left of a long lease at the start of a run. After a reboot the system's clock decides,
-// but not before the grace is over, as that clock may be wrong.
+// The remaining time of a long lease at the start of a run. After a reboot the system's clock
+// decides, but not before the grace is over, as that clock may be wrong.
 int64 time_left(const LeaseDatabase& database, const LongLease& record, const Boot& boot) {
     int64 now = monotonic_now();
     if (is_same_boot(record.boot, boot))

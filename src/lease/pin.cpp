@@ -57,7 +57,7 @@ void need_room() {
 
 struct PinAttempt {
     bool held;
-    LeaseRoom room; // for a list of several who pin the lease
+    LeaseRoom room; // for the list of the processes that pin the lease
     Oid role;       // whose room that is
 };
 

@@ -16,7 +16,7 @@ bool is_exclusive(const LeaseClaim& claim) {
     return kind_of(lease_at(claim.lease)->mode) == kExclusiveKind;
 }
 
-// --- Who is in front -----------------------------------------------------------------------------
+// --- Earlier waiters -----------------------------------------------------------------------------
 
 void note(uint32* seen, bool* seen_exclusive, uint32 look, bool exclusive) {
     *seen_exclusive = exclusive || (*seen == look && *seen_exclusive);
@@ -121,7 +121,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
             if (needs_work(decision))
                 work = decision;
         } else if (needs_work(work) && waiter->wake_at <= now) {
-            decision = work; // who should have done it by now is paused
+            decision = work; // its waiter should have done it by now, and is paused
         }
         if (waiter == asking)
             answer = decision;

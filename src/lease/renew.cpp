@@ -32,7 +32,7 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     return Renewal::kDone;
 }
 
-// R7, and then as a grant with the token of before.
+// R7, and then as a grant with the former token.
 Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(claim.lease);

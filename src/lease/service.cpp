@@ -240,7 +240,7 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
     close_store(store);
     if (created_store) // it is not used before it is committed
         return;
-    if (!is_set(database->secret)) // by whoever loads, before others use it
+    if (!is_set(database->secret)) // set by the first session that loads, before others use it
         database->secret = written.secret;
     raise(&database->token_end, written.token_high);
     raise(&database->horizon, written.horizon);

@@ -24,7 +24,7 @@ constexpr int kMaxGuessers = 127;
 struct LeaseDatabase {
     Oid database;
     bool loaded; // what is in the store is known
-    bool saved;  // leases of before a clean stop are in memory, of this run:
+    bool saved;  // leases from before a clean stop are in memory, of this run:
     uint64 saved_run;
     uint64 run;
     SipKey secret;              // of tokens; there once it is loaded
@@ -43,7 +43,7 @@ struct LeaseDatabase {
     uint64 lost;                   // changes of floors
     pg_atomic_uint64 lost_durable; // R4: so many of them are
 
-    WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last is for who has no other
+    WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last one is for all other roles
 
     uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
 
@@ -74,7 +74,7 @@ void make_durable(LeaseDatabase* database, int64 ttl);
 void lose_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);
 void lose_lease(LeaseDatabase* database, const Lease& lease);
 
-// R5: whether a token that is not in memory can be one of before the crash, and whether the role
+// R5: whether a token that is not in memory can be from before the crash, and whether the role
 // has lost it.
 bool is_former_token(LeaseDatabase* database, int64 token);
 bool is_lost_token(LeaseDatabase* database, const LeaseKey& key, Oid role, int64 token);

@@ -34,7 +34,7 @@ struct StorePlace {
 };
 constexpr StorePlace kNoPlace = {InvalidBlockNumber, InvalidOffsetNumber};
 
-// What is known of a lease wherever it is kept.
+// The data of a lease, the same in memory and in the store.
 struct LeaseInfo {
     int64 token;
     int64 expires;
@@ -148,12 +148,12 @@ Ref make_lease(const LeaseInfo& info, const char* holder, size_t holder_length,
                const LeaseCharge& charge, LeaseAccess access);
 void free_lease(Ref lease);
 
-// A lease of before a start, at its key: found by its token, or made anew, whatever its role uses
+// A lease from before a start, at its key: found by its token, or made anew, whatever its role uses
 // already. 0: there is no room.
 Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const char* holder,
                      size_t holder_length, StorePlace place);
 
-// Hangs it at the key, or takes it away and frees it, and the key if nobody needs it any more.
+// Attaches it to the key; or detaches and frees it, and the key with it if it is no longer needed.
 void put_lease(Ref node, Ref lease);
 void drop_lease(Ref lease);
 

@@ -34,8 +34,8 @@ bool is_held_by_other(const MarkedRow& call, const Look& found);
 // Whether call.holder has it.
 bool is_held(const MarkedRow& call, const Look& found);
 
-// IL005, for a verb that acts under the marker of call.holder: the row is there, and somebody else
-// has the marker, or nobody.
+// IL005, for a verb that acts under the marker of call.holder: the row is there, and another
+// holder or none has the marker.
 [[noreturn]] void raise_not_held(const MarkedRow& call, const Look& found);
 
 // For a verb whose write found no row that call.holder has: P0002, IL005, or what

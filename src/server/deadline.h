@@ -15,7 +15,7 @@ public:
     bool is_never() const { return limit_ < 0; }
     bool has_passed() const { return limit_ >= 0 && left() <= 0; }
 
-    // What is left, in milliseconds and at least one; only if it is not for ever.
+    // The remaining time in milliseconds, at least one. Only for a wait with an end.
     int64 left_in_milliseconds() const { return Max(left(), 0) / 1000 + 1; }
 
     // Runs body() so that a wait for a lock in it ends at the deadline with 55P03. Only before it

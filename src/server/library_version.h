@@ -1,6 +1,6 @@
 // The version of the library, and that of the extension's SQL in a database. They differ from the
 // installation of other files until ALTER EXTENSION UPDATE, which is run in each database, and in
-// sessions that still have the library of before.
+// sessions that still have the previous library loaded.
 //
 // The library works with the SQL of older versions from kOldestSql on, as it knows what they lack.
 // Of newer SQL it cannot know; a release that changes the last number alone promises that the
@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-// To be raised by a change after which the library no longer works with the SQL of before.
+// To be raised by a change after which the library no longer works with SQL of earlier versions.
 constexpr const char* kOldestSql = "0.9.0";
 
 constexpr const char* kLibraryVersion = INTERLOCK_VERSION;

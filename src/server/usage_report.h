@@ -9,7 +9,7 @@ namespace interlock {
 constexpr int64 kNotLimited = -1;
 constexpr int kMostResources = 8; // that are counted by role and database
 
-// What is used in all or by a role, and the limit of it or kNotLimited.
+// The use of all or of a role, and its limit or kNotLimited.
 struct ResourceUse {
     const char* what;
     Oid role; // InvalidOid: by the roles that share a line

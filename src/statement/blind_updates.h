@@ -1,5 +1,5 @@
-// What is to become of statements that write a row without comparing its version: as the owner of
-// the table has it, for all of its columns or for those that writers share.
+// The treatment of statements that write a row without comparing its version, as the owner of the
+// table has declared it: for all of its columns, or for those that writers share.
 #pragma once
 
 #include "server/server.h"

@@ -81,7 +81,7 @@ void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
     });
 }
 
-// AFTER triggers fire here, and WITH parts that nobody has read to the end run.
+// AFTER triggers fire here, and parts of WITH that were not read to the end run.
 void finish_executor(QueryDesc* query) {
     run_statement(query, [&] {
         if (previous_finish != nullptr)

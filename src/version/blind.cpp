@@ -23,7 +23,7 @@ constexpr config_enum_entry kExemptions[] = {
 
 // --- Whether it is blind -------------------------------------------------------------------------
 
-// For these rows nobody else can have written a newer version since the transaction has seen it.
+// No other transaction can have written a newer version of these rows since this one has seen them.
 bool is_held(const TriggerData* trigger, const Versioning* versioning) {
     HeapTuple row = trigger->tg_trigtuple;
     if (is_asserted(RelationGetRelid(trigger->tg_relation), row->t_self))
@@ -144,7 +144,7 @@ void judge_blindness(const TriggerData* trigger, const TableInfo* info, const Ro
     bool known = is_known(comparison);
     if ((known && !is_blind(comparison)) || is_excused(trigger, versioning, change))
         return;
-    if (known && !RelationUsesLocalBuffers(trigger->tg_relation)) // nobody else writes those
+    if (known && !RelationUsesLocalBuffers(trigger->tg_relation)) // no other session writes those
         count_blind_write(versioning->root, trigger->tg_trigtuple);
     Mode mode = mode_of(info, change);
     if (mode.mode == BlindUpdates::kAllow)

@@ -1,4 +1,4 @@
--- HIS-20, MRK-4: what a history is told to leave out, who wrote an entry, and what wakes its readers.
+-- HIS-20, MRK-4: columns and writers that a history ignores, the writer of an entry, notifications of readers.
 BEGIN;
 SELECT plan(68);
 SET LOCAL client_min_messages = error;

@@ -6,7 +6,7 @@ CREATE TABLE ticket (id int PRIMARY KEY, code text UNIQUE NOT NULL, status text 
 SELECT interlock.define_transitions('ticket', 'status', '{"open": ["claimed", "cancelled"], "claimed": ["closed", "cancelled"], "closed": ["open"]}');
 INSERT INTO ticket (id, code, status, agent, price, tags) SELECT i, 't' || i, 'claimed', 'ann', 9.5, '{"a": 1, "b": 2}' FROM generate_series(1, 9) i;
 
--- closed only by the agent who has it
+-- only the agent of a ticket closes it
 SELECT results_eq($$SELECT outcome, state, current->>'agent' FROM interlock.try_transition('ticket', 1, 'claimed', 'closed', match => '{"agent": "bob"}')$$,
     $$VALUES ('no_match', 'claimed', 'ann')$$, 'another agent');
 SELECT results_eq($$SELECT outcome, state, current FROM interlock.try_transition('ticket', 1, 'claimed', 'closed', '{"closed_at": "2026-01-01"}', match => '{"agent": "ann"}')$$,
