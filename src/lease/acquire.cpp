@@ -287,7 +287,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     LeaseWaiter* waiter = this_waiter();
     LWLock* lock = partition_lock(request.key.partition);
     if (request.bond == LeaseBond::kSession)
-        prepare_to_bind();
+        prepare_to_bind(1);
     lock_and_claim(database, request, &waiter->claim);
     Decision decision = {Verdict::kNotDurable, 0, 0};
     if (!is_long_term(request))

@@ -14,6 +14,10 @@ LeaseKey lease_key_argument(const text* key, int element = 0);
 // A time to live above zero and at most interlock.max_lease_ttl, in microseconds; else 22023.
 int64 ttl_argument(const Arguments& arguments, int n);
 
+// 'exclusive' or 'shared'; 'ttl' or 'session'; else 22023.
+LeaseMode lease_mode_argument(const Arguments& arguments, int n);
+LeaseBond lease_bond_argument(const Arguments& arguments, int n);
+
 // The label of at most 255 bytes; else 22023. Null: the default.
 const char* holder_argument(const Arguments& arguments, int n, size_t* length);
 

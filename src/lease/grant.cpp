@@ -139,6 +139,27 @@ bool drop_ended(Ref ref) {
     return true;
 }
 
+Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now) {
+    auto find_at = [&](size_t length, auto&& find) {
+        LeaseKey level = key;
+        level.length = length;
+        Ref node = find_node(level);
+        if (node == 0)
+            return Ref{0};
+        node_at(node)->users++;
+        Ref found = find(database, node, kExclusiveKind, now);
+        release_node(node);
+        return found;
+    };
+    Ref found = find_at(key.length, in_the_way_at);
+    for (size_t length = key.length; found == 0 && length > key.root;) {
+        while (key.bytes[--length] != '/')
+            ;
+        found = find_at(length, in_the_way_at);
+    }
+    return found != 0 ? found : find_at(key.length, in_the_way_below);
+}
+
 int other_capacity(const LeaseClaim& claim) {
     if (lease_at(claim.lease)->mode != LeaseMode::kPermit || claim.capacity == 0)
         return 0;

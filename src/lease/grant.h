@@ -43,6 +43,11 @@ inline bool needs_work(const Decision& decision) {
 // its node.
 Decision decide(const LeaseClaim& claim, int64 now);
 
+// A lease that is in the way of an exclusive one: at the key, else above it, nearest first, else
+// below; 0: there is none. With the partition's lock held exclusively, as expired leases that are
+// in the way are lost and dropped; one that is over but for its record is found (clear_records).
+Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now);
+
 // The capacity with which permits of the claim's key are held, if it differs from the claim's; else
 // 0. The first of them fixes it, until none is held any more.
 int other_capacity(const LeaseClaim& claim);

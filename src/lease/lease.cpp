@@ -10,9 +10,8 @@ using namespace interlock;
 
 namespace {
 
-LeaseMode mode_argument(const Arguments& arguments, int n);
-LeaseBond bond_argument(const Arguments& arguments, int n);
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer);
+Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
 [[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
 
 } // namespace
@@ -34,8 +33,8 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
     request.ttl = ttl_argument(arguments, 1);
     Deadline deadline = Deadline::argument(arguments, 2);
     request.holder = holder_argument(arguments, 3, &request.holder_length);
-    request.mode = mode_argument(arguments, 4);
-    request.bond = bond_argument(arguments, 5);
+    request.mode = lease_mode_argument(arguments, 4);
+    request.bond = lease_bond_argument(arguments, 5);
     return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
 }
 
@@ -66,10 +65,12 @@ Datum renew_lease(PG_FUNCTION_ARGS) {
     PG_RETURN_TIMESTAMPTZ(shown_time(expires));
 }
 
-// release_lease(key, token)
+// release_lease(key, token, holder)
 Datum release_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
+    if (!arguments.is_null(2))
+        return release_by_holder(arguments, key);
     int64 token = DatumGetInt64(arguments.required(1, "token"));
     PG_RETURN_BOOL(release_lease_of(lease_database(), key, token));
 }
@@ -88,31 +89,6 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
 
 namespace {
 
-bool is_word(const text* value, const char* word) {
-    return VARSIZE_ANY_EXHDR(value) == strlen(word) &&
-           memcmp(VARDATA_ANY(value), word, strlen(word)) == 0;
-}
-
-LeaseMode mode_argument(const Arguments& arguments, int n) {
-    const text* mode = DatumGetTextPP(arguments.required(n, "mode"));
-    if (is_word(mode, "exclusive"))
-        return LeaseMode::kExclusive;
-    if (is_word(mode, "shared"))
-        return LeaseMode::kShared;
-    refuse_value("mode", text_to_cstring(mode), "Use 'exclusive' or 'shared'.");
-}
-
-LeaseBond bond_argument(const Arguments& arguments, int n) {
-    const text* bind = DatumGetTextPP(arguments.required(n, "bind"));
-    if (is_word(bind, "ttl"))
-        return LeaseBond::kTtl;
-    if (is_word(bind, "session"))
-        return LeaseBond::kSession;
-    refuse_value(
-        "bind", text_to_cstring(bind),
-        "Use 'ttl' or 'session'. interlock.lock_key locks a key until the transaction ends.");
-}
-
 // outcome, token, expires_at, holder
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
     Datum values[4] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
@@ -120,6 +96,18 @@ Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
                        CStringGetTextDatum(answer.holder)};
     bool nulls[4] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0'};
     return result_row(fcinfo, values, nulls);
+}
+
+pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& key) {
+    if (!arguments.is_null(1))
+        refuse_argument("holder", "must not be given with a token");
+    size_t length;
+    const char* holder = holder_argument(arguments, 2, &length);
+    LeaseDatabase* database = lease_database();
+    bool was_held = false;
+    for (int64 token = 0; (token = next_token_of_holder(key, {holder, length}, token)) != 0;)
+        was_held = release_lease_of(database, key, token) || was_held;
+    PG_RETURN_BOOL(was_held);
 }
 
 void raise_not_held(const LeaseKey& key, int64 token) {

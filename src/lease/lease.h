@@ -14,10 +14,6 @@
 
 namespace interlock {
 
-// What ends a lease: its ttl, the session, or the end of the call that acquires it, which sets a
-// ttl once it has all its leases.
-enum class LeaseBond { kTtl, kSession, kCall };
-
 struct LeaseRequest {
     LeaseKey key;
     Oid role;
@@ -52,6 +48,10 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
 
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
+
+// The tokens of the holder's leases at the key, of any role, one after the other: the lowest above
+// `after`; 0: there is none.
+int64 next_token_of_holder(const LeaseKey& key, std::string_view holder, int64 after);
 
 // Sets the expiry of a lease of a call.
 void time_lease(const LeaseKey& key, int64 token, int64 expires);
@@ -137,8 +137,8 @@ bool has_pins();
 // Whether the current transaction has pinned the key or an ancestor, in mode exclusive.
 bool has_pinned(const char* key, size_t length);
 
-// Ends a lease with the session. Call it before the grant.
-void prepare_to_bind();
+// Ends leases with the session. To be called before their grant.
+void prepare_to_bind(int count);
 void bind_lease(const LeaseKey& key, int64 token);
 void forget_bound_lease(int64 token);
 

@@ -127,18 +127,20 @@ COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interlock.seconds, i
 
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    mode text = 'exclusive', bind text = 'ttl',
     OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL,
+    mode text = 'exclusive', bind text = 'ttl',
     OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text) IS
-'Acquires exclusive leases on all the keys or on none; tokens are in the order of keys. If held: blocked_by is the key that was
-not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never deadlock. Errors: as acquire_lease; 22023 when
-one key is below another.';
-COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text) IS
-'As acquire_leases(text[], interval, interval, text), for times as numbers of seconds.';
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text, text, text) IS
+'Acquires leases on all the keys or on none; tokens are in the order of keys. A key that is given twice has one lease, and its token twice. If
+held: blocked_by is the key that was not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never
+deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 when one key is below another.';
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
+'As acquire_leases(text[], interval, interval, text, text, text), for times as numbers of seconds.';
 
 CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -150,11 +152,12 @@ expired and that nobody acquired since is renewed. After a crash it reclaims the
 COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds) IS
 'As renew_lease(text, bigint, interval), for times as numbers of seconds.';
 
-CREATE FUNCTION interlock.release_lease(key text, token bigint) RETURNS boolean
+CREATE FUNCTION interlock.release_lease(key text, token bigint = NULL, holder text = NULL) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.release_lease(text, bigint) IS
-'Releases the lease, and returns whether it was held. If open transactions have asserted it, it is free for others when they have ended.
-For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+COMMENT ON FUNCTION interlock.release_lease(text, bigint, text) IS
+'Releases the lease, and returns whether it was held. holder in place of token: all leases with that label on exactly this key. If open
+transactions have asserted it, it is free for others when they have ended. For members of the role that acquired the lease. Errors: 22004, 22023,
+25006, 55000.';
 
 CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -182,7 +185,8 @@ granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 550
 
 CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
-    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz)
+    OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz,
+    OUT role text)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_leases() IS 'The rows of the view leases.';
@@ -192,7 +196,17 @@ GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
 'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
 pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable is
-true for a lease with a record of its own.';
+true for a lease with a record of its own; role has acquired it.';
+
+CREATE FUNCTION interlock.lease_of(
+    key text, OUT mode text, OUT holder text, OUT token bigint, OUT role text, OUT pid integer, OUT since timestamptz,
+    OUT expires_at timestamptz, OUT blocks_key text, OUT pinned_by integer[], OUT pinned_since timestamptz)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.lease_of(text) IS
+'The lease that is in the way of an exclusive one on the key, no row if there is none: at the key, else above it, else below it; blocks_key is its
+key. The other columns are those of the view leases. It costs the same however many leases there are. Errors: 22004, 22023, 25006,
+55000.';
 
 CREATE FUNCTION interlock_internal.list_lease_waiters(
     OUT key text, OUT mode text, OUT holder text, OUT pid integer, OUT waiting_since timestamptz, OUT place integer)

@@ -1,4 +1,4 @@
-// The views leases and lease_waiters.
+// The views leases and lease_waiters, and the look at one key.
 
 #include "lease/argument.h"
 #include "lease/lease.h"
@@ -42,16 +42,17 @@ bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node);
 using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
 void put_lease_row(ReturnSetInfo* output, const Listed& listed);
 void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
+void put_look_row(ReturnSetInfo* output, const Listed& listed);
 
 // Runs collect(partition, add) under the partition's lock, again with more room if there was too
 // little, and puts a row for each that was added.
 template <typename Collect>
-void list_partition(int partition, Copies* copies, Collect&& collect, ReturnSetInfo* output,
-                    PutRow put_row) {
+void list_partition(int partition, LWLockMode mode, Copies* copies, Collect&& collect,
+                    ReturnSetInfo* output, PutRow put_row) {
     for (bool all = false; !all;) {
         all = true;
         copies->used = 0;
-        LWLockAcquire(partition_lock(partition), LW_SHARED);
+        LWLockAcquire(partition_lock(partition), mode);
         collect(partition, [&](const Listed& listed, Ref lease, Ref node) {
             all = all && add_copy(copies, listed, lease, node);
         });
@@ -84,7 +85,7 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
     Copies copies = new_copies();
     for (int i = 0; i < kLeasePartitions; i++) {
         CHECK_FOR_INTERRUPTS();
-        list_partition(i, &copies, collect, output, put_row);
+        list_partition(i, LW_SHARED, &copies, collect, output, put_row);
     }
     return 0;
 }
@@ -94,6 +95,7 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
 extern "C" {
 PG_FUNCTION_INFO_V1(list_leases);
 PG_FUNCTION_INFO_V1(list_lease_waiters);
+PG_FUNCTION_INFO_V1(lease_of);
 
 Datum list_leases(PG_FUNCTION_ARGS) {
     auto collect = [](int partition, auto&& add) {
@@ -120,6 +122,28 @@ Datum list_lease_waiters(PG_FUNCTION_ARGS) {
         });
     };
     return list_all(fcinfo, collect, put_waiter_row);
+}
+
+// lease_of(key)
+Datum lease_of(PG_FUNCTION_ARGS) {
+    LeaseKey key = lease_key_argument(DatumGetTextPP(Arguments(fcinfo).required(0, "key")));
+    LeaseDatabase* database = lease_database();
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Copies copies = new_copies();
+    for (bool is_stale = true; is_stale;) {
+        auto look = [&](int, auto&& add) {
+            int64 now = monotonic_now();
+            Ref found = find_in_the_way(database, key, now);
+            is_stale = found != 0 && !is_live(*lease_at(found), now) && lease_at(found)->pins == 0;
+            if (found != 0 && !is_stale)
+                add(Listed{}, found, lease_at(found)->node);
+        };
+        list_partition(key.partition, LW_EXCLUSIVE, &copies, look, output, put_look_row);
+        if (is_stale)
+            clear_records(database, key.partition);
+    }
+    return 0;
 }
 }
 
@@ -185,10 +209,11 @@ Datum pinned_by(const Listed& listed) {
         construct_array(pids, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
-// key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since
+// key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since,
+// role
 void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    Datum values[12] = {text_of(listed.key(), listed.key_length),
+    Datum values[13] = {text_of(listed.key(), listed.key_length),
                         CStringGetTextDatum(mode_name(lease.mode)),
                         text_of(listed.holder(), lease.holder_length),
                         Int64GetDatum(lease.token),
@@ -199,12 +224,33 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         Int32GetDatum(static_cast<int32>(lease.pins)),
                         BoolGetDatum(has_record(lease)),
                         lease.pins == 0 ? 0 : pinned_by(listed),
-                        TimestampTzGetDatum(listed.pinned_since)};
-    bool nulls[12] = {};
+                        TimestampTzGetDatum(listed.pinned_since),
+                        CStringGetTextDatum(role_name(lease.role))};
+    bool nulls[13] = {};
     nulls[3] = !acts_for(lease.role);
     nulls[6] = lease.pid != 0;
     nulls[7] = lease.pid == 0;
     nulls[10] = nulls[11] = lease.pins == 0;
+    add_result_row(output, values, nulls);
+}
+
+// mode, holder, token, role, pid, since, expires_at, blocks_key, pinned_by, pinned_since
+void put_look_row(ReturnSetInfo* output, const Listed& listed) {
+    const Lease& lease = listed.lease;
+    Datum values[10] = {CStringGetTextDatum(mode_name(lease.mode)),
+                        text_of(listed.holder(), lease.holder_length),
+                        Int64GetDatum(lease.token),
+                        CStringGetTextDatum(role_name(lease.role)),
+                        Int32GetDatum(lease.pid),
+                        TimestampTzGetDatum(lease.since),
+                        TimestampTzGetDatum(shown_time(lease.expires)),
+                        text_of(listed.key(), listed.key_length),
+                        lease.pins == 0 ? 0 : pinned_by(listed),
+                        TimestampTzGetDatum(listed.pinned_since)};
+    bool nulls[10] = {};
+    nulls[2] = !acts_for(lease.role);
+    nulls[4] = lease.pid == 0;
+    nulls[8] = nulls[9] = lease.pins == 0;
     add_result_row(output, values, nulls);
 }
 

@@ -17,7 +17,8 @@ struct Many {
     int64* tokens;          // in the order of requests; 0: not granted
     int count;
     int given;
-    int refused; // the request that stopped the call, and why
+    LeaseBond bond; // of the leases when the call has ended
+    int refused;    // the request that stopped the call, and why
     Decision decision;
     LeaseRoom room;
     RoomSearch search;
@@ -32,7 +33,7 @@ Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& 
 extern "C" {
 PG_FUNCTION_INFO_V1(acquire_leases);
 
-// acquire_leases(keys, ttl, wait, holder)
+// acquire_leases(keys, ttl, wait, holder, mode, bind)
 Datum acquire_leases(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseDatabase* database = lease_database();
@@ -77,6 +78,8 @@ bool is_ancestor(const LeaseKey& key, const LeaseKey& other) {
                     errhint("The lease of a path covers what is below it.")));
 }
 
+// Of shared leases, too: a waiter for the lower key would be in the way of the call that it waits
+// for.
 void check_overlaps(const Many& many) {
     for (int i = 1; i < many.count; i++)
         if (is_ancestor(many.requests[i - 1].key, many.requests[i].key))
@@ -91,8 +94,10 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &many.given);
     LeaseRequest request = {};
     request.role = GetUserId();
-    request.mode = LeaseMode::kExclusive;
+    request.mode =
+        arguments.is_given(4) ? lease_mode_argument(arguments, 4) : LeaseMode::kExclusive;
     request.bond = LeaseBond::kCall;
+    many.bond = arguments.is_given(5) ? lease_bond_argument(arguments, 5) : LeaseBond::kTtl;
     request.ttl = ttl_argument(arguments, 1);
     request.holder = holder_argument(arguments, 3, &request.holder_length);
     auto* keys = static_cast<LeaseKey*>(palloc(sizeof(LeaseKey) * (many.given + 1)));
@@ -252,14 +257,24 @@ int64 begin_time(const Many& many) {
     return expires;
 }
 
+// The same for leases that end with the session.
+int64 bind_all(const Many& many) {
+    for (int i = 0; i < many.count; i++)
+        bind_lease(many.requests[i].key, many.tokens[i]);
+    return kNeverExpires;
+}
+
 pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
+    bool is_bound = many->bond == LeaseBond::kSession;
+    if (is_bound)
+        prepare_to_bind(many->count);
     Datum argument = PointerGetDatum(many);
     PG_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     {
         answer = deadline.has_passed() ? try_all(many) : wait_for_all(many, deadline);
         if (answer.outcome == LeaseOutcome::kAcquired)
-            answer.expires = begin_time(*many);
+            answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
     }
     PG_END_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     if (answer.outcome != LeaseOutcome::kAcquired)

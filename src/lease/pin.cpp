@@ -26,7 +26,7 @@ struct BoundLease {
 };
 
 HTAB* bound_leases = nullptr;
-constexpr int64 kSpare = 0;
+int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
 
 void unpin_all(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && pin_count > 0)
@@ -126,8 +126,8 @@ bool has_pinned(const char* key, size_t length) {
     return false;
 }
 
-// With a free entry in the table, so that binding the lease cannot fail once it is granted.
-void prepare_to_bind() {
+// With free entries in the table, so that binding a lease cannot fail once it is granted.
+void prepare_to_bind(int count) {
     if (bound_leases == nullptr) {
         HASHCTL control = {};
         control.keysize = sizeof(int64);
@@ -137,13 +137,18 @@ void prepare_to_bind() {
                                    HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
         before_shmem_exit(end_bound_leases, 0);
     }
-    bool found;
-    auto* spare = static_cast<BoundLease*>(hash_search(bound_leases, &kSpare, HASH_ENTER, &found));
-    spare->length = 0;
+    for (; spare_count < count; spare_count++) {
+        int64 token = -spare_count;
+        bool found;
+        auto* spare =
+            static_cast<BoundLease*>(hash_search(bound_leases, &token, HASH_ENTER, &found));
+        spare->length = 0;
+    }
 }
 
 void bind_lease(const LeaseKey& key, int64 token) {
-    hash_search(bound_leases, &kSpare, HASH_REMOVE, nullptr);
+    int64 spare = -(--spare_count);
+    hash_search(bound_leases, &spare, HASH_REMOVE, nullptr);
     bool found;
     auto* bound = static_cast<BoundLease*>(hash_search(bound_leases, &token, HASH_ENTER, &found));
     bound->length = static_cast<uint16>(key.length);

@@ -21,6 +21,10 @@ constexpr size_t kMaxHolderBytes = 255;
 
 enum class LeaseMode : uint8 { kExclusive, kShared, kPermit };
 
+// What ends a lease: its ttl, the session, or the end of the call that acquires it, which sets a
+// ttl once it has all its leases.
+enum class LeaseBond { kTtl, kSession, kCall };
+
 // What excludes what: a permit is shared, but for its capacity.
 enum LeaseKind { kExclusiveKind, kSharedKind };
 inline LeaseKind kind_of(LeaseMode mode) {
@@ -61,6 +65,10 @@ struct Lease : LeaseInfo {
 
     // Of holder_length bytes, at the end of the same piece of memory: not of a copy of the lease.
     void copy_holder(char* to) const { read_text(this, sizeof(Lease), to, holder_length); }
+    bool has_holder(std::string_view holder) const {
+        return holder_length == holder.size() &&
+               is_text(this, sizeof(Lease), holder.data(), holder.size());
+    }
 };
 
 struct LeaseNode {

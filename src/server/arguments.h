@@ -52,6 +52,9 @@ public:
 
     bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
 
+    // Whether the SQL of the function has argument n: an older version may not.
+    bool is_given(int n) const { return n < fcinfo_->nargs; }
+
     // The value of argument n; raises 22004 when it is null.
     Datum required(int n, const char* name) const {
         if (is_null(n))
