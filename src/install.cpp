@@ -91,7 +91,7 @@ PG_FUNCTION_INFO_V1(interlock_version);
 
 // library, sql
 Datum interlock_version(PG_FUNCTION_ARGS) {
-    char* sql = sql_version();
+    char* sql = extension_row().version;
     Datum values[2] = {CStringGetTextDatum(kLibraryVersion),
                        sql != nullptr ? CStringGetTextDatum(sql) : 0};
     bool nulls[2] = {false, sql == nullptr};

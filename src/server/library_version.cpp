@@ -15,6 +15,13 @@ constexpr int64 kPatches = 1000000;
 
 char warned_of[NAMEDATALEN] = "";
 
+char* version_in(HeapTuple extension, Relation catalog) {
+    bool is_null;
+    Datum version =
+        heap_getattr(extension, Anum_pg_extension_extversion, RelationGetDescr(catalog), &is_null);
+    return is_null ? pstrdup("") : TextDatumGetCString(version);
+}
+
 } // namespace
 
 Fit fit_of(const char* sql) {
@@ -26,24 +33,21 @@ Fit fit_of(const char* sql) {
     return works ? Fit::works : Fit::fails;
 }
 
-char* sql_version(HeapTuple extension, Relation catalog) {
-    bool is_null;
-    Datum version =
-        heap_getattr(extension, Anum_pg_extension_extversion, RelationGetDescr(catalog), &is_null);
-    return is_null ? pstrdup("") : TextDatumGetCString(version);
-}
-
-char* sql_version() {
+ExtensionRow extension_row() {
     ScanKeyData key;
     ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
                 CStringGetDatum("pg_interlock"));
     Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
     SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
     HeapTuple tuple = systable_getnext(scan);
-    char* version = HeapTupleIsValid(tuple) ? sql_version(tuple, catalog) : nullptr;
+    ExtensionRow row = {};
+    if (HeapTupleIsValid(tuple)) {
+        auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
+        row = {form->oid, form->extnamespace, version_in(tuple, catalog)};
+    }
     systable_endscan(scan);
     table_close(catalog, AccessShareLock);
-    return version;
+    return row;
 }
 
 char* describe_versions(const char* sql) {

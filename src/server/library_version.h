@@ -44,11 +44,14 @@ enum class Fit { same, works, fails };
 // How the library of this process fits SQL of that version.
 Fit fit_of(const char* sql);
 
-// The version of the extension's SQL in this database, null if the extension is not there.
-char* sql_version();
-
-// Of a row of pg_extension.
-char* sql_version(HeapTuple extension, Relation catalog);
+// The extension in this database; the server has no cache for it. No oid and no version when it is
+// not there.
+struct ExtensionRow {
+    Oid oid;
+    Oid schema;
+    char* version; // of its SQL
+};
+ExtensionRow extension_row();
 
 // For when a session first uses the extension's SQL, and again when its schemas have changed: 55000
 // if the library does not work with SQL of that version. If it does, and the version is another

@@ -49,7 +49,7 @@ TupleDesc columns_of(FunctionCallInfo fcinfo) {
 }
 
 [[noreturn]] void refuse_columns(int columns, int count) {
-    char* version = sql_version();
+    char* version = extension_row().version;
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("the function returns %d columns, and %d in version %s of the pg_interlock "

@@ -203,7 +203,7 @@ Turns find_work(Run* run) {
     char message[kErrorBytes] = "";
     MemoryContext context = CurrentMemoryContext;
     bool well = in_transaction(message, [&] {
-        const char* sql = sql_version();
+        const char* sql = extension_row().version;
         run->has_extension = sql != nullptr;
         if (run->has_extension && !is_template_now(run) && fits_sql(run, sql))
             find_turns(&found, context);

@@ -64,31 +64,14 @@ Oid member_schema(Oid extension) {
     return schema;
 }
 
-// The server has no cache for it. Raises 55000 when the library does not work with that SQL.
+// Raises 55000 when the library does not work with that SQL.
 Schemas schemas_of_extension() {
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
-                CStringGetDatum("pg_interlock"));
-    Relation catalog = table_open(ExtensionRelationId, AccessShareLock);
-    SysScanDesc scan = systable_beginscan(catalog, ExtensionNameIndexId, true, nullptr, 1, &key);
-    HeapTuple tuple = systable_getnext(scan);
-    Oid extension = InvalidOid;
-    char* version = nullptr;
-    Schemas schemas;
-    if (HeapTupleIsValid(tuple)) {
-        auto* form = reinterpret_cast<Form_pg_extension>(GETSTRUCT(tuple));
-        extension = form->oid;
-        schemas.own = form->extnamespace;
-        version = sql_version(tuple, catalog);
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
-    if (!OidIsValid(extension))
-        return schemas;
-    require_version(version);
-    pfree(version);
-    schemas.internal = member_schema(extension);
-    return schemas;
+    ExtensionRow extension = extension_row();
+    if (!OidIsValid(extension.oid))
+        return {};
+    require_version(extension.version);
+    pfree(extension.version);
+    return {extension.schema, member_schema(extension.oid)};
 }
 
 Schemas load_schemas() {
