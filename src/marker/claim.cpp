@@ -15,6 +15,7 @@
 #include "marker/call.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
+#include "server/scope.h"
 #include "table/match.h"
 #include "table/row_json.h"
 

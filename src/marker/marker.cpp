@@ -1,6 +1,7 @@
 #include "marker/marker.h"
 
 #include "server/arguments.h"
+#include "server/scope.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -58,19 +59,13 @@ const char* current_holder() {
     return holder_setting != nullptr && holder_setting[0] != '\0' ? holder_setting : nullptr;
 }
 
-void set_holder_for_nest(const char* holder) {
-    (void)set_config_option("interlock.holder", holder, PGC_INTERNAL, PGC_S_SESSION,
-                            GUC_ACTION_SAVE, true, 0, false);
-}
-
-const VerbCall* enter_verb(const VerbCall* call) {
-    const VerbCall* outer = current_verb;
-    current_verb = call;
-    return outer;
-}
-
 void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
-    as_verb(static_cast<const VerbCall&>(verb), [&] { body(closure); });
+    const auto& call = static_cast<const VerbCall&>(verb);
+    with_settings([&] {
+        (void)set_config_option("interlock.holder", call.holder, PGC_INTERNAL, PGC_S_SESSION,
+                                GUC_ACTION_SAVE, true, 0, false);
+        with_current(&current_verb, &call, [&] { body(closure); });
+    });
 }
 
 const VerbCall* firing_verb(const Marker* marker) {

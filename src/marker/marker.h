@@ -123,11 +123,7 @@ struct VerbCall : WritingVerb { // whose `run` is run_as_verb
 };
 
 // Runs body(), which runs the verb's statement, with the verb's holder as the current holder.
-template <typename Body>
-void as_verb(const VerbCall& call, Body&& body);
-void set_holder_for_nest(const char* holder);
 void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* closure);
-const VerbCall* enter_verb(const VerbCall* call); // returns the one around it
 
 // The call whose own statement has fired the trigger that runs now on a table with this marker;
 // null for any other write, also one by a trigger of that row.
@@ -140,25 +136,5 @@ enum class MarkerTables { kEnabled, kStored };
 List* marker_tables(MarkerTables which);
 
 void define_marker_settings();
-
-} // namespace interlock
-
-#include "server/scope.h"
-
-namespace interlock {
-
-// Never inlined, as attempt() in server/subtransaction.h.
-template <typename Body>
-pg_noinline void as_verb(const VerbCall& call, Body&& body) {
-    with_settings([&] {
-        set_holder_for_nest(call.holder);
-        const VerbCall* outer = enter_verb(&call);
-        PG_TRY();
-        { body(); }
-        PG_FINALLY();
-        { enter_verb(outer); }
-        PG_END_TRY();
-    });
-}
 
 } // namespace interlock

@@ -8,6 +8,7 @@
 #include "marker/call.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
+#include "server/scope.h"
 #include "server/subtransaction.h"
 #include "table/row_json.h"
 

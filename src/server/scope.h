@@ -1,7 +1,7 @@
 // Pairs of calls that must be undone in order: open and close, connect and finish, switch and
-// restore. Each runs a body between the two. When the body raises an error nothing here runs;
-// transaction or subtransaction abort releases the same things, which is why these are functions
-// and not destructors.
+// restore. Each runs a body between the two. When the body raises an error nothing here runs, but
+// for with_current(); transaction or subtransaction abort releases the same things, which is why
+// these are functions and not destructors.
 #pragma once
 
 #include "server/server.h"
@@ -54,6 +54,27 @@ auto in_context(MemoryContext context, Body&& body) {
     auto result = body();
     MemoryContextSwitchTo(saved);
     return result;
+}
+
+// Runs body() while *current, a static variable, is `value`. An error restores it, too: abort does
+// not know of it, and a handler around goes on in the same transaction.
+//
+// Never inlined: what body() changes through references must live outside the frame that calls
+// sigsetjmp.
+template <typename Value, typename Body>
+pg_noinline void with_current(Value** current, Value* value, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    Value* outer = *current;
+    *current = value;
+    PG_TRY();
+    { body(); }
+    PG_CATCH();
+    {
+        *current = outer;
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    *current = outer;
 }
 
 } // namespace interlock

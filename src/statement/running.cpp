@@ -1,5 +1,6 @@
 #include "statement/running.h"
 
+#include "server/scope.h"
 #include "statement/cursor.h"
 #include "statement/mark.h"
 #include "table/column.h"
@@ -14,6 +15,24 @@ ExecutorRun_hook_type previous_run = nullptr;
 ExecutorFinish_hook_type previous_finish = nullptr;
 
 bool loaded_early = false;
+
+struct RunningStatement {
+    QueryDesc* query; // null for a write without a statement
+    int security;     // of the user when it began: SECURITY_*
+    Oid warned;
+    Oid updated_relid; // the last row that it was asked about
+    ItemPointerData updated;
+    RunningStatement* outer;
+    // The last answer: a statement asks for many rows of one table.
+    struct {
+        Oid relid;
+        AttrNumber column;
+        int action;
+        int relations; // how many were open
+        Comparison comparison;
+        bool by_cursor;
+    } last;
+};
 RunningStatement* innermost = nullptr;
 
 // --- Planning ------------------------------------------------------------------------------------
@@ -42,26 +61,13 @@ int present_security() {
     return security;
 }
 
-RunningStatement* enter(RunningStatement* place, QueryDesc* query) {
-    RunningStatement* outer = innermost;
-    *place = {};
-    place->query = query;
-    place->security = present_security();
-    place->outer = outer;
-    innermost = place;
-    return outer;
-}
-
-// Never inlined: the frame calls sigsetjmp.
 template <typename Body>
-pg_noinline void run_as_innermost(QueryDesc* query, Body&& body) {
-    RunningStatement here;
-    RunningStatement* outer = enter(&here, query);
-    PG_TRY();
-    { body(); }
-    PG_FINALLY();
-    { innermost = outer; }
-    PG_END_TRY();
+void run_as_innermost(QueryDesc* query, Body&& body) {
+    RunningStatement here = {};
+    here.query = query;
+    here.security = present_security();
+    here.outer = innermost;
+    with_current(&innermost, &here, body);
 }
 
 template <typename Body>
@@ -242,8 +248,8 @@ bool is_first_of_statement(Oid table) {
     return true;
 }
 
-RunningStatement* enter_own_write(RunningStatement* place) { return enter(place, nullptr); }
-
-void leave_own_write(RunningStatement* outer) { innermost = outer; }
+void run_as_own_write(void (*body)(void* closure), void* closure) {
+    run_as_innermost(nullptr, [&] { body(closure); });
+}
 
 } // namespace interlock

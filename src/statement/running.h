@@ -47,39 +47,12 @@ CommandId running_command();
 bool is_first_of_statement(Oid table);
 
 // Runs body(), which writes a row and fires its triggers without a statement.
-struct RunningStatement;
-RunningStatement* enter_own_write(RunningStatement* place);
-void leave_own_write(RunningStatement* outer);
-
-struct RunningStatement {
-    QueryDesc* query; // null for a write without a statement
-    int security;     // of the user when it began: SECURITY_*
-    Oid warned;
-    Oid updated_relid; // the last row that it was asked about
-    ItemPointerData updated;
-    RunningStatement* outer;
-    // The last answer: a statement asks for many rows of one table.
-    struct {
-        Oid relid;
-        AttrNumber column;
-        int action;
-        int relations; // how many were open
-        Comparison comparison;
-        bool by_cursor;
-    } last;
-};
-
-// Never inlined: the frame calls sigsetjmp.
+void run_as_own_write(void (*body)(void* closure), void* closure);
 template <typename Body>
-pg_noinline void as_own_write(Body&& body) {
+void as_own_write(Body&& body) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Body>>);
-    RunningStatement here;
-    RunningStatement* outer = enter_own_write(&here);
-    PG_TRY();
-    { body(); }
-    PG_FINALLY();
-    { leave_own_write(outer); }
-    PG_END_TRY();
+    run_as_own_write(
+        [](void* closure) { (*static_cast<std::remove_reference_t<Body>*>(closure))(); }, &body);
 }
 
 } // namespace interlock

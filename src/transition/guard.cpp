@@ -209,19 +209,8 @@ namespace {
 
 const GuardedWrite* current_write = nullptr;
 
-// Never inlined, as attempt() in server/subtransaction.h.
-pg_noinline void run_guarded(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
-    const GuardedWrite* outer = current_write;
-    current_write = static_cast<const GuardedWrite*>(&verb);
-    PG_TRY();
-    { body(closure); }
-    PG_CATCH();
-    {
-        current_write = outer;
-        PG_RE_THROW();
-    }
-    PG_END_TRY();
-    current_write = outer;
+void run_guarded(const WritingVerb& verb, void (*body)(void* closure), void* closure) {
+    with_current(&current_write, static_cast<const GuardedWrite*>(&verb), [&] { body(closure); });
 }
 
 } // namespace
