@@ -8,6 +8,11 @@
 // and transaction abort clean up; server/scope.h has the pairs that must be undone on the way out.
 #pragma once
 
+// The assertions of the standard library call into libstdc++, which the server must not load. Some
+// compilers turn them on for builds without optimization, and some distributions for all.
+#undef _GLIBCXX_ASSERTIONS
+#define _GLIBCXX_NO_ASSERTIONS
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
