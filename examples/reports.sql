@@ -48,13 +48,13 @@ INSERT INTO report VALUES ('2030-01-02', 'with its lease');
 COMMIT;
 
 -- 4. Parts of one product at the same time, but not beside work on all of it. At most two imports at once.
-SELECT outcome FROM interlock.acquire_lease('product:7/assets/thumb', '10 s');
+SELECT outcome FROM interlock.acquire_lease('product:7/assets/thumb', '1 min');
 -- => acquired
-SELECT outcome FROM interlock.acquire_lease('product:7/search', '10 s');
+SELECT outcome FROM interlock.acquire_lease('product:7/search', '1 min');
 -- => acquired
-SELECT outcome FROM interlock.acquire_lease('product:7', '10 s');
+SELECT outcome FROM interlock.acquire_lease('product:7', '1 min');
 -- => held
-SELECT (interlock.acquire_permit('import', 2, '10 s', holder => 'import ' || i)).outcome FROM generate_series(1, 3) i;
+SELECT (interlock.acquire_permit('import', 2, '1 min', holder => 'import ' || i)).outcome FROM generate_series(1, 3) i;
 -- => acquired
 -- => acquired
 -- => held
