@@ -1,4 +1,4 @@
-# What the rows of an article are told with: sessions that send plain statements, and a line of TAP for each row.
+# What scenarios are told with: sessions that send plain statements, and a line of TAP for each scenario.
 #
 #   row '0.12', 'of two who pay one order one succeeds', sub {
 #       given(q{CREATE TABLE ...});                                 # in an empty schema "public"
@@ -75,12 +75,33 @@ sub ask
 sub begins_to_wait
 {
     my ($self, $sql) = @_;
+    die 'answers at once: ' . $self->answer unless $self->starts($sql);
+    return;
+}
+
+# starts(SQL): sent, and waits for another transaction (true), or has its answer. That is what "answer" returns.
+sub starts
+{
+    my ($self, $sql) = @_;
     Protocol::send_query($self, $sql);
     until (given("SELECT cardinality(pg_blocking_pids($self->{pid})) > 0") eq 't')
     {
-        die 'answers at once: ' . $self->answer if IO::Select->new($self->{socket})->can_read(0.02);
+        return 0 if IO::Select->new($self->{socket})->can_read(0.02);
     }
-    return;
+    return 1;
+}
+
+# asks_until(SQL, PATTERN): again and again, until the answer is like that.
+sub asks_until
+{
+    my ($self, $sql, $pattern) = @_;
+    for (1 .. 3600)
+    {
+        my $answer = $self->ask($sql);
+        return $answer if $answer =~ $pattern;
+        select(undef, undef, undef, 0.05);
+    }
+    die "never answers $pattern to $sql";
 }
 
 sub answer
