@@ -236,6 +236,9 @@ row '2.19', 'several documents are locked, all or none', sub {
     my $all = q{SELECT locked, blocked->0->'key', blocked->0->>'holder' FROM interlock.lock_rows('orders', '{123,124,125}', 'A')};
     is($ann->ask($all), 'f|{"id": 125}|B', 'none, and who has the one');
     is(given('SELECT count(*) FROM orders WHERE lock_by = \'A\''), 0, 'none indeed');
+    my $by_hand = q{BEGIN; UPDATE orders SET status = 1, lock_by = 'A', lock_time = now() WHERE id IN (123, 124, 125) AND status = 0};
+    is($ann->ask($by_hand), 'UPDATE 2', 'the statement of the article has two of three');
+    is($ann->ask('ROLLBACK; SELECT count(*) FROM orders WHERE lock_by = \'A\''), 0, 'and gives them back');
     $ben->ask(q{UPDATE orders SET status = 0 WHERE id = 125 AND lock_by = 'B'});
     is($ann->ask($all), 't||', 'then all');
     my @answers = together(8, sub { sprintf q{SELECT locked FROM interlock.lock_rows('orders', '%s', 'user %d')}, $_[0] % 2 ? '{123,125}' : '{125,124,123}', $_[0] });
@@ -246,7 +249,8 @@ row '2.20', 'a document is handed over to a colleague', sub {
     given($orders);
     my ($ann, $ben) = sessions(2);
     $ann->ask(locks('A'));
-    is($ben->ask(q{SELECT interlock.hand_over_row('orders', 123, 'B', 'C')}), 'IL005', 'not by who does not have it');
+    is($ben->ask(q{SELECT interlock.hand_over_row('orders', 123, 'B', 'C')}), 'IL005', 'not by another than the holder');
+    is($ben->ask(q{UPDATE orders SET lock_by = 'B' WHERE id = 123}), 'IL004', 'nor taken by a statement');
     like($ann->ask(q{SELECT interlock.hand_over_row('orders', 123, 'A', 'B')}), qr/^20/, 'A gives it to B');
     is($ann->ask(saves('A', 11)), 'UPDATE 0', 'and has it no more');
     is($ben->ask(saves('B', 12)), 'UPDATE 1', 'B saves');
@@ -259,6 +263,13 @@ row '2.21', 'who needs longer says so when renewing', sub {
     is($ann->ask(q{SELECT interlock.touch_row('orders', 123, 'A', '1 hour') > now() + interval '50 minutes'}), 't', 'an hour');
     is($ann->ask(q{SELECT interlock.touch_row('orders', 123, 'A', '1 min') > now() + interval '50 minutes'}), 't', 'which a shorter one does not end');
     is($ann->ask(q{SELECT interlock.touch_row('orders', 123, 'B', '1 hour')}), '', 'by the holder alone');
+
+    given(q{UPDATE orders SET status = 0 WHERE lock_by = 'A'});
+    $ann->ask(locks('A'));
+    my $deadline = given('SELECT lock_until FROM orders WHERE id = 123');
+    $ann->ask(q{BEGIN; SELECT interlock.set_holder('A')});
+    is($ann->ask(q{UPDATE orders SET lock_time = clock_timestamp() WHERE id = 123 AND lock_by = 'A'}), 'UPDATE 1', 'or writes the time of the lock by hand');
+    is($ann->ask(qq{COMMIT; SELECT lock_until > '$deadline' FROM orders WHERE id = 123}), 't', 'which renews it as well');
 };
 
 row '2.22', 'who may edit is a matter of privileges', sub {

@@ -99,7 +99,8 @@ row '3.6', 'IsReserved is a state, although it is a boolean', sub {
 row '3.7', 'UPDLOCK and HOLDLOCK: of twenty who lock, look and write one reserves', sub {
     given($seats);
     my $look = q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = %d WHERE "Id" = %d AND NOT "IsReserved"};
-    for my $lock ([ 15, q{SELECT FROM interlock.select_for_update('"ShowSeats"', '{15}')} ], [ 16, q{SELECT interlock.lock_key('ShowSeats:10/13')} ])
+    for my $lock ([ 14, q{SELECT "IsReserved" FROM "ShowSeats" WHERE "ShowId" = 10 AND "SeatId" = 11 FOR NO KEY UPDATE} ],
+        [ 15, q{SELECT FROM interlock.select_for_update('"ShowSeats"', '{15}')} ], [ 16, q{SELECT interlock.lock_key('ShowSeats:10/13')} ])
     {
         my ($id, $statement) = @$lock;
         my @sessions = sessions(20);
@@ -108,6 +109,7 @@ row '3.7', 'UPDLOCK and HOLDLOCK: of twenty who lock, look and write one reserve
         like(given(qq{SELECT "ReservedBy" FROM "ShowSeats" WHERE "Id" = $id}), qr/^\d+$/, 'one has the seat');
     }
     # The lock of one who looks holds others back, as UPDLOCK does.
+    given('UPDATE "ShowSeats" SET "IsReserved" = false WHERE "Id" = 14');
     my ($ann, $ben) = sessions(2);
     my $read = q{BEGIN; SELECT FROM interlock.select_for_update('"ShowSeats"', '{14}'); SELECT "IsReserved" FROM "ShowSeats" WHERE "Id" = 14};
     is($ann->ask($read), 'f', 'A looks');
@@ -133,8 +135,10 @@ row '3.9', 'who has the conflict sees whether the seat is reserved now', sub {
     given($versioned . q{UPDATE "ShowSeats" SET "ReservedBy" = NULL WHERE "Id" = 14});
     my ($ann, $ben) = sessions(2);
     is($ann->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 1 WHERE "Id" = 15 AND "RowVer" = 1}), 'UPDATE 1', 'A reserves');
+    is($ben->ask(q{UPDATE "ShowSeats" SET "IsReserved" = true, "ReservedBy" = 2 WHERE "Id" = 15 AND "RowVer" = 1}), 'UPDATE 0', 'B finds no row');
+    is($ben->ask(q{SELECT "IsReserved", "RowVer" FROM "ShowSeats" WHERE "Id" = 15}), 't|2', 'and reads again, as EF Core does by GetDatabaseValues');
     my $verb = q{SELECT outcome, current->'IsReserved' FROM interlock.try_versioned_update('"ShowSeats"', %d, 1, '{"IsReserved": true}')};
-    is($ben->ask(sprintf $verb, 15), 'conflict|true', 'B is told that it is');
+    is($ben->ask(sprintf $verb, 15), 'conflict|true', 'a verb answers both');
     is($ben->ask(sprintf $verb, 14), 'conflict|false', 'or that it is not, and tries again');
 };
 

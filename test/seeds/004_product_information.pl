@@ -98,6 +98,29 @@ row '4.6', 'updateWithOptimisticLock: eight who append forty times lose nothing'
     is(given(q{SELECT count(DISTINCT word) FROM product, regexp_split_to_table(description, ' ') word}), 40, 'each is there');
 };
 
+row '4.6', 'the same by the loop of the article: read, compute, UPDATE with the version, at most three repetitions', sub {
+    given($versioned . q{UPDATE product SET description = '-'});
+    my @sessions = sessions(8);
+    my ($acknowledged, $conflicts) = (0, 0);
+    for my $turn (1 .. 5)
+    {
+        my %left = map { $_ => 1 } 0 .. 7;
+        for my $attempt (0 .. 3)
+        {
+            my %read = map { $_ => [ split /\|/, $sessions[$_]->ask('SELECT version_count, description FROM product WHERE id = 1') ] } keys %left;
+            Protocol::send_query($sessions[$_], sprintf q{UPDATE product SET description = '%s w%d' WHERE id = 1 AND version_count = %d},
+                $read{$_}[1], $turn * 8 + $_, $read{$_}[0]) for keys %left;
+            my %answers = map { $_ => $sessions[$_]->answer } keys %left;
+            $acknowledged += grep { $_ eq 'UPDATE 1' } values %answers;
+            $conflicts += grep { $_ eq 'UPDATE 0' } values %answers;
+            delete @left{ grep { $answers{$_} eq 'UPDATE 1' } keys %answers };
+        }
+    }
+    is($acknowledged, 20, 'of eight that have read one version one succeeds, four times a turn');
+    is($conflicts, 5 * (7 + 6 + 5 + 4), 'the others find no row');
+    is(given(q{SELECT count(DISTINCT word) FROM product, regexp_split_to_table(description, ' ') word WHERE word <> '-'}), $acknowledged, 'what was acknowledged is there');
+};
+
 row '4.7', 'the conditional statement with version_count', sub {
     given($versioned);
     my ($ann, $ben) = sessions(2);
