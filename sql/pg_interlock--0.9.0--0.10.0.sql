@@ -66,6 +66,20 @@ key. The other columns are those of the view leases. It costs the same however m
 
 -- Key locks.
 
+CREATE TABLE interlock_internal.prepared_key (
+    space smallint NOT NULL,
+    hash bigint NOT NULL,
+    name text NOT NULL,
+    role oid NOT NULL);
+COMMENT ON TABLE interlock_internal.prepared_key IS
+'The names of keys that prepared transactions hold, for the view key_locks: rows that such a transaction has inserted and deleted, which
+no snapshot shows.';
+
+COMMENT ON VIEW interlock.key_locks IS
+'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: of
+sessions without preload. The pid is null for prepared transactions. Keys of idempotency are shown to the role of the session, or of the
+prepared transaction, and to members of pg_read_all_stats.';
+
 -- Idempotency.
 
 -- Ownership and history.

@@ -1,5 +1,7 @@
 #include "key_lock/hold.h"
 
+#include "key_lock/prepared.h"
+
 namespace interlock {
 
 namespace {
@@ -129,10 +131,23 @@ void refuse_displaced_locks() {
     });
 }
 
+void store_names() {
+    Relation table = dlist_is_empty(&transaction_holds) ? nullptr : open_prepared_names();
+    if (table == nullptr)
+        return;
+    for_each_lock([&](NamedLock* lock) {
+        if (held_modes(lock, LockScope::kTransaction) != 0)
+            store_prepared_name(table, lock->name);
+    });
+    close_prepared_names(table);
+}
+
 // The server releases or keeps the locks themselves.
 void end_transaction(XactEvent event, void*) {
-    if (event == XACT_EVENT_PRE_PREPARE)
+    if (event == XACT_EVENT_PRE_PREPARE) {
         refuse_displaced_locks();
+        store_names();
+    }
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
     for_each_hold(&transaction_holds, drop_hold_and_lock);

@@ -1,5 +1,14 @@
 -- Key locks
 
+CREATE TABLE interlock_internal.prepared_key (
+    space smallint NOT NULL,
+    hash bigint NOT NULL,
+    name text NOT NULL,
+    role oid NOT NULL);
+COMMENT ON TABLE interlock_internal.prepared_key IS
+'The names of keys that prepared transactions hold, for the view key_locks: rows that such a transaction has inserted and deleted, which
+no snapshot shows.';
+
 CREATE FUNCTION interlock.lock_key(
     key text, mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -47,9 +56,9 @@ COMMENT ON FUNCTION interlock_internal.list_key_locks() IS 'The rows of the view
 CREATE VIEW interlock.key_locks AS SELECT * FROM interlock_internal.list_key_locks();
 GRANT SELECT ON interlock.key_locks TO PUBLIC;
 COMMENT ON VIEW interlock.key_locks IS
-'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: without
-preload, and for prepared transactions, whose pid is null. Keys of idempotency are shown to the role of the session and to members of
-pg_read_all_stats.';
+'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: of
+sessions without preload. The pid is null for prepared transactions. Keys of idempotency are shown to the role of the session, or of the
+prepared transaction, and to members of pg_read_all_stats.';
 
 -- Application locks
 

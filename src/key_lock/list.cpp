@@ -4,6 +4,7 @@
 
 #include "key_lock/hold.h"
 #include "key_lock/mode.h"
+#include "key_lock/prepared.h"
 #include "server/result_row.h"
 
 using namespace interlock;
@@ -26,8 +27,13 @@ void for_each_mode(LOCKMASK modes, Body&& body) {
             body(mode);
 }
 
-void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
-bool may_see_name(KeySpace space, int pid);
+struct Listing {
+    ReturnSetInfo* output;
+    HTAB* prepared; // names, looked up once a prepared transaction has a key
+    bool has_prepared;
+};
+
+void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
 
 } // namespace
 
@@ -36,12 +42,12 @@ PG_FUNCTION_INFO_V1(list_key_locks);
 
 Datum list_key_locks(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    Listing listing = {reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo), nullptr, false};
     for_each_instance([&](const LockInstanceData& instance) {
         for_each_mode(instance.holdMask,
-                      [&](LOCKMODE mode) { put_row(output, instance, mode, false); });
+                      [&](LOCKMODE mode) { put_row(&listing, instance, mode, false); });
         if (instance.waitLockMode != NoLock)
-            put_row(output, instance, instance.waitLockMode, true);
+            put_row(&listing, instance, instance.waitLockMode, true);
     });
     return 0;
 }
@@ -49,21 +55,52 @@ Datum list_key_locks(PG_FUNCTION_ARGS) {
 
 namespace {
 
+// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
+bool may_see_name(KeySpace space, Oid role) {
+    return space != KeySpace::kIdempotency ||
+           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+           (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+}
+
+Oid role_of_process(int pid) {
+    const PGPROC* process = BackendPidGetProc(pid);
+    return process != nullptr ? process->roleId : InvalidOid;
+}
+
+const char* name_in_process(const LockInstanceData& instance, KeySpace space) {
+    bool may_see = instance.pid == MyProcPid || may_see_name(space, role_of_process(instance.pid));
+    return may_see ? name_of(instance.locktag) : nullptr;
+}
+
+const char* name_in_prepared(Listing* listing, const LOCKTAG& tag) {
+    if (!listing->has_prepared)
+        listing->prepared = prepared_names();
+    listing->has_prepared = true;
+    auto* found =
+        listing->prepared == nullptr
+            ? nullptr
+            : static_cast<PreparedName*>(hash_search(listing->prepared, &tag, HASH_FIND, nullptr));
+    if (!may_see_name(space_of(tag), found != nullptr ? found->role : InvalidOid))
+        return nullptr;
+    // What was prepared before the table existed has a name while a session uses the same one.
+    return found != nullptr ? found->name : name_of(tag);
+}
+
 // key, kind, mode, pid, waiting, waiting_since, hash
-void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
+void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
     const LOCKTAG& tag = instance.locktag;
     constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
     KeySpace space = space_of(tag);
     bool is_applock = space == KeySpace::kApplocks;
-    const char* name = name_of(tag);
-    if (name == nullptr && instance.pid != 0 && knows_names())
+    bool is_prepared = instance.pid == 0;
+    if (!is_prepared && knows_names() && name_of(tag) == nullptr)
         return; // released since we looked
-    if (!may_see_name(space, instance.pid))
-        name = nullptr;
+    const char* name =
+        is_prepared ? name_in_prepared(listing, tag) : name_in_process(instance, space);
     uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
     Datum values[7] = {};
-    bool nulls[7] = {name == nullptr,   false, false,
-                     instance.pid == 0, false, !waiting || instance.waitStart == 0};
+    bool nulls[7] = {name == nullptr, false, false,
+                     is_prepared,     false, !waiting || instance.waitStart == 0};
     if (name != nullptr)
         values[0] = CStringGetTextDatum(name);
     values[1] = CStringGetTextDatum(kinds[static_cast<int>(space)]);
@@ -73,16 +110,7 @@ void put_row(ReturnSetInfo* output, const LockInstanceData& instance, LOCKMODE m
     values[4] = BoolGetDatum(waiting);
     values[5] = TimestampTzGetDatum(instance.waitStart);
     values[6] = Int64GetDatum(static_cast<int64>(hash));
-    add_result_row(output, values, nulls);
-}
-
-// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
-bool may_see_name(KeySpace space, int pid) {
-    if (space != KeySpace::kIdempotency || pid == MyProcPid)
-        return true;
-    const PGPROC* process = BackendPidGetProc(pid);
-    return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-           (process != nullptr && has_privs_of_role(GetUserId(), process->roleId));
+    add_result_row(listing->output, values, nulls);
 }
 
 bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {

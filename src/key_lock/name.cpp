@@ -65,13 +65,15 @@ uint32 partition_of(const LOCKTAG& tag) { return hash_tag(&tag, sizeof(tag)) % k
 
 LWLock* lock_of(const LOCKTAG& tag) { return &locks[partition_of(tag)].lock; }
 
-LOCKTAG tag_of(const LockName& name, uint16 twin) {
+LOCKTAG make_tag(KeySpace space, uint64 hash, uint16 twin) {
     LOCKTAG tag;
     SET_LOCKTAG_ADVISORY(
-        tag, MyDatabaseId, static_cast<uint32>(name.hash >> 32), static_cast<uint32>(name.hash),
-        static_cast<uint16>(kFirstField4 + static_cast<uint16>(name.space) * kTwins + twin));
+        tag, MyDatabaseId, static_cast<uint32>(hash >> 32), static_cast<uint32>(hash),
+        static_cast<uint16>(kFirstField4 + static_cast<uint16>(space) * kTwins + twin));
     return tag;
 }
+
+LOCKTAG tag_of(const LockName& name, uint16 twin) { return make_tag(name.space, name.hash, twin); }
 
 NameEntry* find_entry(const LOCKTAG& tag, HASHACTION action, bool* found = nullptr) {
     return static_cast<NameEntry*>(
@@ -212,8 +214,7 @@ bool same_hash(const LOCKTAG& left, const LOCKTAG& right) {
            space_of(left) == space_of(right);
 }
 
-// Names of prepared transactions are not stored: it is unknown which of two names with one hash
-// such a transaction holds.
+// It may hold another name with that hash.
 bool held_by_prepared_transaction(const LOCKTAG& tag) {
     LockData* data = GetLockStatusData();
     for (int i = 0; i < data->nelements; i++)
@@ -263,6 +264,8 @@ int compare_names(const LockName& left, const LockName& right) {
     int order = memcmp(left.bytes, right.bytes, Min(left.length, right.length));
     return order != 0 ? order : (left.length > right.length) - (left.length < right.length);
 }
+
+LOCKTAG first_tag(KeySpace space, uint64 hash) { return make_tag(space, hash, 0); }
 
 Pinned pin_name(const LockName& name, LOCKTAG* tag, NamePin* pin) {
     *tag = tag_of(name, 0);

@@ -42,8 +42,7 @@ struct NamePin {
 };
 
 // Finds or enters the name and pins it for this backend until unpin_name; without a registry it
-// does not set *pin. kAmbiguous: a prepared transaction has a name with the same hash, which is not
-// known.
+// does not set *pin. kAmbiguous: a prepared transaction may have another name with the same hash.
 enum class Pinned { kYes, kNoRoom, kRoleIsFull, kTooManyTwins, kAmbiguous };
 Pinned pin_name(const LockName& name, LOCKTAG* tag, NamePin* pin);
 void unpin_name(const NamePin& pin);
@@ -54,6 +53,9 @@ void unpin_name(const NamePin& pin);
 // Whether the tag is one of ours in this database, and whose.
 bool is_key_tag(const LOCKTAG& tag);
 KeySpace space_of(const LOCKTAG& tag);
+
+// The tag of the only name with that hash.
+LOCKTAG first_tag(KeySpace space, uint64 hash);
 
 // Whether the tag was given because another name had the same hash.
 bool is_displaced(const LOCKTAG& tag);

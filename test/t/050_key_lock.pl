@@ -174,16 +174,33 @@ is($node->safe_psql('postgres', q(SELECT interlock.try_lock_keys(array_agg('name
 like($stderr, qr/53400/, 'one more than those and the reserve of superusers does not');
 is($stdout, '0', 'and nothing is half held');
 
-# Prepared transactions keep their locks, over a restart, and a key is not held both ways
-$node->safe_psql('postgres', "BEGIN; SELECT interlock.lock_key('doc/a'); PREPARE TRANSACTION 'p'");
-is($node->safe_psql('postgres', "SELECT string_agg(mode || ' ' || (pid IS NULL), ',' ORDER BY mode) FROM interlock.key_locks"),
-    'exclusive true,intent_exclusive true', 'a prepared transaction holds its keys');
+# HIS-22: prepared transactions keep their locks and the names of these, over a crash; afterwards nothing of them is left
+sub prepared { return $node->safe_psql('postgres', q(SELECT string_agg(concat_ws(' ', key, kind, mode), ', ' ORDER BY key, mode) FROM interlock.key_locks WHERE pid IS NULL)); }
+$node->safe_psql('postgres', "CREATE ROLE prep; CREATE ROLE other; SELECT interlock.define_idempotency_scope('pay'); SELECT interlock.grant_idempotency_scope('pay', 'prep')");
+$node->safe_psql('postgres', q(BEGIN; SET LOCAL transaction_read_only = on; SELECT interlock.lock_key('doc/a');
+    SAVEPOINT s; SELECT interlock.lock_keys('{gone,doc/a}', 'shared'); ROLLBACK TO s;
+    SELECT interlock.lock_key('session', scope => 'session'); SELECT interlock.getapplock('a''b', 'Update'); PREPARE TRANSACTION 'p'));
+$node->safe_psql('postgres', "SET ROLE prep; BEGIN; SELECT interlock.idempotency_claim('pay', 'k'); PREPARE TRANSACTION 'q'");
+my $prepared = "a'b applock Update, doc key intent_exclusive, doc/a key exclusive, pay\nk idempotency exclusive";
+is(prepared(), $prepared, 'a prepared transaction holds its keys by name');
 eval { $_->quit } for ($one, $two, $three, $holder, $waiter);
 $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}'), interlock.try_lock_keys('{doc/b}')"), 'f|t', 'after a crash, too');
+is(prepared(), $prepared, 'it has the names');
+is($node->safe_psql('postgres', "SET ROLE $_->[0]; SELECT count(key) FROM interlock.key_locks WHERE kind = 'idempotency'"), $_->[1],
+    "$_->[0]: names of idempotency are for the role") for [ 'prep', 1 ], [ 'other', 0 ];
+is($node->safe_psql('postgres', 'SELECT count(*) FROM interlock_internal.prepared_key'), 0, 'no snapshot shows the table\'s rows');
+$node->safe_psql('postgres', 'VACUUM FREEZE interlock_internal.prepared_key');
+$node->safe_psql('postgres', 'VACUUM FULL interlock_internal.prepared_key');
+$node->restart;
+is(prepared(), $prepared, 'vacuum leaves them');
 $node->safe_psql('postgres', "COMMIT PREPARED 'p'");
 is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}')"), 't', 'until it is committed');
+$node->safe_psql('postgres', "ROLLBACK PREPARED 'q'");
+is(prepared(), '', 'nothing is shown of those that are decided');
+$node->safe_psql('postgres', 'VACUUM interlock_internal.prepared_key');
+is($node->safe_psql('postgres', "SELECT pg_relation_size('interlock_internal.prepared_key')"), 0, 'nor left');
 ($status, $stdout, $stderr) = $node->psql('postgres',
     "BEGIN; SELECT interlock.lock_key('a'), interlock.lock_key('a', scope => 'session'); PREPARE TRANSACTION 'p'");
 like($stderr, qr/cannot PREPARE while holding both session-level and transaction-level locks/, 'a key held both ways');
