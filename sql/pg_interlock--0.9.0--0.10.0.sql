@@ -80,6 +80,11 @@ COMMENT ON VIEW interlock.key_locks IS
 sessions without preload. The pid is null for prepared transactions. Keys of idempotency are shown to the role of the session, or of the
 prepared transaction, and to members of pg_read_all_stats.';
 
+COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer) IS
+'SQL Server''s sp_getapplock. lock_mode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lock_owner: Transaction, Session.
+lock_timeout: milliseconds, -1 for ever. Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock
+victim, -999 bad call; the transaction goes on after each. Errors: 55000 out of order, with interlock.lock_order = error.';
+
 -- Idempotency.
 
 -- Ownership and history.

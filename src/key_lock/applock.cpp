@@ -2,7 +2,7 @@
 //
 // They have a space of names of their own, in which '/' means nothing. No refusal raises an error:
 // errors are caught in a subtransaction and returned as the code, and the transaction goes on. A
-// warning says what is wrong with a bad call.
+// warning says what is wrong with a bad call. Only interlock.lock_order = 'error' raises one.
 // Differences: there is no database principal; the two owners of one session never exclude each
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.
 
@@ -56,6 +56,8 @@ Datum getapplock(PG_FUNCTION_ARGS) {
         PG_RETURN_INT32(kBadCall);
 
     LockRequest request = {resource_name(arguments.value(0)), call.mode};
+    if (call.timeout != 0)
+        check_lock_order(&request, 1);
     ErrorData* error;
     Grant grant = acquire(request, call.scope, Deadline::after_milliseconds(call.timeout), &error);
     PG_RETURN_INT32(code_of(grant, error));

@@ -16,8 +16,9 @@
 
 namespace interlock {
 
-// Reports a transaction that takes a key out of order, as interlock.lock_order says: 55000 or a
-// warning. Only for requests that may wait: others cannot deadlock.
+// Reports a transaction that takes a key, or an application lock, out of order, as
+// interlock.lock_order says: 55000 or a warning. The requests are of one space. Only for those that
+// may wait: others cannot deadlock.
 void check_lock_order(const LockRequest* requests, int count);
 
 void define_key_lock_settings();

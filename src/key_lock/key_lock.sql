@@ -68,7 +68,7 @@ CREATE FUNCTION interlock.getapplock(
 COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer) IS
 'SQL Server''s sp_getapplock. lock_mode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lock_owner: Transaction, Session.
 lock_timeout: milliseconds, -1 for ever. Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock
-victim, -999 bad call; the transaction goes on after each.';
+victim, -999 bad call; the transaction goes on after each. Errors: 55000 out of order, with interlock.lock_order = error.';
 
 CREATE FUNCTION interlock.releaseapplock(resource text, lock_owner text = 'Transaction') RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';

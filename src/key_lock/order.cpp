@@ -1,6 +1,6 @@
 // interlock.lock_order: reports a transaction that takes keys out of order over several calls. One
 // call is always in order; two calls are when every key of the second comes after those of the
-// first, or is held already.
+// first, or is held already. Application locks have an order of their own.
 
 #include "key_lock/key_lock.h"
 #include "key_lock/mode.h"
@@ -20,10 +20,10 @@ constexpr config_enum_entry kLockOrders[] = {
     {nullptr, 0, false},
 };
 
-const NamedLock* last_held_key() {
+const NamedLock* last_held(KeySpace space) {
     const NamedLock* last = nullptr;
     for_each_lock([&](NamedLock* lock) {
-        if (lock->name.space == KeySpace::kKeys && held_modes(lock) != 0 &&
+        if (lock->name.space == space && held_modes(lock) != 0 &&
             (last == nullptr || compare_names(lock->name, last->name) > 0))
             last = lock;
     });
@@ -38,18 +38,28 @@ bool is_held_alone(LOCKMASK held) {
     return false;
 }
 
-void report_order(const char* what, const char* key, const char* other) {
-    ereport(
-        lock_order == kOrderError ? ERROR : WARNING,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE), errmsg(what, key, other),
-         errdetail("Two transactions that do this with the same keys can deadlock."),
-         errhint("Take all keys of the transaction with one call of interlock.lock_keys, in the "
-                 "strongest mode they will need.")));
+const char* kind_of(KeySpace space) {
+    return space == KeySpace::kKeys ? "key" : "application lock";
 }
 
-// Below a key that is held exclusive no other session can hold anything.
+void report_order(KeySpace space, const char* problem) {
+    bool is_key = space == KeySpace::kKeys;
+    ereport(
+        lock_order == kOrderError ? ERROR : WARNING,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg_internal("%s %s", kind_of(space), problem),
+         errdetail("Two transactions that do this with the same %s can deadlock.",
+                   is_key ? "keys" : "resources"),
+         is_key ? errhint("Take all keys of the transaction with one call of interlock.lock_keys, "
+                          "in the strongest mode they will need.")
+                : errhint("Get them in the order of the bytes of their names, in the strongest "
+                          "mode the transaction will need.")));
+}
+
+// Below a key that is held exclusive no other session can hold anything. Names of application locks
+// are no paths.
 bool is_below_exclusive(const LockName& name) {
-    for (size_t end = 1; end < name.length; end++) {
+    for (size_t end = 1; end < name.length && name.space == KeySpace::kKeys; end++) {
         if (name.bytes[end] != '/')
             continue;
         LockName ancestor = {name.space, name.bytes, end, hash_name(name.bytes, end)};
@@ -62,23 +72,29 @@ bool is_below_exclusive(const LockName& name) {
 
 char* shown(const LockName& name) { return pnstrdup(name.bytes, name.length); }
 
+const char* mode_name(const LockRequest& request) {
+    return request.name.space == KeySpace::kKeys ? key_mode_name(request.mode)
+                                                 : applock_mode_name(LOCKBIT_ON(request.mode));
+}
+
 } // namespace
 
 void check_lock_order(const LockRequest* requests, int count) {
-    if (lock_order == kOrderOff)
+    if (lock_order == kOrderOff || count == 0)
         return;
-    const NamedLock* last = last_held_key();
+    KeySpace space = requests[0].name.space;
+    const NamedLock* last = last_held(space);
     for (int i = 0; last != nullptr && i < count; i++) {
         const NamedLock* lock = find_lock(requests[i].name);
         LOCKMASK held = lock != nullptr ? held_modes(lock) : 0;
         if (covers(held, requests[i].mode) || is_below_exclusive(requests[i].name))
             continue;
         if (compare_names(requests[i].name, last->name) < 0)
-            report_order("key \"%s\" is taken after key \"%s\"", shown(requests[i].name),
-                         shown(last->name));
+            report_order(space, psprintf("\"%s\" is taken after %s \"%s\"", shown(requests[i].name),
+                                         kind_of(space), shown(last->name)));
         else if (held != 0 && !is_held_alone(held))
-            report_order("key \"%s\" is taken in mode %s while others can hold it too",
-                         shown(requests[i].name), key_mode_name(requests[i].mode));
+            report_order(space, psprintf("\"%s\" is taken in mode %s while others can hold it too",
+                                         shown(requests[i].name), mode_name(requests[i])));
         else
             continue;
         return;

@@ -153,6 +153,24 @@ SELECT interlock.getapplock('z', 'Exclusive');
 SELECT interlock.lock_keys('{a,b}');
 SELECT interlock.try_lock_keys('{0}'), interlock.lock_key('a/x'), interlock.lock_key('a/x/y', 'shared');
 COMMIT;
+-- getapplock has an order of its own: keys are not compared with it, '/' is a letter, and a call that does not wait is never at fault
+BEGIN;
+SELECT interlock.lock_key('k'), interlock.getapplock('b', 'Shared'), interlock.getapplock('b', 'Shared', 'Session'), interlock.lock_key('l');
+SAVEPOINT s;
+SELECT interlock.getapplock('a', 'Exclusive');
+ROLLBACK TO s;
+SELECT interlock.getapplock('b', 'Exclusive', lock_timeout => 1000);
+ROLLBACK TO s;
+SELECT interlock.getapplock('a', 'Exclusive', lock_timeout => 0), interlock.releaseapplock('a');
+SELECT interlock.getapplock('c', 'Exclusive');
+SELECT interlock.getapplock('c', 'Shared'), interlock.getapplock('c/d', 'Exclusive'), interlock.getapplock('c/c', 'Exclusive');
+ROLLBACK;
+SELECT interlock.releaseapplock('b', 'Session');
+SET interlock.lock_order = 'warn';
+BEGIN;
+SELECT interlock.getapplock('Account:9', 'Exclusive'), interlock.getapplock('Account:10', 'Exclusive');
+COMMIT;
+SET interlock.lock_order = 'error';
 -- VER-3: keys sort as texts, so the order of their numbers is another one
 BEGIN;
 SELECT interlock.lock_key('account:9');
