@@ -2,6 +2,7 @@
 
 use strict;
 use warnings;
+use PostgreSQL::Test::Utils;
 use Story;
 use Test::More;
 
@@ -140,6 +141,87 @@ row '3.9', 'who has the conflict sees whether the seat is reserved now', sub {
     my $verb = q{SELECT outcome, current->'IsReserved' FROM interlock.try_versioned_update('"ShowSeats"', %d, 1, '{"IsReserved": true}')};
     is($ben->ask(sprintf $verb, 15), 'conflict|true', 'a verb answers both');
     is($ben->ask(sprintf $verb, 14), 'conflict|false', 'or that it is not, and tries again');
+};
+
+# The procedure is the one of the example, over the article's table.
+my $example = slurp_file("$FindBin::RealBin/../examples/sql-server-transfer.sql");
+my ($procedure) = $example =~ /(^CREATE TABLE Accounts.*?^END \$\$;)/ms;
+
+row '3.10', 'sp_TransferAmount with sp_getapplock, in both directions', sub {
+    given($procedure);
+    given(q{CREATE PROCEDURE many(FromId int, ToId int) LANGUAGE plpgsql AS $$
+        BEGIN FOR i IN 1 .. 20 LOOP CALL sp_TransferAmount(FromId, ToId, 5); COMMIT; END LOOP; END $$});
+    is_deeply([ together(8, sub { $_[0] % 2 ? 'CALL many(9, 10)' : 'CALL many(10, 9)' }) ], [ ('CALL') x 8 ], 'eight who transfer 20 times have no error');
+    is(given('SELECT sum(Balance), min(Balance) FROM Accounts'), '2000.00|1000.00', 'and no money is lost');
+    my ($ann) = sessions(1);
+    is($ann->ask("CALL sp_TransferAmount($_->[0])"), $_->[1], "THROW $_->[1]")
+        for [ '9, 10, 0', 50001 ], [ '9, 9, 1', 50002 ], [ '9, 11, 1', 50004 ], [ '9, 10, 1001', 50005 ];
+    is(given('SELECT sum(Balance), (SELECT count(*) FROM interlock.key_locks) FROM Accounts'), '2000.00|0', 'nothing is written, nothing stays locked');
+};
+
+row '1.11', 'transfers that lock both accounts by name, in both directions', sub {
+    given($procedure);
+    given(q{CREATE PROCEDURE many(FromId int, ToId int) LANGUAGE plpgsql AS $$
+        BEGIN
+            FOR i IN 1 .. 20 LOOP
+                PERFORM interlock.lock_keys(ARRAY['acc:' || FromId, 'acc:' || ToId]);
+                UPDATE Accounts SET Balance = Balance - 5 WHERE Id = FromId;
+                UPDATE Accounts SET Balance = Balance + 5 WHERE Id = ToId;
+                COMMIT;
+            END LOOP;
+        END $$});
+    is_deeply([ together(8, sub { $_[0] % 2 ? 'CALL many(9, 10)' : 'CALL many(10, 9)' }) ], [ ('CALL') x 8 ], 'eight who transfer 20 times do not deadlock');
+    is(given('SELECT sum(Balance), min(Balance) FROM Accounts'), '2000.00|1000.00', 'and no money is lost');
+};
+
+row '3.11', 'its arguments have the names of SQL Server', sub {
+    my ($ann) = sessions(1);
+    is($ann->ask(q{SELECT interlock.getapplock(resource => 'Account:1', lock_mode => 'Exclusive', lock_owner => 'Session', lock_timeout => 5000)}), 0, 'sp_getapplock');
+    is($ann->ask(q{SELECT interlock.getapplock(Resource => 'Account:1', Lock_Mode => 'EXCLUSIVE', Lock_Owner => 'session')}), 0, 'in any case');
+    is($ann->ask(q{SELECT interlock.applock_mode('Account:1', 'Session'), interlock.applock_test('Account:1', 'Shared', 'Session')}), 'Exclusive|1', 'APPLOCK_MODE, APPLOCK_TEST');
+    is($ann->ask(q{SELECT interlock.releaseapplock(resource => 'Account:1', lock_owner => 'Session')}), 0, 'sp_releaseapplock') for 1, 2;
+    is($ann->ask(q{SELECT interlock.releaseapplock('Account:1', 'Session')}), -999, 'which says that there is nothing more to release');
+};
+
+row '3.12', 'who waits in vain gets -1, and goes on', sub {
+    given($procedure);
+    my ($ann, $ben) = sessions(2);
+    $ann->ask(q{BEGIN; SELECT interlock.getapplock(AccountLock(9), 'Exclusive')});
+    is($ben->ask(q{BEGIN; SELECT interlock.getapplock(AccountLock(9), 'Exclusive', lock_timeout => 100)}), -1, 'a timeout');
+    is($ben->ask('SELECT 1; ROLLBACK'), 'ROLLBACK', 'is no error of the transaction');
+    given(q{SET lock_timeout = 100; ALTER DATABASE "003_seats_and_accounts" SET lock_timeout = 100});
+    my ($cid) = sessions(1);
+    is($cid->ask('CALL sp_TransferAmount(10, 9, 1)'), '50003', 'the procedure throws');
+    given('RESET lock_timeout; ALTER DATABASE "003_seats_and_accounts" RESET lock_timeout');
+    $ann->ask('COMMIT');
+    is($cid->ask('CALL sp_TransferAmount(10, 9, 1)'), 'CALL', 'until the account is free');
+};
+
+row '3.13', 'the order of the numbers and that of the texts', sub {
+    my ($ann, $ben) = sessions(2);
+    # Code that orders its accounts by number, beside lock_keys, which orders the bytes of their names
+    $_->ask(q{SET deadlock_timeout = '10ms'}) for $ann, $ben;
+    $ann->ask(q{BEGIN; SELECT interlock.lock_key('Account:9')});
+    $ben->begins_to_wait(q{SELECT interlock.lock_keys('{Account:9,Account:10}')});
+    Protocol::send_query($ann, q{SELECT interlock.lock_key('Account:10')});
+    is(join(' ', sort grep { $_ eq '40P01' } ($ann->answer, $ben->answer)), '40P01', 'one of two who lock both is the victim of a deadlock');
+    $ann->ask('ROLLBACK');
+    for my $lock (q{interlock.lock_key('%s')}, q{interlock.getapplock('%s', 'Exclusive')})
+    {
+        my $both = sub { join ', ', map { sprintf $lock, $_ } @_ };
+        is($ann->ask(q{BEGIN; SET LOCAL interlock.lock_order = 'error'; SELECT } . $both->('Account:9', 'Account:10')), '55000', "$lock: a test finds it");
+        $ann->ask('ROLLBACK');
+        like($ann->ask(q{BEGIN; SET LOCAL interlock.lock_order = 'error'; SELECT } . $both->('Account:0009', 'Account:0010')), qr/^0?\|0?$/, "$lock: numbers of one width are in order");
+        $ann->ask('ROLLBACK');
+    }
+};
+
+row '3.14', 'getapplock and lock_key of one name do not meet', sub {
+    my ($ann, $ben) = sessions(2);
+    is($ann->ask(q{BEGIN; SELECT interlock.getapplock('Account:9', 'Exclusive')}), 0, 'A has the application lock');
+    is($ben->ask(q{BEGIN; SELECT interlock.try_lock_key('Account:9')}), 't', 'B has the key: use one of the two everywhere');
+    is($ben->ask(q{SELECT string_agg(kind, ' ' ORDER BY kind) FROM interlock.key_locks WHERE key = 'Account:9'}), 'applock key', 'the view shows both');
+    $_->ask('ROLLBACK') for $ann, $ben;
 };
 
 row '3.16', 'constraints are the last line of defence', sub {
