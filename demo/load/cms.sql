@@ -1,4 +1,4 @@
--- Products of a shop. Each column has somebody who writes it, and all of them save the whole product: editors the description, six workers the rest.
+-- Products of a shop. Each column has a writer, and each writer saves the whole product: editors the description, six workers the rest.
 -- For the counting, a value is the number of times it was written; of a description the second editor counts in millions, so that no two edits are alike.
 CREATE TABLE product (id int PRIMARY KEY, description bigint NOT NULL DEFAULT 0, thumbnail int NOT NULL DEFAULT 0, search int NOT NULL DEFAULT 0,
     translation int NOT NULL DEFAULT 0, price int NOT NULL DEFAULT 0, stock int NOT NULL DEFAULT 0, review int NOT NULL DEFAULT 0);

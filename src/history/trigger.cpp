@@ -199,7 +199,7 @@ Omission omission_of(const History* history) {
     return {false, nullptr};
 }
 
-// An update that changes nothing at all is recorded as ever.
+// An update that changes nothing at all is recorded like any other.
 bool changes_nothing_recorded(const Entry& entry) {
     const History* history = history_of(entry.info);
     return history->passed != nullptr && entry.is_update &&

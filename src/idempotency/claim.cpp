@@ -120,7 +120,7 @@ struct Call {
     NullableDatum request;
     LockRequest lock;
     TimestampTz running_until; // the deadline of the claim in the way, zero if it is not known
-    bool is_row_locked;        // somebody is about to change the row
+    bool is_row_locked;        // another transaction is about to change the row
 };
 
 LockName lock_name(const IdempotencyKey& key) {

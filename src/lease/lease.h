@@ -72,8 +72,8 @@ void with_lease(const LeaseKey& key, int64 token, Body&& body) {
 
 // R9: makes the lease durable by a record of its own, and gives it `ttl` from then on. The new
 // expiry, not before `earliest`; 0: the lease is over, as it was broken, or expired meanwhile while
-// somebody waited for it. One without an earlier expiry (0) is new: it is released when the wait
-// for the standbys is canceled, which raises 57014.
+// another client waited for it. One without an earlier expiry (0) is new: it is released when the
+// wait for the standbys is canceled, which raises 57014.
 int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                    int64 earliest);
 

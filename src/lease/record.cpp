@@ -97,7 +97,7 @@ RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const 
 }
 
 // The expiry that is returned to the holder, once a record until `until` is durable; 0: the lease
-// is over, as somebody waits for it, or the record does not last as long.
+// is over, as another client waits for it, or the record does not last as long.
 int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(ref);

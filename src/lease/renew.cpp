@@ -12,7 +12,7 @@ constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
 
 enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
 
-// An expired lease is renewed if nothing was granted since and nobody waits in its tree.
+// An expired lease is renewed if nothing was granted since and no client waits in its tree.
 Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     if (ref == 0)
         return Renewal::kUnknown;

@@ -1,6 +1,6 @@
 // The writer of a role whose transactions set none: for clients in autocommit mode.
 //
-// It belongs to the role itself and not to its members, of whom one may be a member of two. A
+// It belongs to the role itself and not to its members: a role can be a member of two. A
 // session finds a change of it as it finds that of a table: when it next opens one.
 #pragma once
 
