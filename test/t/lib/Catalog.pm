@@ -22,7 +22,9 @@ CREATE TEMP VIEW facts (type, identity, fact) AS
     SELECT type, identity, concat_ws(' ', 'member,', obj_description(objid, classid::regclass::name),
                (SELECT i.initprivs::text FROM pg_init_privs i WHERE (i.classoid, i.objoid, i.objsubid) = (m.classid, m.objid, 0))) FROM members m
     UNION ALL
-    SELECT 'extension', 'itself', concat_ws(' ', extversion, extnamespace::regnamespace, extconfig::regclass[]::text, extcondition::text, obj_description(oid, 'pg_extension'))
+    SELECT 'extension', 'itself', concat_ws(' ', extversion, extnamespace::regnamespace,
+               (SELECT string_agg(c.oid::regclass || ' ' || c.condition, ',' ORDER BY c.oid::regclass::text) FROM unnest(extconfig, extcondition) c (oid, condition)),
+               obj_description(oid, 'pg_extension'))
       FROM pg_extension WHERE extname = 'pg_interlock'
     UNION ALL
     SELECT type, identity, concat_ws(' ', 'rights', nspowner::regrole, nspacl::text) FROM members JOIN pg_namespace n ON classid = 'pg_namespace'::regclass AND objid = n.oid
