@@ -11,8 +11,8 @@ namespace {
 // type, which can be altered, the server keeps the columns.
 struct KnownType {
     Oid function;
-    Oid named;         // RECORDOID for OUT parameters
-    TupleDesc columns; // of those
+    TupleDesc columns;           // of OUT parameters, else null
+    const TypeCacheEntry* named; // the server keeps the entry, and clears it when the type changes
 };
 constexpr int kKnownTypes = 16;
 KnownType known_types[kKnownTypes] = {};
@@ -27,22 +27,28 @@ TupleDesc look_up(FunctionCallInfo fcinfo) {
 
 void remember(Oid function, TupleDesc columns) {
     TupleDesc copy = nullptr;
+    const TypeCacheEntry* named = nullptr;
     if (columns->tdtypeid == RECORDOID)
         copy = in_context(TopMemoryContext, [&] { return CreateTupleDescCopy(columns); });
+    else
+        named = lookup_type_cache(columns->tdtypeid, TYPECACHE_TUPDESC);
     KnownType* known = &known_types[next_to_forget];
     next_to_forget = (next_to_forget + 1) % kKnownTypes;
     if (known->columns != nullptr)
         FreeTupleDesc(known->columns);
-    *known = {function, columns->tdtypeid, copy};
+    *known = {function, copy, named};
+}
+
+TupleDesc columns_of(const TypeCacheEntry* type) {
+    return type->tupDesc != nullptr ? type->tupDesc
+                                    : lookup_type_cache(type->type_id, TYPECACHE_TUPDESC)->tupDesc;
 }
 
 TupleDesc columns_of(FunctionCallInfo fcinfo) {
     Oid function = fcinfo->flinfo->fn_oid;
     for (const KnownType& known : known_types)
         if (known.function == function)
-            return known.columns != nullptr
-                       ? known.columns
-                       : lookup_type_cache(known.named, TYPECACHE_TUPDESC)->tupDesc;
+            return known.columns != nullptr ? known.columns : columns_of(known.named);
     TupleDesc columns = look_up(fcinfo);
     remember(function, columns);
     return columns;
