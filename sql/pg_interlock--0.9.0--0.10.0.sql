@@ -87,6 +87,110 @@ victim, -999 bad call; the transaction goes on after each. Errors: 55000 out of 
 
 -- Idempotency.
 
+ALTER TABLE interlock.idempotency_scope ADD COLUMN max_attempts integer,
+    ADD CONSTRAINT idempotency_scope_max_attempts CHECK (max_attempts OPERATOR(pg_catalog.>) 0);
+
+-- Nullable and without a default: existing rows stay as they are.
+ALTER TABLE interlock.idempotency ADD COLUMN body bytea, ADD COLUMN ttl interval, ADD COLUMN stale_after interval;
+COMMENT ON TABLE interlock.idempotency IS
+'The keys: pending until the deadline, then completed or failed until they expire. response_omitted: it was larger than the
+scope allows. ttl, stale_after: of this claim, null: the scope''s. Callers of the functions need a grant of the scope (grant_idempotency_scope) and no privilege on this table. The functions
+run with the owner''s privileges and bypass row security.';
+
+CREATE TABLE interlock.idempotency_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    forgotten_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forgotten_by text NOT NULL,
+    scope text NOT NULL,
+    key text NOT NULL,
+    status text NOT NULL,
+    attempt integer NOT NULL,
+    reason text NOT NULL);
+COMMENT ON TABLE interlock.idempotency_audit IS 'Every use of idempotency_forget: time, user, key, what it was, reason.';
+COMMENT ON SEQUENCE interlock.idempotency_audit_id_seq IS 'Numbers the rows of idempotency_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit_id_seq', '');
+
+DROP FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer);
+CREATE FUNCTION interlock.define_idempotency_scope(
+    scope text, model text = 'api', ttl interval = '24 h', stale_after interval = '1 min',
+    replay_failures boolean = false, max_response_bytes integer = 65536, max_attempts integer = NULL) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) IS
+'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
+model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
+A larger response, its body included, is not kept; its key is never run again all the same. max_attempts: so many claims of one key,
+null: any number. A scope that is not defined has these defaults.
+Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023.';
+
+DROP FUNCTION interlock.idempotency_claim(text, text, jsonb, interval);
+CREATE TYPE interlock.idempotency_claim_result AS (
+    outcome text, token bigint, attempt integer, response jsonb, result_id text, checkpoint text, state jsonb,
+    body bytea, has_response boolean, deadline timestamptz);
+COMMENT ON TYPE interlock.idempotency_claim_result IS
+'What idempotency_claim returns: the outcome, of a claim its token and progress, of a key that has ended the answer.';
+
+CREATE FUNCTION interlock.idempotency_claim(
+    scope text, key text, request jsonb = NULL, wait interval = '0', request_hash bytea = NULL,
+    ttl interval = NULL, stale_after interval = NULL, state jsonb = NULL) RETURNS interlock.idempotency_claim_result
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval, bytea, interval, interval, jsonb) IS
+'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
+as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
+mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
+this claim, in place of the scope''s; ttl not longer. state: of a job that begins. Takes over a claim without a sign of life for
+stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
+while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
+the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
+
+DROP FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text);
+CREATE FUNCTION interlock.idempotency_complete(
+    scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL, body bytea = NULL) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text, bytea) IS
+'Marks the claim as completed, and returns whether response and body are kept: false when they are larger than the scope allows. A
+second call with the same token and answer does nothing. Errors: IL008 the claim was taken over or has ended.';
+
+CREATE FUNCTION interlock.idempotency_release(scope text, key text, token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_release(text, text, bigint) IS
+'Gives a claim back whose work certainly had no effect: the key is as before the claim, free for any request if this was the first
+attempt, else for the next attempt, as this one does not count. False when the claim is lost: taken over, or ended.';
+
+CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.idempotency_forget(text, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.idempotency_forget(text, text, text) IS
+'Makes a key as never claimed, with its request and response; false when there is none. Its work may be done again. Audited in
+idempotency_audit. Only superusers may call it until EXECUTE is granted. Errors: 55006 the key is claimed and its deadline not over,
+22004, 22023.';
+
+CREATE FUNCTION interlock.idempotency_lookup(
+    scope text, key text,
+    OUT status text, OUT has_response boolean, OUT attempt integer, OUT retryable boolean, OUT response jsonb, OUT result_id text,
+    OUT checkpoint text, OUT state jsonb, OUT claimed_at timestamptz, OUT deadline timestamptz, OUT finished_at timestamptz,
+    OUT expires_at timestamptz, OUT body bytea)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_lookup(text, text) IS
+'What is known of a key, without claiming it: pending, stale (claimed, and past its deadline), completed or failed; nulls for a key that
+was never claimed, whose claim is not committed, or that has expired.';
+
+DROP FUNCTION interlock.run_once(text, text, regprocedure, jsonb);
+CREATE FUNCTION interlock.run_once(
+    scope text, key text, command regprocedure, request jsonb = NULL, wait interval = '0',
+    OUT outcome text, OUT response jsonb)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb, interval) IS
+'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
+the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
+for another call with the key, to get its response. The command is named with its argument types: ''pay(jsonb)''.';
+
+CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_request_hash(jsonb) IS
+'The hash of a request that idempotency_claim compares, 32 bytes; equal JSON has the same. Errors: 22004.';
+
 -- Ownership and history.
 
 -- What spans concepts.

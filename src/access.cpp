@@ -22,7 +22,7 @@ struct TableRight {
 struct AccessKind {
     const char* name;
     const char* functions; // a literal of name[], in both schemas
-    TableRight tables[8];
+    TableRight tables[12];
 };
 
 // A monitor reads roles, tables and operations, and never a value of a row or a stored response.
@@ -34,13 +34,16 @@ constexpr AccessKind kKinds[] = {
       {"interlock.row_lock_audit", ""},
       {"interlock.writer_grant", ""},
       {"interlock.idempotency_grant", ""},
+      {"interlock.idempotency_audit", ""},
       {"interlock.idempotency",
        "(scope, key, status, attempt, claimed_at, deadline, finished_at, expires_at, retryable, "
        "response_omitted)"},
       {"interlock.write_log",
        "(id, written_at, decision, table_name, table_owner, operation, columns, row_count, owner, "
        "writer, written_by, reason)"}}},
-    {"operator", "{break_lease,break_leases,force_unlock_row,idempotency_sweep,sweep}", {}},
+    {"operator",
+     "{break_lease,break_leases,force_unlock_row,idempotency_forget,idempotency_sweep,sweep}",
+     {}},
     {"administrator",
      "{define_idempotency_scope,grant_idempotency_scope,grant_writer,revoke_idempotency_scope,"
      "revoke_writer,suppress_history}",
@@ -102,6 +105,13 @@ const char* functions_of(const AccessKind& kind) {
     return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
+// SQL of an older version has fewer tables.
+bool is_there(const char* table) {
+    const char* point = strchr(table, '.');
+    RangeVar* name = makeRangeVar(pnstrdup(table, point - table), pstrdup(point + 1), -1);
+    return OidIsValid(RangeVarGetRelid(name, NoLock, true));
+}
+
 void change_access(const Arguments& arguments, const char* verb, const char* preposition) {
     const AccessKind& kind = kind_argument(arguments, 0);
     const char* role = arguments.name(1, "role");
@@ -113,8 +123,9 @@ void change_access(const Arguments& arguments, const char* verb, const char* pre
         run_command(psprintf("%s EXECUTE ON FUNCTION %s %s %s", verb, functions_of(kind),
                              preposition, role));
         for (const TableRight* right = kind.tables; right->table != nullptr; right++)
-            run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
-                                 preposition, role));
+            if (is_there(right->table))
+                run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
+                                     preposition, role));
     });
 }
 

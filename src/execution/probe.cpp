@@ -59,6 +59,22 @@ bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot) {
     return found;
 }
 
+bool probe_uncommitted(const KeyedRow& row, Relation index, TupleTableSlot* slot) {
+    SnapshotData dirty;
+    InitDirtySnapshot(dirty);
+    ScanKeyData keys[INDEX_MAX_KEYS];
+    set_scan_keys(keys, row);
+    IndexScanDesc scan =
+        begin_index_scan(row.rel, index, &dirty, IndexRelationGetNumberOfKeyAttributes(index));
+    index_rescan(scan, keys, row.key->by->count, nullptr, 0);
+    bool found = false;
+    // The snapshot has the writer of the version that the scan returned, if it is still running.
+    while (!found && index_getnext_slot(scan, ForwardScanDirection, slot))
+        found = TransactionIdIsValid(dirty.xmin);
+    index_endscan(scan);
+    return found;
+}
+
 bool has_key(const KeyedRow& row, HeapTuple version) {
     const UniqueKey* by = row.key->by;
     for (int i = 0; i < by->count; i++) {

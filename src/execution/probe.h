@@ -34,6 +34,10 @@ bool probe_key(const KeyedRow& row, Relation index, TupleTableSlot* slot);
 IndexScanDesc begin_probes(Relation rel, Relation index);
 bool probe_next(const KeyedRow& row, IndexScanDesc scan, TupleTableSlot* slot);
 
+// Puts the version that another transaction has written and not committed into the slot; false when
+// there is none. It may never be committed.
+bool probe_uncommitted(const KeyedRow& row, Relation index, TupleTableSlot* slot);
+
 // Whether a version of the row has the values that name it.
 bool has_key(const KeyedRow& row, HeapTuple version);
 

@@ -40,7 +40,7 @@ struct RowWrite {
     // Returns the column of the row as it was stored.
     void returns(AttrNumber column);
 
-    static constexpr int kMostAssignments = 16;
+    static constexpr int kMostAssignments = 20;
     static constexpr int kMostConditions = 8;
     static constexpr int kMostReturned = 4;
 

@@ -108,11 +108,15 @@ void resync_own_tables(ReturnSetInfo* output) {
     constexpr const char* kTables[][3] = {{"idempotency_token", "idempotency", "token"},
                                           {"row_lock_audit_id_seq", "row_lock_audit", "id"},
                                           {"lease_audit_id_seq", "lease_audit", "id"},
+                                          {"idempotency_audit_id_seq", "idempotency_audit", "id"},
                                           {"write_log_id_seq", "write_log", "id"}};
-    for (auto& [sequence, table, column] : kTables)
+    for (auto& [sequence, table, column] : kTables) {
+        if (!OidIsValid(get_relname_relid(table, own_schema()))) // SQL of an older version
+            continue;
         try_to_raise({get_relname_relid(sequence, own_schema()),
                       query_of(column, qualified_name(own_table(table))), PG_INT64_MAX},
                      output);
+    }
 }
 
 // Any role can create a trigger of ours on a table of its own: only a sequence and table that look

@@ -12,6 +12,13 @@
 namespace interlock {
 
 extern const OwnTable kIdempotencyKeys;
+extern const OwnTable kFirstIdempotencyKeys; // of SQL before 0.10.0
+
+// The one of them that the table has in this database.
+const OwnTable& definition_of_keys(const TableInfo* info);
+
+// Whether it has the columns since 0.10.0, of what with_keys gives.
+bool has_all_columns(const TableInfo* info);
 
 // The place of the answer among the parts of the metadata.
 extern int access_part;
@@ -40,13 +47,17 @@ void as_owner_of_keys(Relation rel, const TableInfo* info, Body&& body) {
 // Raises 42P01 when it is not there.
 Relation open_keys(LOCKMODE mode);
 
+// Raises 42703 when it lacks them: its owner has dropped one.
+void require_all_columns(const TableInfo* info);
+
 // Opens the table for body(rel, info), which reads or writes its rows, and does the same. Its lock
 // stays. The metadata has the original columns (unmodified_info).
 template <typename Body>
 void with_keys(LOCKMODE mode, Body&& body) {
     Relation rel = open_keys(mode);
     const TableInfo* info = table_info(rel);
-    as_owner_of_keys(rel, info, [&] { body(rel, unmodified_info(kIdempotencyKeys, info)); });
+    as_owner_of_keys(rel, info,
+                     [&] { body(rel, unmodified_info(definition_of_keys(info), info)); });
     close_table(rel);
 }
 

@@ -82,14 +82,15 @@ CachedRow* add_row(CachedRows* cached) {
     return const_cast<CachedRow*>(cached->row(cached->count++));
 }
 
-void cache_row(CachedRows* cached, const CachedTable& table, const RowValues& values) {
+void cache_row(CachedRows* cached, const CachedTable& table, TupleTableSlot* slot) {
+    RowValues values = values_in(slot);
     cached->are_too_many = cached->count == kMostRows;
     if (cached->are_too_many)
         return;
     MemoryContext caller = MemoryContextSwitchTo(cached->memory);
     CachedRow* row = add_row(cached);
     row->name = DatumGetTextPCopy(values[1].value);
-    table.read(values, row);
+    table.read(slot->tts_tupleDescriptor, values, row);
     MemoryContextSwitchTo(caller);
 }
 
@@ -99,7 +100,7 @@ void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
     TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, nullptr);
     while (!cached->are_too_many && table_scan_getnextslot(scan, ForwardScanDirection, slot))
-        cache_row(cached, table, values_in(slot));
+        cache_row(cached, table, slot);
     table_endscan(scan);
     ExecDropSingleTupleTableSlot(slot);
     PopActiveSnapshot();

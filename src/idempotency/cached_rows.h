@@ -26,7 +26,8 @@ struct CachedRow {
 struct CachedTable {
     OwnTable table; // its first column, a text, is the name
     size_t row_size;
-    void (*read)(const RowValues& values, CachedRow* row); // copies what it keeps
+    // Copies what it keeps. There may be more columns than those of the table.
+    void (*read)(TupleDesc columns, const RowValues& values, CachedRow* row);
 };
 
 struct CachedRows {

@@ -14,6 +14,7 @@ using namespace interlock;
 
 namespace {
 
+ClaimRequest request_argument(const Arguments& arguments);
 Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim);
 
 } // namespace
@@ -21,11 +22,11 @@ Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim);
 extern "C" {
 PG_FUNCTION_INFO_V1(idempotency_claim);
 
-// idempotency_claim(scope, key, request, wait)
+// idempotency_claim(scope, key, request, wait, request_hash, ttl, stale_after, state)
 Datum idempotency_claim(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
-    NullableDatum request = hash_request(arguments.jsonb_or_null(2));
+    ClaimRequest request = request_argument(arguments);
     Deadline wait = Deadline::argument(arguments, 3);
     return claim_result(fcinfo, claim_key(key, request, wait));
 }
@@ -33,23 +34,62 @@ Datum idempotency_claim(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// outcome, token, attempt, response, result_id, checkpoint, state
+constexpr NullableDatum kNull = {0, true};
+
+// A request, or the hash that the client has made of it.
+NullableDatum request_hash_argument(const Arguments& arguments, int request, int hash) {
+    constexpr int kMostBytes = 64; // of SHA-512
+    if (arguments.is_null(hash))
+        return hash_request(arguments.jsonb_or_null(request));
+    if (!arguments.is_null(request))
+        refuse_argument("request_hash", "must be null where \"request\" is given",
+                        "Give the request, or its hash.");
+    bytea* given = DatumGetByteaPP(arguments.value(hash));
+    if (VARSIZE_ANY_EXHDR(given) == 0)
+        refuse_empty("request_hash");
+    if (VARSIZE_ANY_EXHDR(given) > kMostBytes)
+        refuse_long("request_hash", kMostBytes, "Give a digest, for example sha256(body).");
+    return {PointerGetDatum(given), false};
+}
+
+const Interval* span_argument(const Arguments& arguments, int n, const char* name) {
+    if (arguments.is_null(n))
+        return nullptr;
+    const Interval* span = arguments.interval(n, name);
+    (void)duration_argument(span, name);
+    return span;
+}
+
+ClaimRequest request_argument(const Arguments& arguments) {
+    return {request_hash_argument(arguments, 2, 4), span_argument(arguments, 5, "ttl"),
+            span_argument(arguments, 6, "stale_after"), arguments.optional(7)};
+}
+
+// outcome, token, attempt, response, result_id, checkpoint, state, body, has_response, deadline
 Datum claim_result(FunctionCallInfo fcinfo, const Claim& claim) {
     bool acquired = claim.outcome == ClaimOutcome::kAcquired;
-    Datum values[7] = {CStringGetTextDatum(outcome_name(claim.outcome)),
-                       Int64GetDatum(claim.token),
-                       Int32GetDatum(claim.attempt),
-                       claim.response.value,
-                       claim.result_id.value,
-                       claim.checkpoint.value,
-                       claim.state.value};
-    bool nulls[7] = {false,
-                     !acquired,
-                     claim.attempt == 0,
-                     claim.response.isnull,
-                     claim.result_id.isnull,
-                     claim.checkpoint.isnull,
-                     claim.state.isnull};
+    bool open = acquired || claim.outcome == ClaimOutcome::kInProgress ||
+                claim.outcome == ClaimOutcome::kMismatch;
+    Datum values[10] = {CStringGetTextDatum(outcome_name(claim.outcome)),
+                        Int64GetDatum(claim.token),
+                        Int32GetDatum(claim.attempt),
+                        claim.response.value,
+                        claim.result_id.value,
+                        claim.checkpoint.value,
+                        claim.state.value,
+                        claim.body.value,
+                        BoolGetDatum(claim.has_response),
+                        TimestampTzGetDatum(claim.deadline)};
+    bool nulls[10] = {false,
+                      !acquired,
+                      claim.attempt == 0,
+                      claim.response.isnull,
+                      claim.result_id.isnull,
+                      claim.checkpoint.isnull,
+                      claim.state.isnull,
+                      claim.body.isnull,
+                      open,
+                      claim.deadline == 0};
     return result_row(fcinfo, values, nulls);
 }
 
@@ -64,11 +104,17 @@ Datum checked_name(Datum value, const char* name, size_t limit) {
 
 // --- What a row means to a claim -----------------------------------------------------------------
 
-enum class Standing { kFree, kReplay, kFailed, kRunning, kMismatch };
+enum class Standing { kFree, kReplay, kFailed, kRunning, kMismatch, kExhausted };
 
 bool same_request(NullableDatum left, NullableDatum right) {
     return left.isnull || right.isnull ||
            DatumGetBool(DirectFunctionCall2(byteaeq, left.value, right.value));
+}
+
+// Of a key that another attempt may follow.
+Standing next_attempt(const IdempotencyRow& row, const IdempotencyScope& scope) {
+    bool is_last = scope.max_attempts > 0 && row.attempt >= scope.max_attempts;
+    return is_last ? Standing::kExhausted : Standing::kFree;
 }
 
 Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, NullableDatum request) {
@@ -82,17 +128,27 @@ Standing standing(const IdempotencyRow& row, const IdempotencyScope& scope, Null
     if (row.completed)
         return Standing::kReplay;
     if (row.failed)
-        return row.retryable && !scope.replay_failures ? Standing::kFree : Standing::kFailed;
-    return row.deadline > now ? Standing::kRunning : Standing::kFree;
+        return row.retryable && !scope.replay_failures ? next_attempt(row, scope)
+                                                       : Standing::kFailed;
+    return row.deadline > now ? Standing::kRunning : next_attempt(row, scope);
+}
+
+Claim no_claim(ClaimOutcome outcome, int32 attempt) {
+    return {outcome, 0, attempt, kNull, kNull, false, kNull, kNull, kNull, 0};
 }
 
 Claim not_acquired(ClaimOutcome outcome, const IdempotencyRow& row) {
-    constexpr NullableDatum kNull = {0, true};
-    Claim claim = {outcome, 0, row.attempt, kNull, kNull, kNull, kNull};
-    if (outcome != ClaimOutcome::kReplay && outcome != ClaimOutcome::kFailed)
+    Claim claim = no_claim(outcome, row.attempt);
+    if (outcome == ClaimOutcome::kInProgress || outcome == ClaimOutcome::kMismatch)
         return claim;
     claim.response = row.response;
+    claim.body = row.body;
+    claim.has_response = has_response(row);
     claim.result_id = row.result_id;
+    if (outcome != ClaimOutcome::kExhausted)
+        return claim;
+    claim.checkpoint = row.checkpoint;
+    claim.state = row.state;
     return claim;
 }
 
@@ -104,6 +160,8 @@ ClaimOutcome outcome_of(Standing standing) {
         return ClaimOutcome::kFailed;
     case Standing::kMismatch:
         return ClaimOutcome::kMismatch;
+    case Standing::kExhausted:
+        return ClaimOutcome::kExhausted;
     default:
         return ClaimOutcome::kInProgress;
     }
@@ -117,30 +175,11 @@ constexpr char kSeparator = '\n';
 struct Call {
     IdempotencyKey key;
     IdempotencyScope scope;
-    NullableDatum request;
+    ClaimRequest request;
     LockRequest lock;
     TimestampTz running_until; // the deadline of the claim in the way, zero if it is not known
     bool is_row_locked;        // another transaction is about to change the row
 };
-
-LockName lock_name(const IdempotencyKey& key) {
-    const text* scope = DatumGetTextPP(key.scope);
-    const text* name = DatumGetTextPP(key.key);
-    StringInfoData bytes;
-    initStringInfo(&bytes);
-    appendBinaryStringInfo(&bytes, VARDATA_ANY(scope), VARSIZE_ANY_EXHDR(scope));
-    appendStringInfoChar(&bytes, kSeparator);
-    appendBinaryStringInfo(&bytes, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
-    return {KeySpace::kIdempotency, bytes.data, static_cast<size_t>(bytes.len),
-            hash_name(bytes.data, bytes.len)};
-}
-
-Claim acquired(Claim claim) {
-    constexpr NullableDatum kNull = {0, true};
-    claim.outcome = ClaimOutcome::kAcquired;
-    claim.response = claim.result_id = kNull;
-    return claim;
-}
 
 // Locks the row and takes it over if that is allowed. Else the lock is rolled back: the owner of
 // the claim must not wait for a client that only asks. Not found: another transaction has locked
@@ -149,7 +188,7 @@ IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
     IdempotencyRow row = {};
     ErrorData* error = attempt_if([&] {
         row = read_idempotency_row(call->key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
-        *found = row.found ? standing(row, call->scope, call->request) : Standing::kRunning;
+        *found = row.found ? standing(row, call->scope, call->request.hash) : Standing::kRunning;
         if (*found != Standing::kFree)
             return false;
         bool expired = row.expires_at <= GetCurrentTimestamp();
@@ -164,30 +203,39 @@ IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
 // With the lock: no other claim of the key is under way, but its row may be locked by a transaction
 // that completes or asserts it.
 Claim claim_locked(Call* call) {
-    constexpr NullableDatum kNull = {0, true};
-    Claim claim = {ClaimOutcome::kAcquired, 0, 0, kNull, kNull, kNull, kNull};
+    Claim claim = no_claim(ClaimOutcome::kAcquired, 0);
     IdempotencyRow row = read_idempotency_row(call->key, {});
-    Standing found = standing(row, call->scope, call->request);
+    Standing found = standing(row, call->scope, call->request.hash);
     if (row.found && found == Standing::kFree) {
         row = lock_and_take_over(call, &claim, &found);
         if (found == Standing::kFree)
-            return acquired(claim);
+            return claim;
         if (!row.found) // locked, or deleted by now
             row = read_idempotency_row(call->key, {});
         call->is_row_locked = row.found;
     }
     // Only when there is none: the index would wait for a transaction that is completing it.
     if (!row.found && insert_claim(call->key, call->scope, call->request, &claim))
-        return acquired(claim);
+        return claim;
     call->running_until = row.deadline;
     return not_acquired(found == Standing::kFree ? ClaimOutcome::kInProgress : outcome_of(found),
                         row);
 }
 
+// Whether the claim that is not committed is for another request. It may be rolled back, but its
+// client has used the key for two requests then, too.
+bool is_mismatch_uncommitted(const Call& call) {
+    NullableDatum hash;
+    return !call.request.hash.isnull && read_uncommitted_hash(call.key, &hash) &&
+           !same_request(hash, call.request.hash);
+}
+
 // Without the lock another transaction is claiming the key, or has claimed it and is not committed.
 Claim look_only(Call* call) {
     IdempotencyRow row = read_idempotency_row(call->key, {});
-    Standing found = standing(row, call->scope, call->request);
+    Standing found = standing(row, call->scope, call->request.hash);
+    if (found == Standing::kFree && is_mismatch_uncommitted(*call))
+        found = Standing::kMismatch;
     call->running_until = found == Standing::kRunning ? row.deadline : 0;
     return not_acquired(outcome_of(found), row);
 }
@@ -258,8 +306,17 @@ bool is_own_claim(const Call& call) {
     return lock != nullptr && held_modes(lock) != 0;
 }
 
-Claim claim_granted(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
-    Call call = {key, read_scope(key.scope), request, {lock_name(key), kExclusive}, 0, false};
+// The scope with the times of the claim itself.
+IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& request) {
+    IdempotencyScope scope = read_scope(key.scope);
+    if (request.ttl != nullptr && microseconds(request.ttl) > scope.ttl)
+        refuse_argument("ttl", "must not be longer than that of the scope",
+                        "interlock.define_idempotency_scope() defines how long keys are kept.");
+    return with_own_times(scope, request.ttl, request.stale_after);
+}
+
+Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
+    Call call = {key, scope_for(key, request), request, {lock_name_of(key), kExclusive}, 0, false};
     bool may_wait = !wait.has_passed() && !is_own_claim(call);
     const Deadline at_once = Deadline::after_milliseconds(0);
     Claim claim = try_claim(&call, at_once);
@@ -267,6 +324,8 @@ Claim claim_granted(const IdempotencyKey& key, NullableDatum request, const Dead
         claim = claim_waiting(&call, wait);
     if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
         (void)wait_for_row(call, at_once);
+    if (claim.outcome == ClaimOutcome::kInProgress && call.running_until > GetCurrentTimestamp())
+        claim.deadline = call.running_until;
     return claim;
 }
 
@@ -275,7 +334,8 @@ Claim claim_granted(const IdempotencyKey& key, NullableDatum request, const Dead
 namespace interlock {
 
 const char* outcome_name(ClaimOutcome outcome) {
-    constexpr const char* names[] = {"acquired", "replay", "in_progress", "mismatch", "failed"};
+    constexpr const char* names[] = {"acquired", "replay", "in_progress",
+                                     "mismatch", "failed", "exhausted"};
     return names[static_cast<int>(outcome)];
 }
 
@@ -292,7 +352,19 @@ IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n) {
     return {scope, checked_name(arguments.required(n + 1, "key"), "key", kMaxIdempotencyKeyBytes)};
 }
 
-Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait) {
+LockName lock_name_of(const IdempotencyKey& key) {
+    const text* scope = DatumGetTextPP(key.scope);
+    const text* name = DatumGetTextPP(key.key);
+    StringInfoData bytes;
+    initStringInfo(&bytes);
+    appendBinaryStringInfo(&bytes, VARDATA_ANY(scope), VARSIZE_ANY_EXHDR(scope));
+    appendStringInfoChar(&bytes, kSeparator);
+    appendBinaryStringInfo(&bytes, VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+    return {KeySpace::kIdempotency, bytes.data, static_cast<size_t>(bytes.len),
+            hash_name(bytes.data, bytes.len)};
+}
+
+Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
     Claim claim = {};
     using_scope(key.scope, [&] { claim = claim_granted(key, request, wait); });
     return claim;

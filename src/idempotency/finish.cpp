@@ -16,21 +16,16 @@ namespace {
 struct Ending {
     bool completed;
     bool retryable;
-    NullableDatum response; // jsonb
-    NullableDatum result_id;
+    Answer answer;
 };
 
-void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
+bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending);
 void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, NullableDatum state);
 bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline);
 void assert_claim(const IdempotencyKey& key, int64 token);
 
 int64 token_argument(const Arguments& arguments, int n) {
     return DatumGetInt64(arguments.required(n, "token"));
-}
-
-NullableDatum optional(const Arguments& arguments, int n) {
-    return {arguments.is_null(n) ? 0 : arguments.value(n), arguments.is_null(n)};
 }
 
 } // namespace
@@ -42,12 +37,12 @@ PG_FUNCTION_INFO_V1(idempotency_checkpoint);
 PG_FUNCTION_INFO_V1(idempotency_extend);
 PG_FUNCTION_INFO_V1(idempotency_assert);
 
-// idempotency_complete(scope, key, token, response, result_id)
+// idempotency_complete(scope, key, token, response, result_id, body)
 Datum idempotency_complete(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
-    complete_key(key, token_argument(arguments, 2), optional(arguments, 3), optional(arguments, 4));
-    PG_RETURN_VOID();
+    Answer answer = {arguments.optional(3), arguments.optional(4), arguments.optional(5)};
+    PG_RETURN_BOOL(complete_key(key, token_argument(arguments, 2), answer));
 }
 
 // idempotency_fail(scope, key, token, error, retryable)
@@ -56,8 +51,9 @@ Datum idempotency_fail(PG_FUNCTION_ARGS) {
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     bool retryable = arguments.boolean(4, "retryable");
     int64 token = token_argument(arguments, 2);
-    Ending ending = {false, retryable, optional(arguments, 3), {0, true}};
-    using_scope(key.scope, [&] { end_claim(key, token, ending); });
+    constexpr NullableDatum kNull = {0, true};
+    Ending ending = {false, retryable, {arguments.optional(3), kNull, kNull}};
+    using_scope(key.scope, [&] { (void)end_claim(key, token, ending); });
     PG_RETURN_VOID();
 }
 
@@ -67,7 +63,7 @@ Datum idempotency_checkpoint(PG_FUNCTION_ARGS) {
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     int64 token = token_argument(arguments, 2);
     Datum name = arguments.required(3, "name");
-    NullableDatum state = optional(arguments, 4);
+    NullableDatum state = arguments.optional(4);
     using_scope(key.scope, [&] { write_checkpoint(key, token, name, state); });
     PG_RETURN_VOID();
 }
@@ -97,17 +93,19 @@ Datum idempotency_assert(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Changes a claim that still has the token; false if it has not. `kind` tells which columns
-// set(write) sets. The claim ends at `end` unless there is more progress; its expiry moves only
-// when it has become too early.
+// Changes a claim that still has the token; false if it has not. set(write, scope), of which `kind`
+// tells the columns, returns when the claim ends unless there is more progress; its expiry moves
+// only when it has become too early. `own`: for claims with times of their own, which others are
+// not.
 template <typename Set>
-bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
-                  const IdempotencyScope& scope, TimestampTz end, Set&& set) {
+bool write_claim(PlanKind kind, bool own, const IdempotencyKey& key, int64 token,
+                 const IdempotencyScope& scope, Set&& set) {
     bool updated = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
         RowWrite write(row, kind);
         write.by_index = true;
-        set(&write);
+        write.variant = own ? 1 : 0;
+        TimestampTz end = set(&write, scope);
         Expressions& terms = write.terms;
         auto time = [&](TimestampTz value) {
             return terms.value(TIMESTAMPTZOID, TimestampTzGetDatum(value));
@@ -118,14 +116,32 @@ bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
         write.require(
             terms.equal(terms.column(kToken), terms.value(INT8OID, Int64GetDatum(token))));
         write.require(terms.equal(terms.column(kStatus), terms.literal_text("pending")));
+        if (!own && has_all_columns(row.info))
+            for (AttrNumber column : {kOwnTtl, kOwnStaleAfter})
+                write.require(terms.is_null(terms.column(column)));
         updated = write_row(write);
     });
     return updated;
 }
 
-bool is_too_large(const IdempotencyScope& scope, NullableDatum response) {
-    return !response.isnull &&
-           toast_raw_datum_size(response.value) > static_cast<Size>(scope.max_response_bytes);
+template <typename Set>
+bool update_claim(PlanKind kind, const IdempotencyKey& key, int64 token,
+                  const IdempotencyScope& scope, Set&& set) {
+    if (write_claim(kind, false, key, token, scope, set))
+        return true;
+    IdempotencyRow row = read_idempotency_row(key, {});
+    if (!row.found || row.token != token || (row.ttl == nullptr && row.stale_after == nullptr))
+        return false;
+    return write_claim(kind, true, key, token, with_own_times(scope, row.ttl, row.stale_after),
+                       set);
+}
+
+// Response and body are kept together or not at all.
+bool is_too_large(const IdempotencyScope& scope, const Answer& answer) {
+    int64 size = answer.response.isnull ? 0 : toast_raw_datum_size(answer.response.value);
+    if (!answer.body.isnull)
+        size += toast_raw_datum_size(answer.body.value) - VARHDRSZ;
+    return size > scope.max_response_bytes;
 }
 
 bool same(NullableDatum left, NullableDatum right, PGFunction equal) {
@@ -145,29 +161,37 @@ bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& endin
     IdempotencyRow row = read_idempotency_row(key, {});
     return row.found && row.token == token && row.completed == ending.completed &&
            row.failed == !ending.completed && row.retryable == ending.retryable &&
-           same(row.response, ending.response, jsonb_eq) &&
-           same_text(row.result_id, ending.result_id);
+           same(row.response, ending.answer.response, jsonb_eq) &&
+           same(row.body, ending.answer.body, byteaeq) &&
+           same_text(row.result_id, ending.answer.result_id);
 }
 
-void end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
+// False when the answer is too large to be kept.
+bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     IdempotencyScope scope = read_scope(key.scope);
     Ending stored = ending;
-    bool omitted = is_too_large(scope, ending.response);
+    bool omitted = is_too_large(scope, ending.answer);
     if (omitted)
-        stored.response = {0, true};
+        stored.answer.response = stored.answer.body = {0, true};
     TimestampTz now = GetCurrentTimestamp();
-    auto set = [&](RowWrite* write) {
+    auto set = [&](RowWrite* write, const IdempotencyScope&) {
         write->set(kStatus, write->terms.text(ending.completed ? "completed" : "failed"));
         set_value(write, kRetryable, BoolGetDatum(ending.retryable));
-        set_value(write, kResponse, stored.response);
+        set_value(write, kResponse, stored.answer.response);
         set_value(write, kResponseOmitted, BoolGetDatum(omitted));
-        set_value(write, kResultId, stored.result_id);
+        set_value(write, kResultId, stored.answer.result_id);
         set_value(write, kFinishedAt, TimestampTzGetDatum(now));
+        if (!stored.answer.body.isnull) { // a claim has none
+            require_all_columns(write->row.info);
+            set_value(write, kBody, stored.answer.body);
+        }
+        return now;
     };
-    bool ended = update_claim(PlanKind("idempotency_end"), key, token, scope, now, set);
+    bool ended = update_claim(PlanKind("idempotency_end"), key, token, scope, set);
     if (!ended && !ended_like_this(key, token, stored))
         raise_claim_lost(key, token);
     note_end_of_claim(key);
+    return !omitted;
 }
 
 // A checkpoint also extends the deadline.
@@ -179,24 +203,28 @@ void write_checkpoint(const IdempotencyKey& key, int64 token, Datum name, Nullab
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("idempotency scope \"%s\" has no checkpoints", TextDatumGetCString(key.scope)),
              errhint("Define it with interlock.define_idempotency_scope(..., model => 'job').")));
-    TimestampTz deadline = GetCurrentTimestamp() + scope.stale_after;
-    auto set = [&](RowWrite* write) {
+    TimestampTz now = GetCurrentTimestamp();
+    auto set = [&](RowWrite* write, const IdempotencyScope& times) {
+        TimestampTz deadline = now + times.stale_after;
         set_value(write, kCheckpoint, name);
         set_value(write, kState, state);
         set_value(write, kDeadline, TimestampTzGetDatum(deadline));
+        return deadline;
     };
-    if (!update_claim(PlanKind("idempotency_checkpoint"), key, token, scope, deadline, set))
+    if (!update_claim(PlanKind("idempotency_checkpoint"), key, token, scope, set))
         raise_claim_lost(key, token);
 }
 
 // False if the claim is lost. The caller decides what that means, as for a lease.
 bool extend_claim(const IdempotencyKey& key, int64 token, TimestampTz* deadline) {
     IdempotencyScope scope = read_scope(key.scope);
-    *deadline = GetCurrentTimestamp() + scope.stale_after;
-    auto set = [&](RowWrite* write) {
+    TimestampTz now = GetCurrentTimestamp();
+    auto set = [&](RowWrite* write, const IdempotencyScope& times) {
+        *deadline = now + times.stale_after;
         set_value(write, kDeadline, TimestampTzGetDatum(*deadline));
+        return *deadline;
     };
-    return update_claim(PlanKind("idempotency_extend"), key, token, scope, *deadline, set);
+    return update_claim(PlanKind("idempotency_extend"), key, token, scope, set);
 }
 
 // The row lock prevents a takeover until this transaction has ended.
@@ -211,10 +239,11 @@ void assert_claim(const IdempotencyKey& key, int64 token) {
 
 namespace interlock {
 
-void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
-                  NullableDatum result_id) {
-    Ending ending = {true, false, response, result_id};
-    using_scope(key.scope, [&] { end_claim(key, token, ending); });
+bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer) {
+    Ending ending = {true, false, answer};
+    bool kept = false;
+    using_scope(key.scope, [&] { kept = end_claim(key, token, ending); });
+    return kept;
 }
 
 } // namespace interlock

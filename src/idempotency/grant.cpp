@@ -65,7 +65,7 @@ struct CachedGrant {
     mutable uint64 as_of;
 };
 
-void read_cached(const RowValues& values, CachedRow* row) {
+void read_cached(TupleDesc, const RowValues& values, CachedRow* row) {
     auto* grant = reinterpret_cast<CachedGrant*>(row);
     grant->role = TextDatumGetCString(values[kGrantRole].value);
     grant->oid = InvalidOid;

@@ -3,10 +3,10 @@
 //
 // A key goes pending (claimed, until its deadline) -> completed or failed (until it expires). A
 // claim writes it if there is no key, an expired one, a pending one past its deadline, or a failure
-// that may be tried again. Each claim has a token, the next number of a sequence: complete, fail,
-// checkpoint, extend and assert refuse any other token (IL008), so that a worker whose claim was
-// taken over cannot disturb its successor. A claim past its deadline that was not taken over is
-// still valid.
+// that may be tried again, unless it was tried as often as the scope allows. Each claim has a
+// token, the next number of a sequence: complete, fail, checkpoint, extend and assert refuse any
+// other token (IL008), so that a worker whose claim was taken over cannot disturb its successor. A
+// claim past its deadline that was not taken over is still valid.
 //
 // A claim that is not committed is guarded by a lock on its name (key_lock/key_lock.h), so that a
 // duplicate learns at once that it is in progress instead of waiting on the index, or waits as long
@@ -38,7 +38,15 @@ struct IdempotencyKey {
     Datum key;   // text
 };
 
-enum class ClaimOutcome { kAcquired, kReplay, kInProgress, kMismatch, kFailed };
+// What a claim is for.
+struct ClaimRequest {
+    NullableDatum hash;          // null: not compared
+    const Interval* ttl;         // null: the scope's
+    const Interval* stale_after; // null: the scope's
+    NullableDatum state;         // of a job that begins
+};
+
+enum class ClaimOutcome { kAcquired, kReplay, kInProgress, kMismatch, kFailed, kExhausted };
 
 // What a claim returns; nulls are Datum(0) with the flag set.
 struct Claim {
@@ -46,9 +54,19 @@ struct Claim {
     int64 token;
     int32 attempt;
     NullableDatum response;
+    NullableDatum body;
+    bool has_response; // when it has ended: also true for an answer that was not kept
     NullableDatum result_id;
     NullableDatum checkpoint;
     NullableDatum state;
+    TimestampTz deadline; // of the claim, or of the one in the way; zero if it is not known
+};
+
+// What a key is completed with.
+struct Answer {
+    NullableDatum response; // jsonb
+    NullableDatum result_id;
+    NullableDatum body; // bytea
 };
 
 const char* outcome_name(ClaimOutcome outcome);
@@ -57,13 +75,16 @@ const char* outcome_name(ClaimOutcome outcome);
 Datum scope_argument(const Arguments& arguments, int n);
 IdempotencyKey idempotency_key_argument(const Arguments& arguments, int n);
 
-// Claims the key, or returns what is in the way. `request` is the hash of the request, null for
-// none. This and complete_key raise 42501 unless the current user may use the scope.
-Claim claim_key(const IdempotencyKey& key, NullableDatum request, const Deadline& wait);
+// Claims the key, or returns what is in the way; 22023 when it asks for more than the scope allows.
+// This and complete_key raise 42501 unless the current user may use the scope.
+Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait);
 
-// Completes it; IL008 unless the token is the current one. A repeated call does nothing.
-void complete_key(const IdempotencyKey& key, int64 token, NullableDatum response,
-                  NullableDatum result_id);
+// Completes it; IL008 unless the token is the current one. A repeated call does nothing. False when
+// the answer is too large to be kept.
+bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer);
+
+// The lock that each claim of the key takes.
+LockName lock_name_of(const IdempotencyKey& key);
 
 // Raises IL008.
 [[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);

@@ -8,11 +8,13 @@ CREATE TABLE interlock.idempotency_scope (
     stale_after interval NOT NULL,
     replay_failures boolean NOT NULL,
     max_response_bytes integer NOT NULL,
+    max_attempts integer,
     CONSTRAINT idempotency_scope_model CHECK (model OPERATOR(pg_catalog.=) ANY ('{api,job}')),
     CONSTRAINT idempotency_scope_ttl CHECK (ttl OPERATOR(pg_catalog.>) '0' AND ttl OPERATOR(pg_catalog.<=) '3653 days'),
     CONSTRAINT idempotency_scope_stale_after
         CHECK (stale_after OPERATOR(pg_catalog.>) '0' AND stale_after OPERATOR(pg_catalog.<=) '3653 days'),
-    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0));
+    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0),
+    CONSTRAINT idempotency_scope_max_attempts CHECK (max_attempts OPERATOR(pg_catalog.>) 0));
 COMMENT ON TABLE interlock.idempotency_scope IS 'Settings of idempotency scopes; written by define_idempotency_scope.';
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
@@ -63,26 +65,44 @@ CREATE TABLE interlock.idempotency (
     result_id text,
     checkpoint text,
     state jsonb,
+    body bytea,
+    ttl interval,
+    stale_after interval,
     PRIMARY KEY (scope, key),
     CHECK (status OPERATOR(pg_catalog.=) ANY ('{pending,completed,failed}')))
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
 COMMENT ON TABLE interlock.idempotency IS
 'The keys: pending until the deadline, then completed or failed until they expire. response_omitted: it was larger than the
-scope allows. Callers of the functions need a grant of the scope (grant_idempotency_scope) and no privilege on this table. The functions
+scope allows. ttl, stale_after: of this claim, null: the scope''s. Callers of the functions need a grant of the scope (grant_idempotency_scope) and no privilege on this table. The functions
 run with the owner''s privileges and bypass row security.';
 COMMENT ON INDEX interlock.idempotency_expires_idx IS 'Finds expired keys for the sweeper.';
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
 
+CREATE TABLE interlock.idempotency_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    forgotten_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forgotten_by text NOT NULL,
+    scope text NOT NULL,
+    key text NOT NULL,
+    status text NOT NULL,
+    attempt integer NOT NULL,
+    reason text NOT NULL);
+COMMENT ON TABLE interlock.idempotency_audit IS 'Every use of idempotency_forget: time, user, key, what it was, reason.';
+COMMENT ON SEQUENCE interlock.idempotency_audit_id_seq IS 'Numbers the rows of idempotency_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit_id_seq', '');
+
 CREATE FUNCTION interlock.define_idempotency_scope(
     scope text, model text = 'api', ttl interval = '24 h', stale_after interval = '1 min',
-    replay_failures boolean = false, max_response_bytes integer = 65536) RETURNS void
+    replay_failures boolean = false, max_response_bytes integer = 65536, max_attempts integer = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer) IS
+REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) IS
 'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
-A larger response is not kept; its key is never run again all the same. A scope that is not defined has these defaults.
+A larger response, its body included, is not kept; its key is never run again all the same. max_attempts: so many claims of one key,
+null: any number. A scope that is not defined has these defaults.
 Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023.';
 
 CREATE FUNCTION interlock.grant_idempotency_scope(scope text, role name) RETURNS void
@@ -99,22 +119,55 @@ COMMENT ON FUNCTION interlock.revoke_idempotency_scope(text, name) IS
 'Revokes what grant_idempotency_scope granted, from the commit on, also for calls that are waiting then. Only superusers may
 call it until EXECUTE is granted. Errors: 42704 it was not granted, 22004, 22023.';
 
+CREATE TYPE interlock.idempotency_claim_result AS (
+    outcome text, token bigint, attempt integer, response jsonb, result_id text, checkpoint text, state jsonb,
+    body bytea, has_response boolean, deadline timestamptz);
+COMMENT ON TYPE interlock.idempotency_claim_result IS
+'What idempotency_claim returns: the outcome, of a claim its token and progress, of a key that has ended the answer.';
+
 CREATE FUNCTION interlock.idempotency_claim(
-    scope text, key text, request jsonb = NULL, wait interval = '0',
-    OUT outcome text, OUT token bigint, OUT attempt integer, OUT response jsonb, OUT result_id text,
-    OUT checkpoint text, OUT state jsonb)
+    scope text, key text, request jsonb = NULL, wait interval = '0', request_hash bytea = NULL,
+    ttl interval = NULL, stale_after interval = NULL, state jsonb = NULL) RETURNS interlock.idempotency_claim_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval) IS
-'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response), failed, in_progress (claimed
-by another; wait: how long to wait for its end, null: as lock_timeout says), mismatch (the key was used with another request; equal
-JSON is equal). Takes over a claim without a sign of life for stale_after. This and the functions below need a grant of the scope.
-Errors: 42501 the scope is not granted to a role of the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
+COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval, bytea, interval, interval, jsonb) IS
+'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
+as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
+mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
+this claim, in place of the scope''s; ttl not longer. state: of a job that begins. Takes over a claim without a sign of life for
+stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
+while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
+the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
 
 CREATE FUNCTION interlock.idempotency_complete(
-    scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL) RETURNS void
+    scope text, key text, token bigint, response jsonb = NULL, result_id text = NULL, body bytea = NULL) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text) IS
-'Marks the claim as completed. A second call with the same token and response does nothing. Errors: IL008 the claim was taken over or has ended.';
+COMMENT ON FUNCTION interlock.idempotency_complete(text, text, bigint, jsonb, text, bytea) IS
+'Marks the claim as completed, and returns whether response and body are kept: false when they are larger than the scope allows. A
+second call with the same token and answer does nothing. Errors: IL008 the claim was taken over or has ended.';
+
+CREATE FUNCTION interlock.idempotency_release(scope text, key text, token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_release(text, text, bigint) IS
+'Gives a claim back whose work certainly had no effect: the key is as before the claim, free for any request if this was the first
+attempt, else for the next attempt, as this one does not count. False when the claim is lost: taken over, or ended.';
+
+CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.idempotency_forget(text, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.idempotency_forget(text, text, text) IS
+'Makes a key as never claimed, with its request and response; false when there is none. Its work may be done again. Audited in
+idempotency_audit. Only superusers may call it until EXECUTE is granted. Errors: 55006 the key is claimed and its deadline not over,
+22004, 22023.';
+
+CREATE FUNCTION interlock.idempotency_lookup(
+    scope text, key text,
+    OUT status text, OUT has_response boolean, OUT attempt integer, OUT retryable boolean, OUT response jsonb, OUT result_id text,
+    OUT checkpoint text, OUT state jsonb, OUT claimed_at timestamptz, OUT deadline timestamptz, OUT finished_at timestamptz,
+    OUT expires_at timestamptz, OUT body bytea)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_lookup(text, text) IS
+'What is known of a key, without claiming it: pending, stale (claimed, and past its deadline), completed or failed; nulls for a key that
+was never claimed, whose claim is not committed, or that has expired.';
 
 CREATE FUNCTION interlock.idempotency_fail(
     scope text, key text, token bigint, error jsonb = NULL, retryable boolean = true) RETURNS void
@@ -140,12 +193,18 @@ COMMENT ON FUNCTION interlock.idempotency_assert(text, text, bigint) IS
 takeover.';
 
 CREATE FUNCTION interlock.run_once(
-    scope text, key text, command regprocedure, request jsonb = NULL, OUT outcome text, OUT response jsonb)
+    scope text, key text, command regprocedure, request jsonb = NULL, wait interval = '0',
+    OUT outcome text, OUT response jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb) IS
+COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb, interval) IS
 'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
-the caller''s transaction: completed; else replay, failed, in_progress or mismatch as idempotency_claim. The command is named
-with its argument types: ''pay(jsonb)''.';
+the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
+for another call with the key, to get its response. The command is named with its argument types: ''pay(jsonb)''.';
+
+CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.idempotency_request_hash(jsonb) IS
+'The hash of a request that idempotency_claim compares, 32 bytes; equal JSON has the same. Errors: 22004.';
 
 CREATE FUNCTION interlock.idempotency_key(VARIADIC parts text[]) RETURNS text
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';

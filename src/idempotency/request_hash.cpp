@@ -4,6 +4,19 @@
 // structures have different bytes.
 
 #include "idempotency/idempotency.h"
+#include "server/arguments.h"
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_request_hash);
+
+// idempotency_request_hash(request)
+Datum idempotency_request_hash(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    return hash_request(arguments.jsonb(0, "request")).value;
+}
+}
 
 namespace interlock {
 

@@ -23,11 +23,15 @@ constexpr MadeColumn kKeyColumns[] = {
     {"result_id", TEXTOID, false},
     {"checkpoint", TEXTOID, false},
     {"state", JSONBOID, false},
+    {"body", BYTEAOID, false},
+    {"ttl", INTERVALOID, false},
+    {"stale_after", INTERVALOID, false},
 };
 
 } // namespace
 
 const OwnTable kIdempotencyKeys = {"idempotency", kKeyColumns, lengthof(kKeyColumns), 2};
+const OwnTable kFirstIdempotencyKeys = {"idempotency", kKeyColumns, kState, 2};
 
 bool is_text(NullableDatum value, const char* expected) {
     if (value.isnull)

@@ -26,6 +26,10 @@ enum IdempotencyColumn : AttrNumber {
     kResultId,
     kCheckpoint,
     kState,
+    // Since 0.10.0 (has_all_columns).
+    kBody,
+    kOwnTtl,
+    kOwnStaleAfter,
 };
 
 // Whether a text has exactly those bytes.

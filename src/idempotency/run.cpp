@@ -13,6 +13,7 @@ struct Command {
     Oid result_type;
 };
 
+Deadline wait_argument(const Arguments& arguments, int n);
 Command command_argument(const Arguments& arguments, int n);
 NullableDatum run_command_once(Command* command, NullableDatum request);
 
@@ -21,17 +22,18 @@ NullableDatum run_command_once(Command* command, NullableDatum request);
 extern "C" {
 PG_FUNCTION_INFO_V1(run_once);
 
-// run_once(scope, key, command, request)
+// run_once(scope, key, command, request, wait)
 Datum run_once(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     Command command = command_argument(arguments, 2);
     Jsonb* request = arguments.jsonb_or_null(3);
-    Claim claim = claim_key(key, hash_request(request), Deadline::after_milliseconds(0));
+    ClaimRequest what = {hash_request(request), nullptr, nullptr, {0, true}};
+    Claim claim = claim_key(key, what, wait_argument(arguments, 4));
     const char* outcome = outcome_name(claim.outcome);
     if (claim.outcome == ClaimOutcome::kAcquired) {
         claim.response = run_command_once(&command, {JsonbPGetDatum(request), request == nullptr});
-        complete_key(key, claim.token, claim.response, {0, true});
+        (void)complete_key(key, claim.token, {claim.response, {0, true}, {0, true}});
         outcome = "completed";
     }
     Datum values[2] = {CStringGetTextDatum(outcome), claim.response.value};
@@ -41,6 +43,12 @@ Datum run_once(PG_FUNCTION_ARGS) {
 }
 
 namespace {
+
+// SQL before 0.10.0 has none, and does not wait.
+Deadline wait_argument(const Arguments& arguments, int n) {
+    return n < arguments.count() ? Deadline::argument(arguments, n)
+                                 : Deadline::after_milliseconds(0);
+}
 
 Command command_argument(const Arguments& arguments, int n) {
     Oid oid = DatumGetObjectId(arguments.required(n, "command"));

@@ -16,6 +16,20 @@ const char* check_model(const char* model) {
     return model;
 }
 
+// SQL before 0.10.0 gives six arguments, and its table has as many columns.
+const char* writing_scope(int count) {
+    bool has_attempts = count > 6;
+    return psprintf(
+        "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, "
+        "replay_failures, max_response_bytes%s) VALUES ($1, $2, $3, $4, $5, $6%s) "
+        "ON CONFLICT (scope) DO UPDATE SET model = excluded.model, ttl = excluded.ttl, "
+        "stale_after = excluded.stale_after, "
+        "replay_failures = excluded.replay_failures, "
+        "max_response_bytes = excluded.max_response_bytes%s",
+        has_attempts ? ", max_attempts" : "", has_attempts ? ", $7" : "",
+        has_attempts ? ", max_attempts = excluded.max_attempts" : "");
+}
+
 Datum join_parts(const KeyParts& parts) {
     StringInfoData key;
     initStringInfo(&key);
@@ -39,7 +53,8 @@ PG_FUNCTION_INFO_V1(define_idempotency_scope);
 PG_FUNCTION_INFO_V1(idempotency_key);
 PG_FUNCTION_INFO_V1(idempotency_key_any);
 
-// define_idempotency_scope(scope, model, ttl, stale_after, replay_failures, max_response_bytes)
+// define_idempotency_scope(scope, model, ttl, stale_after, replay_failures, max_response_bytes,
+// max_attempts)
 Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Datum scope = scope_argument(arguments, 0);
@@ -49,18 +64,18 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     (void)arguments.boolean(4, "replay_failures");
     (void)not_negative(DatumGetInt32(arguments.required(5, "max_response_bytes")),
                        "max_response_bytes");
-    Oid types[6] = {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID};
-    Datum values[6] = {scope};
-    for (int i = 1; i < 6; i++)
-        values[i] = arguments.value(i);
+    if (!arguments.is_null(6))
+        (void)above_zero(DatumGetInt32(arguments.value(6)), "max_attempts",
+                         "Null allows any number.");
+    Oid types[7] = {TEXTOID, TEXTOID, INTERVALOID, INTERVALOID, BOOLOID, INT4OID, INT4OID};
+    Datum values[7] = {scope};
+    bool nulls[7] = {};
+    for (int i = 1; i < fcinfo->nargs; i++) {
+        nulls[i] = arguments.is_null(i);
+        values[i] = nulls[i] ? 0 : arguments.value(i);
+    }
     write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
-                    "INSERT INTO interlock.idempotency_scope (scope, model, ttl, stale_after, "
-                    "replay_failures, max_response_bytes) VALUES ($1, $2, $3, $4, $5, $6) "
-                    "ON CONFLICT (scope) DO UPDATE SET model = excluded.model, ttl = excluded.ttl, "
-                    "stale_after = excluded.stale_after, "
-                    "replay_failures = excluded.replay_failures, "
-                    "max_response_bytes = excluded.max_response_bytes",
-                    6, types, values);
+                    writing_scope(fcinfo->nargs), fcinfo->nargs, types, values, nulls);
     PG_RETURN_VOID();
 }
 

@@ -11,14 +11,17 @@ namespace interlock {
 
 namespace {
 
-void note_expiry(TimestampTz expires_at) { note_deadline(expires_at + kKeySweepGap); }
-
 // The columns that are read of a key, in this order.
-constexpr AttrNumber kRead[] = {kStatus,   kRetryable,  kToken,       kAttempt,
-                                kDeadline, kExpiresAt,  kRequestHash, kResponse,
-                                kResultId, kCheckpoint, kState};
+constexpr AttrNumber kRead[] = {kStatus,    kRetryable,       kToken,    kAttempt,  kDeadline,
+                                kExpiresAt, kRequestHash,     kResponse, kResultId, kCheckpoint,
+                                kState,     kResponseOmitted, kBody,     kOwnTtl,   kOwnStaleAfter};
+constexpr int kReadOfFirst = 12; // when there are no more columns
 
-IdempotencyRow row_of(const NullableDatum* columns) {
+const Interval* span_of(NullableDatum value) {
+    return value.isnull ? nullptr : DatumGetIntervalP(value.value);
+}
+
+IdempotencyRow row_of(const NullableDatum* columns, int count) {
     IdempotencyRow row = {};
     row.found = true;
     row.completed = is_text(columns[0], "completed");
@@ -33,6 +36,13 @@ IdempotencyRow row_of(const NullableDatum* columns) {
     row.result_id = columns[8];
     row.checkpoint = columns[9];
     row.state = columns[10];
+    row.response_omitted = DatumGetBool(columns[11].value);
+    row.body = {0, true};
+    if (count == kReadOfFirst)
+        return row;
+    row.body = columns[12];
+    row.ttl = span_of(columns[13]);
+    row.stale_after = span_of(columns[14]);
     return row;
 }
 
@@ -48,11 +58,18 @@ ClaimTimes times_from_now(const IdempotencyScope& scope) {
     return {now, deadline, expiry_after(scope, deadline)};
 }
 
+NullableDatum value_of(const Interval* span) { return {IntervalPGetDatum(span), span == nullptr}; }
+
+void require_columns_for(const ClaimRequest& request, const TableInfo* info) {
+    if (request.ttl != nullptr || request.stale_after != nullptr)
+        require_all_columns(info);
+}
+
 // What a takeover leaves of a row, and sets.
 struct Takeover {
     ClaimTimes times;
     int32 attempt;
-    NullableDatum request; // null: the row's own, unless it is forgotten
+    const ClaimRequest& request; // without a hash: the row's own, unless it is forgotten
     bool forgets_request;
     bool forgets_progress;
 };
@@ -85,16 +102,23 @@ void set_takeover(RowWrite* write, const Takeover& takeover) {
     set_value(write, kDeadline, TimestampTzGetDatum(takeover.times.deadline));
     set_value(write, kExpiresAt, TimestampTzGetDatum(takeover.times.expires_at));
     write->set(kRequestHash,
-               terms.coalesce(terms.value(BYTEAOID, takeover.request),
+               terms.coalesce(terms.value(BYTEAOID, takeover.request.hash),
                               unless(&terms, takeover.forgets_request, kRequestHash)));
-    for (AttrNumber column : {kCheckpoint, kState})
-        write->set(column, unless(&terms, takeover.forgets_progress, column));
+    write->set(kCheckpoint, unless(&terms, takeover.forgets_progress, kCheckpoint));
+    write->set(kState, terms.coalesce(unless(&terms, takeover.forgets_progress, kState),
+                                      terms.value(JSONBOID, takeover.request.state)));
+    if (!has_all_columns(write->row.info))
+        return;
+    write->set(kBody, terms.null_of(kBody));
+    set_value(write, kOwnTtl, value_of(takeover.request.ttl));
+    set_value(write, kOwnStaleAfter, value_of(takeover.request.stale_after));
 }
 
 bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* claim) {
     NullableDatum stored[3];
     bool taken = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
+        require_columns_for(takeover.request, row.info);
         RowWrite write(row, PlanKind("idempotency_take"));
         write.by_index = true;
         set_takeover(&write, takeover);
@@ -108,6 +132,7 @@ bool write_takeover(const IdempotencyKey& key, const Takeover& takeover, Claim* 
     claim->attempt = takeover.attempt;
     claim->checkpoint = stored[1];
     claim->state = stored[2];
+    claim->deadline = takeover.times.deadline;
     return true;
 }
 
@@ -119,52 +144,90 @@ TimestampTz expiry_after(const IdempotencyScope& scope, TimestampTz end) {
     return end + scope.ttl + scope.ttl / 8;
 }
 
+void note_expiry(TimestampTz expires_at) { note_deadline(expires_at + kKeySweepGap); }
+
+void raise_suppressed_claim() {
+    ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+                    errmsg("a trigger or rule of interlock.idempotency keeps the key from being "
+                           "written")));
+}
+
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock) {
     NullableDatum columns[lengthof(kRead)];
     bool found = false;
+    int count = 0;
     LOCKMODE mode = lock.strength == RowStrength::kNone ? AccessShareLock : RowShareLock;
     with_key(key, mode, [&](const KeyedRow& row) {
-        found = read_row({row, PlanKind("idempotency_read"), kRead, lengthof(kRead), lock, true},
-                         columns);
+        count = has_all_columns(row.info) ? lengthof(kRead) : kReadOfFirst;
+        found = read_row({row, PlanKind("idempotency_read"), kRead, count, lock, true}, columns);
     });
-    return found ? row_of(columns) : IdempotencyRow{};
+    return found ? row_of(columns, count) : IdempotencyRow{};
 }
 
-bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-                  Claim* claim) {
+bool read_uncommitted_hash(const IdempotencyKey& key, NullableDatum* hash) {
+    bool found = false;
+    with_key(key, AccessShareLock, [&](const KeyedRow& row) {
+        if (!runs_only_ours(row.rel, row.info))
+            return;
+        Relation index = open_key_index(row.info->key, AccessShareLock);
+        if (index == nullptr)
+            return;
+        TupleTableSlot* slot = table_slot_create(row.rel, nullptr);
+        found = probe_uncommitted(row, index, slot);
+        if (found) {
+            hash->value = slot_getattr(slot, kRequestHash, &hash->isnull);
+            if (!hash->isnull)
+                hash->value = datumCopy(hash->value, false, -1);
+        }
+        ExecDropSingleTupleTableSlot(slot);
+        index_close(index, NoLock);
+    });
+    return found;
+}
+
+bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope,
+                  const ClaimRequest& request, Claim* claim) {
     ClaimTimes times = times_from_now(scope);
-    const NamedValue values[] = {
+    NamedValue values[9] = {
         {kScope, TEXTOID, key.scope},
         {kKey, TEXTOID, key.key},
-        {kRequestHash, BYTEAOID, request.value, request.isnull},
+        {kRequestHash, BYTEAOID, request.hash.value, request.hash.isnull},
         {kClaimedAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.claimed_at)},
         {kDeadline, TIMESTAMPTZOID, TimestampTzGetDatum(times.deadline)},
         {kExpiresAt, TIMESTAMPTZOID, TimestampTzGetDatum(times.expires_at)},
     };
+    int count = 6;
+    if (!request.state.isnull)
+        values[count++] = {kState, JSONBOID, request.state.value};
+    if (request.ttl != nullptr)
+        values[count++] = {kOwnTtl, INTERVALOID, IntervalPGetDatum(request.ttl)};
+    if (request.stale_after != nullptr)
+        values[count++] = {kOwnStaleAfter, INTERVALOID, IntervalPGetDatum(request.stale_after)};
     constexpr AttrNumber kReturned[] = {kToken, kAttempt};
     NullableDatum stored[lengthof(kReturned)];
     bool inserted = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
-        inserted = insert_row({row.rel, row.info, PlanKind("idempotency_insert"), values,
-                               lengthof(values), kReturned, lengthof(kReturned), true},
+        require_columns_for(request, row.info);
+        inserted = insert_row({row.rel, row.info, PlanKind("idempotency_insert"), values, count,
+                               kReturned, lengthof(kReturned), true},
                               stored);
     });
     if (!inserted)
         return false;
     claim->token = DatumGetInt64(stored[0].value);
     claim->attempt = DatumGetInt32(stored[1].value);
+    claim->state = request.state;
+    claim->deadline = times.deadline;
     note_expiry(times.expires_at);
     return true;
 }
 
-void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-               const IdempotencyRow& row, bool expired, Claim* claim) {
+void take_over(const IdempotencyKey& key, const IdempotencyScope& scope,
+               const ClaimRequest& request, const IdempotencyRow& row, bool expired, Claim* claim) {
     Takeover takeover = {times_from_now(scope), expired ? 1 : row.attempt + 1, request, expired,
                          expired || !scope.is_job};
     if (!write_takeover(key, takeover, claim))
-        ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
-                        errmsg("a trigger or rule of interlock.idempotency keeps the key from "
-                               "being claimed")));
+        raise_suppressed_claim();
     note_expiry(takeover.times.expires_at);
 }
 

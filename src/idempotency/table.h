@@ -13,9 +13,18 @@ struct IdempotencyScope {
     int64 ttl;
     int64 stale_after;
     int32 max_response_bytes;
+    int32 max_attempts; // zero: any number
 };
 
 IdempotencyScope read_scope(Datum name);
+
+// Within what define_idempotency_scope and the tables' constraints allow, which their owner may
+// have dropped.
+int64 microseconds(const Interval* span);
+
+// With the times that a claim has of its own, if any.
+IdempotencyScope with_own_times(IdempotencyScope scope, const Interval* ttl,
+                                const Interval* stale_after);
 
 struct IdempotencyRow {
     bool found;
@@ -28,23 +37,42 @@ struct IdempotencyRow {
     TimestampTz expires_at;
     NullableDatum request_hash;
     NullableDatum response;
+    bool response_omitted;
     NullableDatum result_id;
     NullableDatum checkpoint;
     NullableDatum state;
+    NullableDatum body;
+    const Interval* ttl;         // null: the scope's
+    const Interval* stale_after; // null: the scope's
 };
+
+// Whether it was completed or failed with an answer, which may not have been kept.
+inline bool has_response(const IdempotencyRow& row) {
+    return !row.response.isnull || !row.body.isnull || row.response_omitted;
+}
 
 // As a fresh snapshot sees it; with a lock the newest version, not found when another transaction
 // has it locked and the lock does not wait.
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock);
 
 // Enters the key as claimed; false when it is there already.
-bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-                  Claim* claim);
+bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope,
+                  const ClaimRequest& request, Claim* claim);
 
 // Takes over a key that the caller has locked. An expired one starts anew with any request; else
-// the hash of the request stays, and for a job the checkpoint.
-void take_over(const IdempotencyKey& key, const IdempotencyScope& scope, NullableDatum request,
-               const IdempotencyRow& row, bool expired, Claim* claim);
+// the hash of the request stays, and for a job the checkpoint and the state.
+void take_over(const IdempotencyKey& key, const IdempotencyScope& scope,
+               const ClaimRequest& request, const IdempotencyRow& row, bool expired, Claim* claim);
+
+// The hash of the request of a claim that another transaction has written and not committed; false
+// when there is none.
+bool read_uncommitted_hash(const IdempotencyKey& key, NullableDatum* hash);
+
+// When the sweeper has to come.
+void note_expiry(TimestampTz expires_at);
+
+// 09000: a write of the table did nothing.
+[[noreturn]] void raise_suppressed_claim();
 
 // When a key that ends or is claimed now expires: after its time to live and some slack, in which
 // its end does not move the indexed column, so that most updates stay in their page.

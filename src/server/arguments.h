@@ -50,6 +50,7 @@ class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
 
+    int count() const { return fcinfo_->nargs; }
     bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
 
     // Whether the SQL of the function has argument n: an older version may not.
@@ -63,6 +64,7 @@ public:
         return fcinfo_->args[n].value;
     }
     Datum value(int n) const { return fcinfo_->args[n].value; }
+    NullableDatum optional(int n) const { return {is_null(n) ? 0 : value(n), is_null(n)}; }
 
     Oid relation(int n) const { return DatumGetObjectId(required(n, "rel")); }
     const char* name(int n, const char* arg) const {

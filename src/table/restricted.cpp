@@ -92,11 +92,14 @@ void close_new_cursors() {
 }
 
 uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
-                       Datum* values) {
+                       Datum* values, const bool* nulls) {
     uint64 written = 0;
+    char marks[FUNC_MAX_ARGS];
+    for (int i = 0; i < count; i++)
+        marks[i] = nulls != nullptr && nulls[i] ? 'n' : ' ';
     writing_as_owner(table_open(own_table(table), RowExclusiveLock), event, [&] {
         with_spi([&] {
-            SPI_execute_with_args(statement, count, types, values, nullptr, false, 0);
+            SPI_execute_with_args(statement, count, types, values, marks, false, 0);
             written = SPI_processed;
         });
     });

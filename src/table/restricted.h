@@ -77,6 +77,6 @@ void close_new_cursors();
 // extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function
 // of another role would get the owner's rights.
 uint64 write_own_table(const char* table, int16 event, const char* statement, int count, Oid* types,
-                       Datum* values);
+                       Datum* values, const bool* nulls = nullptr);
 
 } // namespace interlock

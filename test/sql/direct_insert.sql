@@ -117,6 +117,24 @@ SELECT * FROM try($$SELECT interlock.define_idempotency_scope('d', 'job', stale_
 SELECT * FROM try($$SELECT complete('k')$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '{"a": 1}', 'id')$$);
 SELECT * FROM try($$SELECT claim('k')$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k') + 1)$$);
 SELECT * FROM try('', $$SELECT interlock.idempotency_complete('d', 'k', 1)$$);
+-- IDM-3, IDM-5, IDM-6: bodies, times and states of a claim; what is given back and forgotten
+SELECT * FROM try($$SELECT claim('k')$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '1', body => '\x0001')$$);
+SELECT * FROM try($$SELECT claim('k')$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '1', body => convert_to(repeat('x', 70000), 'UTF8'))$$);
+SELECT * FROM try('', $$SELECT outcome || state FROM interlock.idempotency_claim('d', 'k', ttl => '1 min', stale_after => '1 h', state => '[1]')$$);
+SELECT * FROM try($$SELECT interlock.idempotency_claim('d', 'k', ttl => '1 min', stale_after => '1 h')$$, $$SELECT interlock.idempotency_extend('d', 'k', token('k')) > now() + interval '50 min'$$);
+SELECT * FROM try($$SELECT interlock.idempotency_claim('d', 'k', ttl => '1 min', stale_after => '1 h')$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k'), body => '')$$);
+SELECT * FROM try($$SELECT interlock.idempotency_claim('d', 'k', ttl => '1 min', state => '[1]'); UPDATE interlock.idempotency SET deadline = now() WHERE scope = 'd'$$,
+    $$SELECT outcome || attempt || state FROM interlock.idempotency_claim('d', 'k', stale_after => '1 h', state => '[2]')$$);
+SELECT * FROM try($$SELECT claim('k')$$, $$SELECT interlock.idempotency_release('d', 'k', token('k'))$$);
+SELECT * FROM try($$SELECT claim('k'); UPDATE interlock.idempotency SET attempt = 3 WHERE scope = 'd'$$, $$SELECT interlock.idempotency_release('d', 'k', token('k'))$$);
+SELECT * FROM try($$SELECT complete('k')$$, $$SELECT interlock.idempotency_forget('d', 'k', 'r')$$);
+SELECT * FROM try($$SELECT complete('k')$$, $$SELECT status || attempt || response || result_id FROM interlock.idempotency_lookup('d', 'k')$$);
+SELECT * FROM try('CREATE TRIGGER nothing BEFORE UPDATE ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION nothing(); SELECT claim(''k'')', $$SELECT interlock.idempotency_release('d', 'k', token('k'))$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency DROP COLUMN body; SELECT claim(''k'')', $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '1')$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency DROP COLUMN body; SELECT claim(''k'')', $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '1', body => '\x00')$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency DROP COLUMN body', $$SELECT outcome FROM interlock.idempotency_claim('d', 'k', ttl => '1 min')$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency DROP COLUMN body; SELECT complete(''k'')', $$SELECT status FROM interlock.idempotency_lookup('d', 'k')$$);
+SELECT * FROM try('ALTER TABLE interlock.idempotency ALTER body TYPE text USING encode(body, ''hex''); SELECT claim(''k'')', $$SELECT interlock.idempotency_complete('d', 'k', token('k'), '1', body => '\x00')$$);
 SELECT * FROM try($$SELECT claim('k'); UPDATE interlock.idempotency SET expires_at = now() + interval '1 min' WHERE scope = 'd'$$, $$SELECT interlock.idempotency_complete('d', 'k', token('k'))$$);
 SELECT * FROM try($$SELECT complete('k'); UPDATE interlock.idempotency SET expires_at = now() WHERE scope = 'd'$$, $$SELECT claim('k')$$);
 SELECT * FROM try($$SELECT complete('k'); UPDATE interlock.idempotency SET expires_at = now() WHERE scope = 'd'$$, $$SELECT claim('k', '{"n": 7}')$$);

@@ -80,7 +80,7 @@ SELECT stale_after FROM try();
 
 -- COPY, a session whose triggers do not fire otherwise, and an ALTER TABLE that changes what rows say
 COPY interlock.idempotency_scope FROM stdin;
-s	api	1 day	4 h	f	1
+s	api	1 day	4 h	f	1	\N
 \.
 SELECT * FROM try();
 SELECT * FROM try();

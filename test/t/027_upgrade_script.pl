@@ -51,6 +51,13 @@ sub fill
         CREATE FUNCTION pay(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT ''{"paid": 1}''::jsonb';
         SELECT interlock.run_once('pay', 'done', 'pay(jsonb)');
         CREATE TABLE begun AS SELECT token FROM interlock.idempotency_claim('pay', 'begun');
+        SELECT interlock.define_idempotency_scope('brief', 'job', stale_after => '1 us');
+        SELECT interlock.grant_idempotency_scope('brief', current_user);
+        SELECT interlock.idempotency_checkpoint('brief', 'job', token, 'half'), interlock.idempotency_extend('brief', 'job', token),
+            interlock.idempotency_fail('brief', 'job', token) FROM interlock.idempotency_claim('brief', 'job');
+        SELECT 1 / (outcome = 'acquired' AND attempt = 2 AND checkpoint = 'half')::int FROM interlock.idempotency_claim('brief', 'job');
+        SELECT interlock.idempotency_claim('pay', 'stale');
+        UPDATE interlock.idempotency SET deadline = now() WHERE key = 'stale';
         CREATE TABLE held AS SELECT token FROM interlock.acquire_lease('k', '1 h')));
     return;
 }
@@ -68,7 +75,12 @@ sub works
     $says->(q(SELECT holder FROM interlock.row_lock_of('doc', 2)), 'anna', 'markers stay');
     $says->(q(SELECT interlock.unlock_row('doc', 2, 'anna')), 't', 'and are given back by their holders');
     $says->(q(SELECT outcome, response FROM interlock.run_once('pay', 'done', 'pay(jsonb)')), 'replay|{"paid": 1}', 'responses are replayed');
-    $says->(q(SELECT interlock.idempotency_complete('pay', 'begun', token, '{}') FROM begun), '', 'claims are completed');
+    $says->(q(SELECT interlock.idempotency_complete('pay', 'begun', token, '{}') FROM begun), 't', 'claims are completed');
+    $says->(q(SELECT interlock.idempotency_complete('pay', 'body', token, body => '\x00') FROM interlock.idempotency_claim('pay', 'body', ttl => '1 h')), 't', 'claims have times and bodies');
+    $says->(q(SELECT outcome, attempt, body FROM interlock.idempotency_claim('pay', 'body')), 'replay|1|\x00', 'which are replayed');
+    $says->(q(SELECT outcome, attempt FROM interlock.idempotency_claim('pay', 'stale', stale_after => '1 h')), 'acquired|2', 'stale claims are taken over');
+    $says->(q(SELECT interlock.define_idempotency_scope('brief', 'job', stale_after => '1 us', max_attempts => 3)), '', 'scopes are defined anew');
+    $says->(q(SELECT outcome, attempt, checkpoint FROM interlock.idempotency_claim('brief', 'job'); SELECT outcome FROM interlock.idempotency_claim('brief', 'job')), "acquired|3|half\nexhausted", 'attempts have an end');
     $says->(q(SELECT interlock.renew_lease('k', token, '1 h') IS NOT NULL FROM held), 't', 'leases are renewed');
     $says->('SELECT count(*) FROM interlock.check_versioning()', 0, 'protection is on');
     for my $refused ('UPDATE doc SET price = 2', q(UPDATE doc SET state = 'new' WHERE id = 3))
@@ -111,6 +123,12 @@ for my $old (grep { $_ ne $version } sort keys %frozen)
     upgrade($database, $version, $old);
     is(difference(catalog($node, $database), $present), '', "REL-2: $old: the catalogs are those of a new $version");
     works($database, $old);
+
+    create("own_$database", $old);
+    $node->safe_psql("own_$database", 'ALTER TABLE interlock.idempotency ADD COLUMN mine text; ALTER TABLE interlock.idempotency_scope ADD COLUMN mine text');
+    fill("own_$database");
+    upgrade("own_$database", $version, "$old, with columns of the owner's");
+    works("own_$database", "$old, with columns of the owner's");
 }
 
 # --- The comparison itself, by versions that there are not ------------------------------------------------------------------

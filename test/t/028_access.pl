@@ -68,7 +68,7 @@ cannot('app', q(SELECT * FROM interlock.idempotency_claim('mail', 'k')), '42501'
 cannot('app', q(SELECT interlock.set_writer('editor')), '42501', 'write as another writer');
 for my $call (q(force_unlock_row('shop.page', 1, 'x')), q(break_lease('report', 'x')), q(break_leases('*', 'x')), 'sweep()',
     'idempotency_sweep()', q(define_idempotency_scope('x')), q(grant_idempotency_scope('*', 'app')), q(revoke_idempotency_scope('pay', 'app')),
-    q(grant_writer('editor', 'app')), q(revoke_writer('pricing', 'app')), q(suppress_history('shop.page', 'x')))
+    q(idempotency_forget('pay', 'secret-1', 'x')), q(grant_writer('editor', 'app')), q(revoke_writer('pricing', 'app')), q(suppress_history('shop.page', 'x')))
 {
     cannot('app', "SELECT interlock.$call", '42501 permission denied for function', "call $call");
     cannot('mon', "SELECT interlock.$call", '42501 permission denied for function', "call $call");
@@ -78,7 +78,7 @@ for my $role ('app', 'mon', '"on Call"', 'stranger')
     cannot($role =~ s/"//gr =~ s/ /\\ /r, q(SELECT interlock.grant_access('monitor', 'stranger')), '42501', 'grant access');
     cannot($role =~ s/"//gr =~ s/ /\\ /r, q(SELECT interlock.revoke_access('monitor', 'mon')), '42501', 'revoke it');
 }
-for my $table (qw(lease_audit row_lock_audit writer_grant idempotency_grant idempotency write_log sweeper))
+for my $table (qw(lease_audit row_lock_audit idempotency_audit writer_grant idempotency_grant idempotency write_log sweeper))
 {
     cannot('app', "SELECT count(*) FROM interlock.$table", '42501', "read $table");
     like(ask('mon', "SELECT count(*) FROM interlock.$table"), qr/^\d+$/, "mon can read $table");
@@ -93,6 +93,7 @@ can($operator, q(SELECT interlock.break_lease('report', 'it hangs')), 'worker', 
 can($operator, q(SELECT count(*) FROM interlock.break_leases('*', 'x')), 1, 'break leases');
 can($operator, q(SELECT interlock.idempotency_sweep()), 0, 'delete expired keys');
 can($operator, q(SELECT count(*) FROM interlock.sweep()), 0, 'release expired markers');
+cannot($operator, q(SELECT interlock.idempotency_forget('pay', 'secret-1', 'x')), '42501 idempotency scope', 'forget a key of a scope that it has not');
 cannot($operator, q(SELECT interlock.grant_idempotency_scope('*', 'on Call')), '42501', 'grant itself a scope');
 cannot($operator, q(SELECT interlock.grant_writer('pricing', 'on Call')), '42501', 'grant itself a writer');
 cannot($operator, q(SELECT interlock.suppress_history('shop.page', 'x')), '42501', 'suppress history');

@@ -128,7 +128,7 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activit
 claim('job', 'unhindered');
 my $reader = session();
 $reader->query_safe("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT interlock.idempotency_claim('job', 'unhindered', wait => '100 ms')");
-is($node->safe_psql('postgres', "SET lock_timeout = '5 s'; SELECT interlock.idempotency_complete('job', 'unhindered', token('unhindered'))"), '',
+is($node->safe_psql('postgres', "SET lock_timeout = '5 s'; SELECT interlock.idempotency_complete('job', 'unhindered', token('unhindered'))"), 't',
     'an old snapshot holds up nobody');
 like($reader->query("SELECT interlock.idempotency_claim('job', 'unhindered')") . $reader->{stderr}, qr/could not serialize access/,
     'and is told when the key has ended');
@@ -187,7 +187,7 @@ $node->start;
 is(claim('job', 'crash'), 'in_progress|1', 'crash: the claim is still there');
 claim('job', 'after');
 cmp_ok($node->safe_psql('postgres', "SELECT token('after')"), '>', $token, 'crash: tokens grow');
-is($node->safe_psql('postgres', "SELECT interlock.idempotency_complete('job', 'crash', $token, '3')"), '', 'crash: the holder completes');
+is($node->safe_psql('postgres', "SELECT interlock.idempotency_complete('job', 'crash', $token, '3')"), 't', 'crash: the holder completes');
 
 # and over dump and restore, with scopes and keys
 $node->safe_psql('postgres', 'CREATE DATABASE copy');

@@ -1,0 +1,75 @@
+// idempotency_lookup: what is known of a key, without claiming it. Not the token, which proves a
+// claim.
+
+#include "execution/read.h"
+#include "idempotency/grant.h"
+#include "idempotency/row.h"
+#include "server/arguments.h"
+#include "server/result_row.h"
+
+using namespace interlock;
+
+namespace {
+
+// What is read, in this order; those before kStatus are returned as they are.
+constexpr AttrNumber kShown[] = {kAttempt, kRetryable, kResponse,       kResultId,   kCheckpoint,
+                                 kState,   kClaimedAt, kDeadline,       kFinishedAt, kExpiresAt,
+                                 kBody,    kStatus,    kResponseOmitted};
+enum ShownPlace { kShownDeadline = 7, kShownExpiry = 9, kShownBody, kShownStatus, kShownOmitted };
+
+bool read_key(const IdempotencyKey& key, NullableDatum* columns);
+const char* status_of(const NullableDatum* columns);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_lookup);
+
+// idempotency_lookup(scope, key)
+Datum idempotency_lookup(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    NullableDatum columns[lengthof(kShown)];
+    bool found = false;
+    using_scope(key.scope, [&] { found = read_key(key, columns); });
+    // status, has_response, then the columns
+    Datum values[2 + kShownStatus] = {};
+    bool nulls[2 + kShownStatus];
+    memset(nulls, true, sizeof(nulls));
+    if (!found)
+        return result_row(fcinfo, values, nulls);
+    values[0] = CStringGetTextDatum(status_of(columns));
+    nulls[0] = false;
+    bool has_answer = !columns[2].isnull || !columns[kShownBody].isnull;
+    values[1] = BoolGetDatum(has_answer || DatumGetBool(columns[kShownOmitted].value));
+    nulls[1] = is_text(columns[kShownStatus], "pending");
+    for (int i = 0; i < kShownStatus; i++) {
+        values[2 + i] = columns[i].value;
+        nulls[2 + i] = columns[i].isnull;
+    }
+    return result_row(fcinfo, values, nulls);
+}
+}
+
+namespace {
+
+// Of a key that has not expired.
+bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
+    bool found = false;
+    with_key(key, AccessShareLock, [&](const KeyedRow& row) {
+        require_all_columns(row.info);
+        found = read_row({row, PlanKind("idempotency_look"), kShown, lengthof(kShown), {}, true},
+                         columns);
+    });
+    return found && DatumGetTimestampTz(columns[kShownExpiry].value) > GetCurrentTimestamp();
+}
+
+// As the table has it, but stale for a claim that the next one takes over.
+const char* status_of(const NullableDatum* columns) {
+    if (!is_text(columns[kShownStatus], "pending"))
+        return TextDatumGetCString(columns[kShownStatus].value);
+    TimestampTz deadline = DatumGetTimestampTz(columns[kShownDeadline].value);
+    return deadline > GetCurrentTimestamp() ? "pending" : "stale";
+}
+
+} // namespace

@@ -1,0 +1,159 @@
+// What gives a key back: idempotency_release, by the owner of the claim, and idempotency_forget, by
+// an operator. Neither deletes the row, which other tables may reference: it expires at once, and a
+// claim of an expired key starts anew.
+
+#include "execution/write.h"
+#include "idempotency/grant.h"
+#include "idempotency/row.h"
+#include "idempotency/table.h"
+#include "idempotency/wait.h"
+#include "key_lock/mode.h"
+#include "key_lock/wait.h"
+#include "server/arguments.h"
+#include "server/error.h"
+#include "table/restricted.h"
+
+using namespace interlock;
+
+namespace {
+
+bool release_claim(const IdempotencyKey& key, int64 token);
+bool forget_key(const IdempotencyKey& key, const char* reason);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(idempotency_release);
+PG_FUNCTION_INFO_V1(idempotency_forget);
+
+// idempotency_release(scope, key, token)
+Datum idempotency_release(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    int64 token = DatumGetInt64(arguments.required(2, "token"));
+    bool released = false;
+    using_scope(key.scope, [&] { released = release_claim(key, token); });
+    PG_RETURN_BOOL(released);
+}
+
+// idempotency_forget(scope, key, reason)
+Datum idempotency_forget(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    IdempotencyKey key = idempotency_key_argument(arguments, 0);
+    const char* reason = arguments.string(2, "reason");
+    if (*reason == '\0')
+        refuse_empty("reason", "It is stored in interlock.idempotency_audit.");
+    bool forgotten = false;
+    using_scope(key.scope, [&] { forgotten = forget_key(key, reason); });
+    PG_RETURN_BOOL(forgotten);
+}
+}
+
+namespace {
+
+void end_now(RowWrite* write, TimestampTz now) {
+    Expressions& terms = write->terms;
+    // The holder of the old token is fenced off, as by a takeover.
+    write->set(kToken, terms.greatest(terms.next_number("idempotency_token"),
+                                      terms.successor(terms.column(kToken))));
+    set_value(write, kDeadline, TimestampTzGetDatum(now));
+}
+
+void expire_now(RowWrite* write, TimestampTz now) {
+    end_now(write, now);
+    set_value(write, kExpiresAt, TimestampTzGetDatum(now));
+}
+
+// Writes the row, which the caller has locked.
+template <typename Set>
+void write_locked(PlanKind kind, AttrNumber variant, const IdempotencyKey& key, Set&& set) {
+    bool written = false;
+    with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
+        RowWrite write(row, kind);
+        write.by_index = true;
+        write.variant = variant;
+        set(&write);
+        written = write_row(write);
+    });
+    if (!written)
+        raise_suppressed_claim();
+}
+
+// As the key was before the claim: never claimed, or left by an earlier attempt, whose effect is
+// not known, for the next one.
+bool release_claim(const IdempotencyKey& key, int64 token) {
+    IdempotencyRow row = read_idempotency_row(key, {RowStrength::kNoKeyUpdate});
+    if (!row.found || row.token != token || row.completed || row.failed)
+        return false;
+    bool is_first = row.attempt <= 1;
+    TimestampTz now = GetCurrentTimestamp();
+    write_locked(PlanKind("idempotency_release"), is_first ? 1 : 0, key, [&](RowWrite* write) {
+        if (is_first)
+            return expire_now(write, now);
+        end_now(write, now);
+        set_value(write, kAttempt, Int32GetDatum(row.attempt - 1));
+    });
+    if (is_first)
+        note_expiry(now);
+    note_end_of_claim(key);
+    return true;
+}
+
+// --- By an operator ------------------------------------------------------------------------------
+
+[[noreturn]] void refuse_running(const IdempotencyKey& key) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("idempotency key \"%s\" is claimed", TextDatumGetCString(key.key)),
+                    errhint("Wait for the end of the claim or for its deadline, which "
+                            "interlock.idempotency_lookup() returns, or end its transaction.")));
+}
+
+// The row, locked; 55006 when a claim of the key is running.
+IdempotencyRow lock_ended(const IdempotencyKey& key) {
+    const Deadline at_once = Deadline::after_milliseconds(0);
+    ErrorData* error;
+    if (acquire({lock_name_of(key), kExclusive}, LockScope::kTransaction, at_once, &error) ==
+        Grant::kRefused)
+        refuse_running(key);
+    IdempotencyRow row =
+        read_idempotency_row(key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
+    if (!row.found && read_idempotency_row(key, {}).found)
+        refuse_running(key);
+    TimestampTz now = GetCurrentTimestamp();
+    if (row.found && !row.completed && !row.failed && row.deadline > now && row.expires_at > now)
+        refuse_running(key);
+    return row;
+}
+
+void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const char* reason) {
+    const char* status = row.completed ? "completed" : row.failed ? "failed" : "pending";
+    Oid types[6] = {TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, TEXTOID};
+    Datum values[6] = {CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
+                       key.scope,
+                       key.key,
+                       Int32GetDatum(row.attempt),
+                       CStringGetTextDatum(status),
+                       CStringGetTextDatum(reason)};
+    write_own_table("idempotency_audit", TRIGGER_TYPE_INSERT,
+                    "INSERT INTO interlock.idempotency_audit (forgotten_by, scope, key, attempt, "
+                    "status, reason) VALUES ($1, $2, $3, $4, $5, $6)",
+                    6, types, values);
+}
+
+bool forget_key(const IdempotencyKey& key, const char* reason) {
+    IdempotencyRow row = lock_ended(key);
+    TimestampTz now = GetCurrentTimestamp();
+    if (!row.found || row.expires_at <= now)
+        return false;
+    write_locked(PlanKind("idempotency_forget"), 0, key, [&](RowWrite* write) {
+        expire_now(write, now);
+        for (AttrNumber column : {kRequestHash, kResponse, kResultId, kCheckpoint, kState, kBody})
+            if (column != kBody || has_all_columns(write->row.info))
+                write->set(column, write->terms.null_of(column));
+    });
+    note_expiry(now);
+    audit_forget(key, row, reason);
+    return true;
+}
+
+} // namespace
