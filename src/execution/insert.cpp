@@ -54,7 +54,7 @@ bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatu
         written = run_plan(plan, parameters) > 0;
         if (written)
             in_context(caller, [&] {
-                copy_result(insert.returned_count, returned);
+                copy_result(insert.info, insert.returned, insert.returned_count, returned);
                 return 0;
             });
     });

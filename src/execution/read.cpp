@@ -119,7 +119,7 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
         found = run_plan(plan, parameters, 1) > 0;
         if (found)
             in_context(caller, [&] {
-                copy_result(read.count, values);
+                copy_result(read.row.info, read.columns, read.count, values);
                 return 0;
             });
     });

@@ -1,6 +1,7 @@
 #include "execution/returned.h"
 
 #include "table/name.h"
+#include "table/plan.h"
 
 namespace interlock {
 
@@ -32,12 +33,15 @@ void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
     }
 }
 
-void copy_result(int count, NullableDatum* returned) {
+void copy_result(const TableInfo* info, const AttrNumber* columns, int count,
+                 NullableDatum* returned) {
+    if (info->unmodified == Unmodified::kUnknown)
+        require_columns(info, columns, count);
     for (int i = 0; i < count; i++) {
-        TupleDesc columns = SPI_tuptable->tupdesc; // null where nothing is returned
+        TupleDesc result = SPI_tuptable->tupdesc; // null where nothing is returned
         NullableDatum value;
-        value.value = SPI_getbinval(SPI_tuptable->vals[0], columns, i + 1, &value.isnull);
-        returned[i] = copy_of(TupleDescAttr(columns, i), value);
+        value.value = SPI_getbinval(SPI_tuptable->vals[0], result, i + 1, &value.isnull);
+        returned[i] = copy_of(TupleDescAttr(result, i), value);
     }
 }
 

@@ -21,7 +21,9 @@ void add_returned(Statement* statement, const char* before, const TableInfo* inf
 void copy_columns(TupleTableSlot* row, const AttrNumber* columns, int count,
                   NullableDatum* returned);
 
-// The same of the first row that the statement has returned. Call inside with_spi.
-void copy_result(int count, NullableDatum* returned);
+// The same of the first row that the statement has returned. Call inside with_spi. Raises what
+// require_result() does where the columns are of other types than in the metadata.
+void copy_result(const TableInfo* info, const AttrNumber* columns, int count,
+                 NullableDatum* returned);
 
 } // namespace interlock

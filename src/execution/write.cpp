@@ -77,7 +77,7 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
         written = run_plan(plan, values_of(write)) > 0;
         if (written)
             in_context(caller, [&] {
-                copy_result(write.returned_count, returned);
+                copy_result(write.row.info, write.returned, write.returned_count, returned);
                 return 0;
             });
     });

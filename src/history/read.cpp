@@ -107,6 +107,8 @@ void list_entries(const Question& question, ReturnSetInfo* output) {
         Parameters parameters(1);
         parameters.add(question.entry_key);
         uint64 count = run_plan(plan, parameters);
+        require_result({INT8OID, TIMESTAMPTZOID, TEXTOID, TEXTOID, JSONBOID, TEXTARRAYOID, JSONBOID,
+                        TEXTOID, INT8OID, TEXTOID});
         for (uint64 i = 0; i < count; i++)
             tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
     });
@@ -114,7 +116,7 @@ void list_entries(const Question& question, ReturnSetInfo* output) {
 
 // --- As of a time --------------------------------------------------------------------------------
 
-// The result of a query for one value: whether there was a row, and its value.
+// The result of a query for one jsonb: whether there was a row, and its value.
 struct Answer {
     bool found;
     NullableDatum value;
@@ -125,6 +127,7 @@ Answer answer_of(SPIPlanPtr plan, const Parameters& parameters) {
     answer.found = run_plan(plan, parameters, 1) > 0;
     if (!answer.found)
         return answer;
+    require_result({JSONBOID});
     Datum value =
         SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &answer.value.isnull);
     if (!answer.value.isnull)

@@ -129,6 +129,7 @@ NullableDatum state_of_version(const RevertCall& call) {
         parameters.add(Int64GetDatum(call.version));
         if (run_plan(plan, parameters, 1) == 0)
             return;
+        require_result({JSONBOID});
         Datum row = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &state.isnull);
         if (!state.isnull)
             state.value = SPI_datumTransfer(row, false, -1);

@@ -98,6 +98,7 @@ void add_condition_values(Parameters* parameters, const News& news) {
 constexpr int kConditionValues = 6;
 
 int64 integer_at(uint64 row, bool* is_null) {
+    require_result({INT8OID});
     return DatumGetInt64(SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, 1, is_null));
 }
 
@@ -181,6 +182,8 @@ void list_news(const News& news, int64 end, const char* position, ReturnSetInfo*
         parameters.add(CStringGetTextDatum(position));
         parameters.add(Int64GetDatum(end));
         uint64 count = run_plan(plan, parameters);
+        require_result({INT8OID, JSONBOID, TEXTOID, INT8OID, JSONBOID, TEXTARRAYOID, JSONBOID,
+                        TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, TEXTOID, TEXTOID});
         for (uint64 i = 0; i < count; i++)
             tuplestore_puttuple(output->setResult, SPI_tuptable->vals[i]);
     });

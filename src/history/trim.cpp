@@ -148,6 +148,7 @@ bool has_restarted(const History* history, int64 position) {
             statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
         });
     run_plan(plan, Parameters(1));
+    require_result({INT8OID});
     bool is_null;
     Datum last = column_of(0, 1, &is_null);
     return !is_null && DatumGetInt64(last) < position;
@@ -211,6 +212,7 @@ Batch find_batch(const History* history, int64 from, int32 most, TimestampTz set
     parameters.add(Int64GetDatum(from));
     parameters.add(Int32GetDatum(most));
     uint64 count = run_plan(plan, parameters);
+    require_result({INT8OID, TIMESTAMPTZOID});
     for (uint64 i = 0; i < count; i++) {
         TimestampTz changed_at = integer_column(i, 2);
         if (changed_at > aged) {
@@ -275,6 +277,7 @@ int64 trim_keys(const History* history, const Batch& batch) {
     parameters.add(Int64GetDatum(batch.from));
     parameters.add(Int64GetDatum(batch.to));
     uint64 count = run_plan(plan, parameters);
+    require_result({JSONBOID});
     SPITupleTable* keys = SPI_tuptable;
     int64 trimmed = 0;
     for (uint64 i = 0; i < count; i++) {

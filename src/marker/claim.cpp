@@ -153,6 +153,14 @@ PlanShape shape_of(const ClaimCall& call) {
     return shape;
 }
 
+void require_key_columns(const ClaimCall& call) {
+    const UniqueKey& key = call.row.info->key;
+    AttrNumber columns[INDEX_MAX_KEYS];
+    for (int i = 0; i < key.count; i++)
+        columns[i] = key.columns[i].attnum;
+    require_columns(call.row.info, columns, key.count);
+}
+
 Key key_of(const ClaimCall& call, HeapTuple tuple, TupleDesc columns) {
     Key key = {};
     key.by = &call.row.info->key;
@@ -175,6 +183,7 @@ FreeRows lock_free(const ClaimCall& call) {
         add_match_values(&parameters, call.row.info, call.match);
         rows.count = run_plan(plan, parameters, call.max_rows); // locks no row behind the last
         SPITupleTable* found = SPI_tuptable;
+        require_key_columns(call);
         in_context(caller, [&] {
             rows.rows = static_cast<FreeRow*>(
                 palloc_extended(sizeof(FreeRow) * (rows.count + 1), MCXT_ALLOC_HUGE));

@@ -196,6 +196,7 @@ void list_by_statement(const Listed& table) {
     SPIPlanPtr plan = plan_of(
         shape, [&](Statement* statement) { write_list(statement, table.rel, info, row.attnums); });
     uint64 count = run_plan(plan, Parameters(1));
+    require_columns(info, row.attnums);
     row.columns = SPI_tuptable->tupdesc;
     SPITupleTable* rows = SPI_tuptable;
     for (uint64 i = 0; i < count; i++) {

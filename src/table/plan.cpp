@@ -246,6 +246,41 @@ uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit) {
     return SPI_processed;
 }
 
+namespace {
+
+void require_type(int column, Oid type) {
+    TupleDesc columns = SPI_tuptable != nullptr ? SPI_tuptable->tupdesc : nullptr;
+    if (columns == nullptr || columns->natts <= column ||
+        TupleDescAttr(columns, column)->atttypid != type)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("a table was altered during the call"),
+                        errhint("A function that converts or checks a value, or a policy, has "
+                                "renamed or altered its columns.")));
+}
+
+Oid type_of(const TableInfo* info, AttrNumber column) {
+    return TupleDescAttr(info->columns, column - 1)->atttypid;
+}
+
+} // namespace
+
+void require_result(std::initializer_list<Oid> types) {
+    int column = 0;
+    for (Oid type : types)
+        require_type(column++, type);
+}
+
+void require_columns(const TableInfo* info, const AttrNumber* columns, int count) {
+    for (int i = 0; i < count; i++)
+        require_type(i, type_of(info, columns[i]));
+}
+
+void require_columns(const TableInfo* info, const Bitmapset* columns) {
+    int i = 0;
+    for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
+        require_type(i++, type_of(info, static_cast<AttrNumber>(column)));
+}
+
 void run_command(const char* text) {
     int result = SPI_execute(text, false, 0);
     if (result < 0)

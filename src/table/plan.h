@@ -101,6 +101,14 @@ SPIPlanPtr plan_of(const PlanShape& shape, Build&& build) {
 // Runs a plan with a fresh snapshot and returns the number of rows, at most `limit` (0: all).
 uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit = 0);
 
+// Raises 55000 unless the rows that the last plan has returned have columns of these types, or of
+// those that the columns of the table have. Call it before a value is taken for one of its type:
+// code of others that ran since the metadata was read can have renamed columns, and altered a table
+// that is not open.
+void require_result(std::initializer_list<Oid> types);
+void require_columns(const TableInfo* info, const AttrNumber* columns, int count);
+void require_columns(const TableInfo* info, const Bitmapset* columns);
+
 // Runs one statement without parameters, for configuration verbs.
 void run_command(const char* text);
 

@@ -80,10 +80,12 @@ void note_place_by_statement(const RowCall& call) {
         add_key(&parameters, call.key);
         if (run_plan(plan, parameters, 1) == 0)
             return;
-        NullableDatum found[2];
-        copy_result(2, found);
-        note_asserted(DatumGetObjectId(found[0].value),
-                      *reinterpret_cast<ItemPointer>(DatumGetPointer(found[1].value)));
+        bool is_null;
+        auto column = [&](int n) {
+            return SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, n, &is_null);
+        };
+        note_asserted(DatumGetObjectId(column(1)),
+                      *reinterpret_cast<ItemPointer>(DatumGetPointer(column(2))));
     });
 }
 

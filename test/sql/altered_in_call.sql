@@ -1,0 +1,63 @@
+-- SEC-1: the check of a domain renames columns of the table in the call, or alters the history, which is not open then: no value is
+-- taken for one of another type
+\set VERBOSITY terse
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+CREATE FUNCTION checked(value int) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE commands text := current_setting('altered.armed', true);
+BEGIN
+    IF commands <> '' THEN
+        PERFORM set_config('altered.armed', '', false);
+        EXECUTE commands;
+    END IF;
+    RETURN true; END $$;
+CREATE DOMAIN number AS int CHECK (checked(VALUE));
+CREATE TYPE pair AS (a number);
+CREATE TABLE rows (id pair PRIMARY KEY, body text, n bigint DEFAULT 4242424242424242, m number DEFAULT 1, status text DEFAULT 'a');
+SELECT interlock.enable_versioning('rows'), interlock.enable_marker('rows'), interlock.enable_history('rows'),
+    interlock.define_transitions('rows', 'status', '{"a": ["b"]}');
+INSERT INTO rows VALUES ('(1)', 'a'), ('(2)', 'b');
+UPDATE rows SET body = 'c';
+SELECT interlock.lock_row('rows', '(1)', 'me') IS NOT NULL AS locked;
+CREATE FUNCTION swap(one name, other name) RETURNS text LANGUAGE sql AS $$
+    SELECT format('ALTER TABLE rows RENAME %1$I TO between; ALTER TABLE rows RENAME %2$I TO %1$I; ALTER TABLE rows RENAME between TO %2$I', one, other) $$;
+CREATE FUNCTION attempt(command text, alteration text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE result text;
+BEGIN
+    BEGIN
+        PERFORM set_config('altered.armed', alteration, false);
+        EXECUTE 'SELECT r::text FROM interlock.' || command || ' r' INTO result;
+        RAISE EXCEPTION 'passed';
+    EXCEPTION WHEN OTHERS THEN
+        RETURN sqlstate || ' ' || sqlerrm;
+    END;
+END $$;
+CREATE VIEW renamed AS SELECT left(command, 40) AS command, attempt(command, swap(one, other)) FROM (VALUES
+    ($$row_lock_of('rows', '(1)')$$, 'lock_by', 'n'), ($$unlock_row('rows', '(1)', 'me')$$, 'lock_by', 'n'),
+    ($$lock_row('rows', '(1)', 'me')$$, 'lock_reason', 'n'), ($$touch_row('rows', '(1)', 'me')$$, 'lock_until', 'body'),
+    ($$claim_rows('rows', 'me', 9, '{"m": 1}')$$, 'id', 'n'),
+    ($$versioned_update('rows', '(1)', 2, '{"body": "x"}')$$, 'version', 'body'), ($$try_versioned_update('rows', '(1)', 1, '{"body": "x"}')$$, 'body', 'n'),
+    ($$versioned_upsert('rows', '(3)', NULL::bigint, '{"body": "x"}')$$, 'body', 'n'), ($$assert_version('rows', '(1)', 2)$$, 'version', 'body'),
+    ($$try_transition('rows', '(1)', 'b', 'a')$$, 'status', 'n'), ($$save_row('rows', '(1)', 'me', '{"body": "x"}')$$, 'lock_by', 'n'),
+    ($$revert_row('rows', '(1)', 1)$$, 'version', 'body')) c (command, one, other);
+SELECT * FROM renamed;
+SET interlock.direct_execution = off;
+SELECT * FROM renamed;
+RESET interlock.direct_execution;
+-- the history
+SELECT left(command, 40) AS command, alteration, attempt(command, 'ALTER TABLE rows_history ' || alteration) FROM unnest(ARRAY[
+    $$row_as_of('rows', '(1)', now())$$, $$row_history('rows', '(1)')$$, $$revert_row('rows', '(1)', 1)$$]) command,
+    unnest(ARRAY['ALTER row_data TYPE bigint USING 4242424242424242', 'ALTER writer TYPE bigint USING 4242424242424242',
+                 'RENAME row_data TO x; ALTER TABLE rows_history RENAME command TO row_data; ALTER TABLE rows_history RENAME x TO command']) alteration;
+-- entries are trimmed while the predicate of an index, which is planned with constants, renames columns
+CREATE FUNCTION constant(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN public.checked($1); END';
+SELECT interlock.enable_history('rows', keep_versions => 1);
+CREATE INDEX ON rows_history (id) WHERE constant(1);
+UPDATE rows_history SET changed_at = '2001-01-01';
+SELECT attempt('trim_history(''rows'')', 'ALTER TABLE public.rows_history RENAME key TO x; ALTER TABLE public.rows_history RENAME command TO key; ALTER TABLE public.rows_history RENAME x TO command');
+DROP VIEW renamed;
+DROP TABLE rows, rows_history;
+DROP FUNCTION attempt, swap, constant;
+DROP TYPE pair;
+DROP DOMAIN number;
+DROP FUNCTION checked;
