@@ -262,6 +262,15 @@ Relation open_history_index(Relation rel, HistoryIndex::Leads wanted) {
     return nullptr;
 }
 
+bool has_types_of_server(Relation rel) {
+    for (int i = 0; i < RelationGetNumberOfAttributes(rel); i++) {
+        Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), i);
+        if (!attribute->attisdropped && !is_built_in(attribute->atttypid))
+            return false;
+    }
+    return true;
+}
+
 void insert_entry(Relation rel, const TableInfo* info, Datum* values, bool* nulls) {
     HistoryTable* table = history_table_of(info);
     if (table != nullptr && session_is_eligible() && owner_may_write(rel, table))

@@ -75,6 +75,31 @@ SELECT interlock.enable_versioning('owned.copy');
 SELECT last_value, is_called FROM owned.copy_version_floor;
 DROP TABLE hidden;
 
+-- SEC-5: nor does the check of a domain in the history, which runs as its owner, find functions by the writer's search_path
+SET ROLE interlock_owner;
+CREATE FUNCTION owned.is_document(value jsonb) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN length(value::text) > 0; END';
+CREATE DOMAIN owned.document AS jsonb CHECK (owned.is_document(VALUE));
+CREATE TABLE owned.paper (id int PRIMARY KEY);
+SELECT interlock.enable_history('owned.paper');
+ALTER TABLE owned.paper_history ALTER row_data TYPE owned.document;
+GRANT INSERT ON owned.paper TO interlock_clerk;
+RESET ROLE;
+CREATE SCHEMA clerk AUTHORIZATION interlock_clerk;
+SET ROLE interlock_clerk;
+CREATE TABLE clerk.seen (who name);
+GRANT USAGE ON SCHEMA clerk TO PUBLIC;
+GRANT INSERT ON clerk.seen TO PUBLIC;
+CREATE FUNCTION clerk.length(text) RETURNS int LANGUAGE plpgsql AS 'BEGIN INSERT INTO clerk.seen VALUES (current_user); RETURN 1; END';
+SET search_path = clerk, pg_catalog;
+INSERT INTO owned.paper VALUES (1);
+RESET search_path;
+SELECT * FROM clerk.seen;
+RESET ROLE;
+SELECT row_data FROM owned.paper_history;
+SET client_min_messages = warning;
+DROP SCHEMA clerk CASCADE;
+RESET client_min_messages;
+
 -- OPS-1: rows that pg_restore loads pass the checks; those of a function that works for others as the owner do not
 SET ROLE interlock_owner;
 CREATE TABLE owned.claim (id int, status text) PARTITION BY RANGE (id);
