@@ -294,7 +294,8 @@ int64 trim_keys(const History* history, const Batch& batch) {
 namespace interlock {
 
 TimestampTz trim_time(const History* history, TimestampTz changed_at) {
-    return changed_at + Max(history->keep_for, kSettled) + kHistorySweepGap;
+    TimestampTz wait = Max(history->keep_for, kSettled) + kHistorySweepGap;
+    return Min(changed_at, END_TIMESTAMP - wait) + wait; // the owner may have written any time
 }
 
 void restart_trimming(Oid history) { write_position(history, 0); }
@@ -305,7 +306,11 @@ List* trimmed_tables() {
         "OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_catalog.pg_class h ON h.oid "
         "OPERATOR(pg_catalog.=) t.tgconstrrelid AND h.relowner OPERATOR(pg_catalog.=) "
         "c.relowner WHERE t.tgfoid OPERATOR(pg_catalog.=) %u AND t.tgparentid "
-        "OPERATOR(pg_catalog.=) 0 AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
+        "OPERATOR(pg_catalog.=) 0 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class o WHERE o.oid "
+        // Temporary tables of other sessions cannot be read.
+        "OPERATOR(pg_catalog.=) ANY (ARRAY[c.oid, h.oid]) AND o.relpersistence "
+        "OPERATOR(pg_catalog.=) 't' AND o.relnamespace OPERATOR(pg_catalog.<>) "
+        "pg_catalog.pg_my_temp_schema()) AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
         // Its first or its second argument is not empty.
         "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
         "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1",

@@ -1,6 +1,6 @@
 -- What callers of version history rely on.
 BEGIN;
-SELECT plan(34);
+SELECT plan(35);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -54,6 +54,8 @@ INSERT INTO forged_history (key, changed_at) VALUES ('{"id": 1}', '2001-01-01'),
 SELECT is((SELECT trimmed FROM interlock.trim_history('forged')), 1::bigint, 'a surplus entry is trimmed');
 SELECT results_eq('SELECT key FROM forged_history ORDER BY id', $$VALUES (NULL::jsonb), ('{"id": 1}')$$, 'and not one without a key');
 SELECT is((SELECT count(*) FROM interlock.row_history('forged', 1)), 1::bigint, 'row_history');
+INSERT INTO forged_history (key, changed_at) VALUES ('{"id": 1}', '294276-12-31 23:59:59.999999'), ('{"id": 1}', 'infinity');
+SELECT is((SELECT trimmed FROM interlock.trim_history('forged')), 0::bigint, 'entries of the last times there are');
 
 SELECT * FROM finish();
 ROLLBACK;
