@@ -325,6 +325,8 @@ CommandId writing_command(const TriggerData* trigger) {
         return HeapTupleHeaderGetCmax(trigger->tg_trigtuple->t_data);
     HeapTuple row =
         TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? trigger->tg_newtuple : trigger->tg_trigtuple;
+    if (HeapTupleHeaderXminFrozen(row->t_data)) // COPY FREEZE: of no transaction any more
+        return HeapTupleHeaderGetRawCommandId(row->t_data);
     return HeapTupleHeaderGetCmin(row->t_data);
 }
 

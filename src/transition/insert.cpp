@@ -67,7 +67,8 @@ bool same_text(const char* left, const char* right) {
 // Whether the inserted row is one that was moved; each move counts for one insert.
 bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                const char* state) {
-    if (first_move == nullptr)
+    // COPY FREEZE has no command of its own in its rows, and moves none.
+    if (first_move == nullptr || HeapTupleHeaderXminFrozen(row->t_data))
         return false;
     Oid root = root_of(rel);
     const char* key = key_to_text(info, key_of_tuple(info, row));

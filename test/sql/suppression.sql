@@ -180,6 +180,18 @@ COMMIT;
 SELECT * FROM logged() WHERE rel = 'part'::regclass;
 SELECT count(*) FROM part_history;
 
+-- rows of COPY FREEZE, which are of no transaction
+BEGIN;
+CREATE TABLE frozen (id int PRIMARY KEY);
+SELECT interlock.enable_history('frozen'), interlock.suppress_history('frozen');
+COPY frozen FROM stdin WITH (FREEZE);
+1
+2
+\.
+COMMIT;
+SELECT operation, row_count FROM logged() WHERE rel = 'frozen'::regclass;
+DROP TABLE frozen, frozen_history;
+
 DROP TABLE x, x_history, y, y_history, z, part, part_history;
 DROP FUNCTION logged, touch_y, noop, with_setting;
 DELETE FROM interlock.write_log;

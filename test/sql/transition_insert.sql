@@ -159,5 +159,15 @@ UPDATE place SET region = 'q' WHERE region = 'a';
 SELECT tableoid::regclass, * FROM visit ORDER BY n;
 INSERT INTO place VALUES ('a');
 WITH moved AS (UPDATE visit SET region = 'a' WHERE n = 1) INSERT INTO visit VALUES (3, 'b', 'paid');
+-- COPY FREEZE leaves rows of no transaction, while the move of another row waits for its insert
+BEGIN;
+ALTER TABLE visit_other DISABLE TRIGGER zzz_interlock_initial_status;
+UPDATE visit SET region = 'b' WHERE n = 1;
+CREATE TABLE frozen (n int PRIMARY KEY, status text);
+SELECT interlock.define_transitions('frozen', 'status', '{"new": ["paid"]}', '{new}');
+COPY frozen FROM stdin WITH (FREEZE);
+1	paid
+\.
+ROLLBACK;
 DROP TABLE pt, visit, place;
 DROP FUNCTION make_paid, lose, write_others;
