@@ -171,9 +171,8 @@ TimestampTz time_value(const MarkerColumn& column, const RowValues& row) {
     NullableDatum time = row[column.attnum];
     if (time.isnull)
         return DT_NOBEGIN;
-    if (column.type == TIMESTAMPOID)
-        return DatumGetTimestampTz(DirectFunctionCall1(timestamp_timestamptz, time.value));
-    return DatumGetTimestampTz(time.value);
+    return column.type == TIMESTAMPOID ? time_in_zone(DatumGetTimestamp(time.value))
+                                       : DatumGetTimestampTz(time.value);
 }
 
 } // namespace

@@ -76,9 +76,8 @@ void require_free_or_own(RowWrite* write, const MarkedRow& row, const Expression
 TimestampTz time_of(const MarkerColumn& column, NullableDatum value) {
     if (value.isnull)
         return DT_NOBEGIN;
-    if (column.type == TIMESTAMPOID)
-        value.value = DirectFunctionCall1(timestamp_timestamptz, value.value);
-    return DatumGetTimestampTz(value.value);
+    return column.type == TIMESTAMPOID ? time_in_zone(DatumGetTimestamp(value.value))
+                                       : DatumGetTimestampTz(value.value);
 }
 
 // The trigger dates the marker, but a row that is written without locking it first may have been

@@ -22,6 +22,12 @@ bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     return datum_image_eq(left, right, attribute->attbyval, attribute->attlen);
 }
 
+TimestampTz time_in_zone(Timestamp time) {
+    int overflow = 0;
+    TimestampTz result = timestamp2timestamptz_opt_overflow(time, &overflow);
+    return overflow == 0 ? result : overflow > 0 ? END_TIMESTAMP - 1 : MIN_TIMESTAMP;
+}
+
 namespace {
 
 bool same_value(Form_pg_attribute attribute, NullableDatum left, NullableDatum right) {

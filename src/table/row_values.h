@@ -35,6 +35,10 @@ inline int64 integer_of(Oid type, Datum value) {
     }
 }
 
+// A time without zone in the session's zone. One at an end of its range, which may be beyond that
+// of times with a zone, is the last there is: a row with it can be read and written in every zone.
+TimestampTz time_in_zone(Timestamp time);
+
 // Whether a column has the same bytes in both rows.
 bool same_value(TupleDesc columns, HeapTuple left, HeapTuple right, AttrNumber attnum);
 bool same_value(TupleDesc columns, TupleTableSlot* left, TupleTableSlot* right, AttrNumber attnum);

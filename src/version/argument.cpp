@@ -2,6 +2,7 @@
 
 #include "server/arguments.h"
 #include "server/error.h"
+#include "table/row_values.h"
 
 namespace interlock {
 
@@ -72,20 +73,15 @@ Datum version_result(const Versioning* versioning, Oid type, int64 token) {
     TokenKind kind = versioning->kind;
     if (type == TEXTOID)
         return CStringGetTextDatum(token_to_text(kind, token));
-    return kind == TokenKind::kTimestamp
-               ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
-               : Int64GetDatum(token);
+    return kind == TokenKind::kTimestamp ? TimestampTzGetDatum(time_in_zone(token))
+                                         : Int64GetDatum(token);
 }
 
 bool is_shown_as_expected(const Versioning* versioning, const VersionArgument& expected,
                           int64 stored) {
     if (versioning->kind != TokenKind::kTimestamp || expected.type == TEXTOID)
         return false;
-    auto shown = [](int64 token) {
-        return DatumGetTimestampTz(
-            DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token)));
-    };
-    return shown(stored) == shown(expected.token);
+    return time_in_zone(stored) == time_in_zone(expected.token);
 }
 
 } // namespace interlock

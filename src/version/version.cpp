@@ -2,6 +2,7 @@
 
 #include "execution/expression.h"
 #include "server/error.h"
+#include "table/row_values.h"
 
 namespace interlock {
 
@@ -98,9 +99,8 @@ void set_version_columns(const Versioning* versioning, int64 token, Datum* value
     if (is_counter(versioning->kind))
         values[0] = Int64GetDatum(token);
     else
-        values[1] = versioning->kind == TokenKind::kTimestamp
-                        ? DirectFunctionCall1(timestamp_timestamptz, TimestampGetDatum(token))
-                        : TimestampTzGetDatum(token);
+        values[1] = TimestampTzGetDatum(
+            versioning->kind == TokenKind::kTimestamp ? time_in_zone(token) : token);
     nulls[0] = !is_counter(versioning->kind);
     nulls[1] = !nulls[0];
 }

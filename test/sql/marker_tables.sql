@@ -174,3 +174,19 @@ SELECT lock_by, held_by, lock_status FROM biz_order ORDER BY id;
 \set VERBOSITY terse
 DROP TABLE biz_order;
 DROP DOMAIN flag;
+-- SEC-7: a time without zone at an end of its range, which is beyond that of times with a zone in some zones
+CREATE TABLE ends (id int PRIMARY KEY, body text, lock_time timestamp);
+SELECT interlock.enable_marker('ends');
+SET timezone = 'UTC';
+INSERT INTO ends (id, lock_time) VALUES (1, '294276-12-31 23:59:59'), (2, '4714-11-24 00:00:00 BC'), (3, 'infinity'), (4, '-infinity');
+SET timezone = 'America/Los_Angeles';
+UPDATE ends SET body = 'b';
+SELECT id, locked FROM ends, interlock.lock_row('ends', id, 'anna');
+UPDATE ends SET lock_time = '294276-12-31 23:59:59' WHERE id = 1;
+SET timezone = 'Pacific/Kiritimati';
+UPDATE ends SET body = 'c';
+SELECT id, (interlock.row_lock_of('ends', id)).holder FROM ends ORDER BY 1;
+SELECT interlock.unlock_row('ends', id, 'anna') FROM ends;
+DELETE FROM ends;
+RESET timezone;
+DROP TABLE ends;
