@@ -87,17 +87,22 @@ namespace {
 
 constexpr int kFirstColumn = 2; // among the trigger's arguments
 
-bool names_twice(const Trigger* trigger) {
-    for (int i = kFirstColumn; i < trigger->tgnargs; i++)
-        for (int j = kFirstColumn; j < i; j++)
-            if (strcmp(trigger->tgargs[i], trigger->tgargs[j]) == 0)
+// As they are once they are truncated.
+bool names_twice(const MarkerColumn* columns) {
+    for (int i = 0; i < kMarkerRoles; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(NameStr(columns[i].name), NameStr(columns[j].name)) == 0)
                 return true;
     return false;
 }
 
-// Reads the ttl, the mode and how many names there are.
+// Reads the ttl, the mode and the names.
 bool read_arguments(const Trigger* trigger, Marker* marker) {
-    if (trigger->tgnargs != kFirstColumn + kMarkerRoles || names_twice(trigger))
+    if (trigger->tgnargs != kFirstColumn + kMarkerRoles)
+        return false;
+    for (int role = 0; role < kMarkerRoles; role++)
+        name_argument(trigger, kFirstColumn + role, &marker->columns[role].name);
+    if (names_twice(marker->columns))
         return false;
     marker->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
     marker->enforce = strcmp(trigger->tgargs[1], "enforce") == 0;
@@ -117,7 +122,6 @@ Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
         return marker;
     for (int role = 0; role < kMarkerRoles; role++) {
         MarkerColumn* column = &marker->columns[role];
-        name_argument(trigger, kFirstColumn + role, &column->name);
         column->attnum = find_attribute(columns, NameStr(column->name));
         if (column->attnum == InvalidAttrNumber) {
             marker->usable = false;

@@ -133,6 +133,14 @@ SELECT trigger, sqlstate_of(format('CREATE OR REPLACE TRIGGER x %s ON t FOR EACH
       ('BEFORE UPDATE', $$ownership_trigger('a', 'group', '99999999999999999999')$$), ('BEFORE UPDATE', $$ownership_trigger('a', 'b')$$),
       ('BEFORE UPDATE', $$idempotency_scope_trigger()$$), ('BEFORE UPDATE', $$lease_store_trigger('x')$$)) forged (timing, trigger);
 DROP TRIGGER IF EXISTS x ON t;
+-- names that are one once they are truncated
+CREATE TEMP TABLE long (id int PRIMARY KEY, status int, name_of_column_that_is_sixty_three_bytes_long_and_not_one_more_0 text, since timestamptz, until timestamptz);
+INSERT INTO long VALUES (1);
+SELECT format('CREATE TRIGGER x BEFORE UPDATE ON long FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger(%L, %L, %L, %L, %L, %L, %L)',
+              '1000', 'enforce', 'status', attname, 'since', 'until', attname || 'x') FROM pg_attribute WHERE attrelid = 'long'::regclass AND attnum = 3 \gexec
+UPDATE long SET status = 1;
+SELECT interlock.lock_row('long', 1, 'm');
+DROP TABLE long;
 SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('
            || (SELECT string_agg(format('%L, %L, %L', 'column ' || i, 'share:skip', ''), ', ') FROM generate_series(1, 10000) i) || ')');
 -- names that end in the middle of a character
