@@ -77,4 +77,17 @@ pg_noinline void with_current(Value** current, Value* value, Body&& body) {
     *current = outer;
 }
 
+// Runs body() in a memory context that is freed behind it: for what takes much more memory than its
+// result, which body() makes in the caller's own.
+template <typename Body>
+void in_scratch(Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    MemoryContext scratch =
+        AllocSetContextCreate(CurrentMemoryContext, "interlock scratch", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext saved = MemoryContextSwitchTo(scratch);
+    body();
+    MemoryContextSwitchTo(saved);
+    MemoryContextDelete(scratch);
+}
+
 } // namespace interlock

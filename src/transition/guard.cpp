@@ -11,6 +11,7 @@ namespace {
 // --- Reading -----------------------------------------------------------------------------------
 
 struct Functions {
+    MemoryContext memory; // of the guards
     Guard* first;
     int count;
 };
@@ -42,7 +43,8 @@ bool read_condition(const char* text, Functions* functions) {
     if (condition->boolop != OR_EXPR || !is_true(static_cast<Node*>(linitial(condition->args))))
         return false;
     int count = list_length(condition->args) - 1;
-    functions->first = static_cast<Guard*>(palloc(sizeof(Guard) * count));
+    functions->first =
+        static_cast<Guard*>(MemoryContextAlloc(functions->memory, sizeof(Guard) * count));
     for (; functions->count < count; functions->count++)
         if (!read_function(static_cast<Node*>(list_nth(condition->args, functions->count + 1)),
                            &functions->first[functions->count]))
@@ -87,14 +89,15 @@ bool describe_guard(Oid function, Guard* guard) {
 bool read_guards(StateMachine* machine, Oid relid, const Trigger* trigger) {
     if (trigger->tgnargs < 5 || trigger->tgqual == nullptr)
         return trigger->tgnargs < 5 && trigger->tgqual == nullptr;
-    Functions functions = {};
-    if (!is_guards(trigger->tgargs[4]) || !read_condition(trigger->tgqual, &functions))
+    Functions functions = {CurrentMemoryContext, nullptr, 0};
+    bool is_condition = false;
+    in_scratch([&] { is_condition = read_condition(trigger->tgqual, &functions); });
+    if (!is_guards(trigger->tgargs[4]) || !is_condition)
         return false;
     for (int i = 0; i < functions.count; i++)
         if (!is_row_of(functions.first[i].row_type, relid, trigger->tgisclone))
             return false;
-    machine->guarded =
-        DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(trigger->tgargs[4])));
+    machine->guarded = parse_declaration(trigger->tgargs[4]);
     machine->guards = functions.first;
     machine->guard_count = functions.count;
     return numbers_fit(machine->guarded, functions.count);

@@ -15,7 +15,7 @@ namespace {
 bool has_state_column(Oid relid, const char* name);
 void list_machine(Oid relid, const char* column, const StateMachine* machine,
                   ReturnSetInfo* output);
-Trigger trigger_of(HeapTuple row, TupleDesc columns);
+void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output);
 
 } // namespace
 
@@ -39,22 +39,27 @@ Datum list_transitions(PG_FUNCTION_ARGS) {
             "UPDATE, REFERENCES')) ORDER BY t.tgrelid, t.tgname",
             own_trigger_function("transition_trigger")));
         SPITupleTable* rows = SPI_tuptable;
-        for (uint64 i = 0; i < rows->numvals; i++) {
-            bool is_null;
-            Oid relid = DatumGetObjectId(SPI_getbinval(rows->vals[i], rows->tupdesc, 1, &is_null));
-            Trigger trigger = trigger_of(rows->vals[i], rows->tupdesc);
-            StateMachine machine = {};
-            // A trigger of others, or a column that is gone: writes fail.
-            if (trigger.tgnargs > 0 && has_state_column(relid, trigger.tgargs[0]) &&
-                read_declaration(&machine, relid, &trigger))
-                list_machine(relid, trigger.tgargs[0], &machine, output);
-        }
+        for (uint64 i = 0; i < rows->numvals; i++)
+            in_scratch([&] { list_trigger(rows->vals[i], rows->tupdesc, output); });
     });
     return 0;
 }
 }
 
 namespace {
+
+Trigger trigger_of(HeapTuple row, TupleDesc columns);
+
+void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
+    bool is_null;
+    Oid relid = DatumGetObjectId(SPI_getbinval(row, columns, 1, &is_null));
+    Trigger trigger = trigger_of(row, columns);
+    StateMachine machine = {};
+    // A trigger of others, or a column that is gone: writes fail.
+    if (trigger.tgnargs > 0 && has_state_column(relid, trigger.tgargs[0]) &&
+        read_declaration(&machine, relid, &trigger))
+        list_machine(relid, trigger.tgargs[0], &machine, output);
+}
 
 // As far as read_declaration() reads it.
 Trigger trigger_of(HeapTuple row, TupleDesc columns) {

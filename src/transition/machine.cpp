@@ -1,5 +1,6 @@
 #include "server/arguments.h"
 #include "server/error.h"
+#include "server/scope.h"
 #include "table/row.h"
 #include "transition/guard.h"
 #include "transition/text.h"
@@ -50,11 +51,19 @@ bool has_arguments(const Trigger* trigger) {
             strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
 }
 
-Jsonb* parse_argument(const char* text) {
-    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
-}
-
 } // namespace
+
+// Parsing takes many times the memory of what is parsed, and any role can make the table's metadata
+// as large as a trigger's arguments can be.
+Jsonb* parse_declaration(const char* text) {
+    MemoryContext caller = CurrentMemoryContext;
+    Jsonb* result = nullptr;
+    in_scratch([&] {
+        Datum json = DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
+        result = in_context(caller, [&] { return DatumGetJsonbPCopy(json); });
+    });
+    return result;
+}
 
 char* declaration_text(const char* argument, Jsonb* json) {
     char* text = JsonbToCString(nullptr, &json->root, VARSIZE(json));
@@ -82,9 +91,9 @@ bool can_be_state(Oid type) {
 bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger) {
     if (!has_arguments(trigger) || !read_guards(machine, relid, trigger))
         return false;
-    machine->transitions = parse_argument(trigger->tgargs[1]);
+    machine->transitions = parse_declaration(trigger->tgargs[1]);
     if (trigger->tgargs[2][0] != '\0')
-        machine->initial = parse_argument(trigger->tgargs[2]);
+        machine->initial = parse_declaration(trigger->tgargs[2]);
     machine->rejects_repeats = strcmp(trigger->tgargs[3], kRejectRepeats) == 0;
     return true;
 }

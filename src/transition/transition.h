@@ -69,6 +69,9 @@ bool read_declaration(StateMachine* machine, Oid relid, const Trigger* trigger);
 // long.
 char* declaration_text(const char* argument, Jsonb* json);
 
+// And back; for a text whose syntax was checked (transition/text.h).
+Jsonb* parse_declaration(const char* text);
+
 // Whether a state column can be of that type.
 bool can_be_state(Oid type);
 

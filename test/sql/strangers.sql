@@ -141,6 +141,23 @@ SELECT format('CREATE TRIGGER x BEFORE UPDATE ON long FOR EACH ROW EXECUTE FUNCT
 UPDATE long SET status = 1;
 SELECT interlock.lock_row('long', 1, 'm');
 DROP TABLE long;
+-- the metadata of a table takes little more than the arguments of its triggers
+CREATE TABLE mallory.large (id int PRIMARY KEY, status text);
+SELECT interlock.enable_marker('mallory.large');
+DO $$
+DECLARE declaration text := (SELECT '{' || string_agg(format('"%s": []', i), ', ') || '}' FROM generate_series(1, 20000) i);
+BEGIN
+    FOR n IN 1..4 LOOP
+        EXECUTE format('CREATE TRIGGER x%s BEFORE UPDATE ON mallory.large FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)', n, 'status', declaration, '', 'allow');
+    END LOOP;
+END $$;
+RESET ROLE;
+SELECT * FROM interlock.sweep();
+SELECT max(total_bytes) < 5 * (SELECT sum(octet_length(tgargs)) FROM pg_trigger WHERE tgrelid = 'mallory.large'::regclass) AS is_small
+  FROM pg_backend_memory_contexts WHERE name = 'interlock relation';
+SELECT count(*) FROM interlock.transitions WHERE rel = 'mallory.large'::regclass;
+DROP TABLE mallory.large;
+SET ROLE interlock_mallory;
 SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('
            || (SELECT string_agg(format('%L, %L, %L', 'column ' || i, 'share:skip', ''), ', ') FROM generate_series(1, 10000) i) || ')');
 -- names that end in the middle of a character
