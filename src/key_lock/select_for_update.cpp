@@ -8,6 +8,7 @@
 #include "server/deadline.h"
 #include "server/error.h"
 #include "server/subtransaction.h"
+#include "table/relation_code.h"
 #include "table/row.h"
 #include "table/row_json.h"
 
@@ -97,6 +98,7 @@ RowsCall read_call(const Arguments& arguments) {
 struct LockedRow {
     const RowsCall* call;
     const Key* key;
+    const char* shown; // the key; null: it is shown when it is needed
 };
 
 // Whether the error is that of the lock, and not one that a policy for row security raises.
@@ -121,7 +123,7 @@ void explain_refused(const LockedRow& row, const char* key) {
 // In a callback, as catching the error would take a subtransaction for each row.
 void name_row_in_error(void* argument) {
     const auto* row = static_cast<const LockedRow*>(argument);
-    const char* key = key_to_text(row->call->info, *row->key);
+    const char* key = row->shown != nullptr ? row->shown : key_to_text(row->call->info, *row->key);
     if (is_of_lock(row->call->rel))
         explain_refused(*row, key);
     errcontext("locking row %s of table \"%s\"", key, RelationGetRelationName(row->call->rel));
@@ -140,9 +142,18 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
     return row.found;
 }
 
+// Whether no cast of others is called where the key is shown.
+bool has_types_of_server(const UniqueKey& by) {
+    for (int i = 0; i < by.count; i++)
+        if (!is_built_in(by.columns[i].type))
+            return false;
+    return true;
+}
+
 bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
                   Datum* locked_key) {
-    LockedRow locked = {&call, &key};
+    const char* shown = has_types_of_server(*key.by) ? nullptr : key_to_text(call.info, key);
+    LockedRow locked = {&call, &key, shown};
     ErrorContextCallback context = {error_context_stack, name_row_in_error, &locked};
     error_context_stack = &context;
     bool found;

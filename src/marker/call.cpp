@@ -71,16 +71,16 @@ bool is_held(const MarkedRow& call, const Look& found) {
 
 void raise_not_held(const MarkedRow& call, const Look& found) {
     const char* present = found.state.live ? found.state.holder : nullptr;
-    ereport(
-        ERROR,
-        (errcode(kMarkerNotHeld),
-         errmsg("\"%s\" does not hold the row of table \"%s\"", call.holder,
-                RelationGetRelationName(call.rel)),
-         errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
-                                               {"key", nullptr, key_to_text(call.info, *found.key)},
-                                               {"holder", present}})),
-         errhint("The marker expired, was released or was never taken: lock the row again, "
-                 "read it, and repeat the change.")));
+    const char* key = key_to_text(call.info, *found.key);
+    ereport(ERROR,
+            (errcode(kMarkerNotHeld),
+             errmsg("\"%s\" does not hold the row of table \"%s\"", call.holder,
+                    RelationGetRelationName(call.rel)),
+             errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+                                                   {"key", nullptr, key},
+                                                   {"holder", present}})),
+             errhint("The marker expired, was released or was never taken: lock the row again, "
+                     "read it, and repeat the change.")));
 }
 
 void raise_unwritten(const MarkedRow& call) {

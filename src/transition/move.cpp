@@ -366,13 +366,14 @@ char* states_in_words(const States& states) {
 
 [[noreturn]] void raise_state_changed(const Move& move, const MoveResult& found) {
     const char* state = found.state;
+    const char* key = key_of(move, found);
     ereport(
         ERROR,
         (errcode(kStateChanged),
          errmsg("state of the row in table \"%s\" is %s, not %s", RelationGetRelationName(move.rel),
                 state != nullptr ? psprintf("\"%s\"", state) : "null", states_in_words(move.from)),
          errdetail_internal("%s", json_object({{"table", qualified_name(move.rel)},
-                                               {"key", nullptr, key_of(move, found)},
+                                               {"key", nullptr, key},
                                                {"column", NameStr(move.machine->name)},
                                                {"expected", nullptr, states_as_json(move.from)},
                                                {"state", state}})),
@@ -395,6 +396,7 @@ char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
 
 [[noreturn]] void raise_no_match(const Move& move, const MoveResult& found) {
     int first = bms_next_member(found.differences, -1);
+    const char* key = key_of(move, found);
     ereport(
         ERROR,
         (errcode(kStateChanged),
@@ -402,7 +404,7 @@ char* names_as_json(const TableInfo* info, const Bitmapset* columns) {
                 RelationGetRelationName(move.rel), column_name(move.info, first)),
          errdetail_internal(
              "%s", json_object({{"table", qualified_name(move.rel)},
-                                {"key", nullptr, key_of(move, found)},
+                                {"key", nullptr, key},
                                 {"column", NameStr(move.machine->name)},
                                 {"expected", nullptr, states_as_json(move.from)},
                                 {"state", found.state},

@@ -116,6 +116,7 @@ void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
     const char* table = RelationGetRelationName(trigger->tg_relation);
     const char* version = NameStr(versioning->name);
     const char* action = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete from" : "update of";
+    const char* row = detail(trigger, info); // asks policies
     ereport(
         mode.mode == BlindUpdates::kReject ? ERROR : WARNING,
         (errcode(kBlindUpdate),
@@ -125,7 +126,7 @@ void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
              : errmsg("blind update of table \"%s\" changes shared column \"%s\": the statement "
                       "does not compare column \"%s\"",
                       table, mode.column, version),
-         errdetail_internal("%s", detail(trigger, info)),
+         errdetail_internal("%s", row),
          errhint("Compare the version that was read (AND %s = ...), use interlock.versioned_%s, or "
                  "call interlock.assert_version before it. If it is right for any version, add AND "
                  "interlock.any_version(%s).",

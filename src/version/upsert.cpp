@@ -143,16 +143,15 @@ Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
 
 void raise_is_there(const RowCall& call, const Insertion& found) {
     char* stored = token_to_json(call.versioning->kind, found.version);
-    const Key* key = table_key(call.info, call.key, found.row);
-    ereport(ERROR,
-            (errcode(kVersionConflict),
-             errmsg("version conflict in table \"%s\": expected no row, found version %s",
-                    RelationGetRelationName(call.rel), stored),
-             errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
-                                                   {"key", nullptr, key_to_text(call.info, *key)},
-                                                   {"expected"},
-                                                   {"version", nullptr, stored}})),
-             errhint("Read the row, and give its version as expected to change it.")));
+    const char* key = key_to_text(call.info, *table_key(call.info, call.key, found.row));
+    ereport(ERROR, (errcode(kVersionConflict),
+                    errmsg("version conflict in table \"%s\": expected no row, found version %s",
+                           RelationGetRelationName(call.rel), stored),
+                    errdetail_internal("%s", json_object({{"table", qualified_name(call.rel)},
+                                                          {"key", nullptr, key},
+                                                          {"expected"},
+                                                          {"version", nullptr, stored}})),
+                    errhint("Read the row, and give its version as expected to change it.")));
 }
 
 } // namespace

@@ -121,12 +121,13 @@ void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
     TokenKind kind = versioning_of(info)->kind;
     char* expected_json = token_to_json(kind, expected);
     char* stored_json = token_to_json(kind, stored);
+    const char* shown = key_to_text(info, key);
     ereport(ERROR,
             (errcode(kVersionConflict),
              errmsg("version conflict in table \"%s\": expected %s, found %s",
                     RelationGetRelationName(rel), expected_json, stored_json),
              errdetail_internal("%s", json_object({{"table", qualified_name(rel)},
-                                                   {"key", nullptr, key_to_text(info, key)},
+                                                   {"key", nullptr, shown},
                                                    {"expected", nullptr, expected_json},
                                                    {"version", nullptr, stored_json}})),
              errhint("Read the row again and repeat the change, or use try_versioned_update with "
