@@ -41,9 +41,11 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
             Datum values[4];
             bool nulls[4];
             heap_deform_tuple(rows->vals[i], rows->tupdesc, values, nulls);
-            list_rules({DatumGetObjectId(values[0]), DatumGetInt16(values[1]),
-                        DatumGetByteaPP(values[2]), trigger_fires(DatumGetChar(values[3]))},
-                       output);
+            in_scratch([&] {
+                list_rules({DatumGetObjectId(values[0]), DatumGetInt16(values[1]),
+                            DatumGetByteaPP(values[2]), trigger_fires(DatumGetChar(values[3]))},
+                           output);
+            });
         }
     });
     return 0;
