@@ -41,18 +41,6 @@ void set_notify_trigger(Oid relid, const char* table, Notify notify);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
-// Statements on the rows run the table's triggers, and plan the expressions of its indexes: with
-// the rights of the table's owner, also when an administrator calls, and past policies as the
-// owner.
-template <typename Body>
-void as_owner_of_rows(Oid relid, Body&& body) {
-    Oid owner = owner_of_table(relid);
-    if (owner == GetUserId())
-        body();
-    else
-        as_restricted(owner, SECURITY_NOFORCE_RLS, body);
-}
-
 } // namespace
 
 extern "C" {
@@ -72,19 +60,19 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
-        as_owner_of_rows(relid, [&] {
+        as_configuring_owner(relid, [&] {
             refuse_foreign_status(relid, request.columns);
             refuse_unadopted_status(relid, request.columns, request.names_status);
         });
         add_missing_columns(relid, table, request, present);
-        as_owner_of_rows(relid, [&] { date_open_markers(table, request); });
+        as_configuring_owner(relid, [&] { date_open_markers(table, request); });
         if (request.sweep_index)
             create_sweep_index(relid, table, request);
         else
             drop_sweep_indexes(relid, InvalidAttrNumber);
         create_marker_trigger(relid, table, request);
         set_notify_trigger(relid, table, request.notify);
-        as_owner_of_rows(relid, [&] { report_open_markers(table, request); });
+        as_configuring_owner(relid, [&] { report_open_markers(table, request); });
     });
     PG_RETURN_VOID();
 }

@@ -25,7 +25,7 @@ struct Declared {
 }
 
 char* state_of(const Declared& declared, const JsonbValue& key) {
-    return canonical_state(declared.machine->type, declared.machine->typmod,
+    return canonical_state(declared.rel, declared.machine->type, declared.machine->typmod,
                            pnstrdup(key.val.string.val, key.val.string.len));
 }
 

@@ -169,7 +169,7 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
         text = pstrdup(value.val.boolean ? "true" : "false");
     else
         refuse_transitions();
-    return canonical_state(attribute->atttypid, attribute->atttypmod, text);
+    return canonical_state(rel, attribute->atttypid, attribute->atttypmod, text);
 }
 
 // The states that may follow one state, written as state_text() prints them.
@@ -229,8 +229,8 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     for (int i = 0; i < count; i++) {
         if (nulls[i])
             refuse_nulls("initial");
-        JsonbValue value = json_string(canonical_state(attribute->atttypid, attribute->atttypmod,
-                                                       TextDatumGetCString(states[i])));
+        JsonbValue value = json_string(canonical_state(
+            rel, attribute->atttypid, attribute->atttypmod, TextDatumGetCString(states[i])));
         pushJsonbValue(&state, WJB_ELEM, &value);
     }
     Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));

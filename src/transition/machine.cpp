@@ -1,6 +1,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "table/restricted.h"
 #include "table/row.h"
 #include "transition/guard.h"
 #include "transition/text.h"
@@ -172,15 +173,16 @@ Datum state_datum(Oid type, int32 typmod, char* state) {
     return OidInputFunctionCall(input, state, parameter, typmod);
 }
 
-char* canonical_state(Oid type, int32 typmod, char* state) {
+char* canonical_state(Relation rel, Oid type, int32 typmod, char* state) {
     Oid function;
     bool is_varlena;
     getTypeOutputInfo(type, &function, &is_varlena);
     FmgrInfo output;
     fmgr_info(function, &output);
-    Datum value =
-        with_hint([type] { errhint("States of the column have type %s.", format_type_be(type)); },
-                  [&] { return state_datum(type, typmod, state); });
+    auto read = [&] { return state_datum(type, typmod, state); };
+    auto hint = [type] { errhint("States of the column have type %s.", format_type_be(type)); };
+    Datum value = 0;
+    as_configuring_owner(RelationGetRelid(rel), [&] { value = with_hint(hint, read); });
     return print_state(getBaseType(type), &output, value);
 }
 

@@ -135,8 +135,9 @@ Datum state_value(const StateMachine* machine, Datum value, Oid type);
 Datum state_argument(const Arguments& arguments, int n, const char* name,
                      const StateMachine* machine);
 
-// A state as state_text() prints it, so that '01' and 1 are one state of an integer column.
-char* canonical_state(Oid type, int32 typmod, char* state);
+// A state as state_text() prints it, so that '01' and 1 are one state of an integer column; of a
+// column of that type, for the verbs that configure the table.
+char* canonical_state(Relation rel, Oid type, int32 typmod, char* state);
 
 // The state in a value of the column; null for null. As the column's type prints it, but booleans
 // as true and false, and numbers of type numeric without zeros at their ends: one text for each.

@@ -75,6 +75,17 @@ SELECT interlock.enable_versioning('owned.copy');
 SELECT last_value, is_called FROM owned.copy_version_floor;
 DROP TABLE hidden;
 
+-- SEC-5: nor does an administrator run the check of a domain by declaring states
+SET ROLE interlock_owner;
+CREATE TABLE owned.seen (who name);
+GRANT INSERT ON owned.seen TO PUBLIC;
+CREATE FUNCTION owned.is_state(value text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN INSERT INTO owned.seen VALUES (current_user); RETURN true; END';
+CREATE DOMAIN owned.state AS text CHECK (owned.is_state(VALUE));
+CREATE TABLE owned.job (id int PRIMARY KEY, state owned.state);
+RESET ROLE;
+SELECT interlock.define_transitions('owned.job', 'state', '{"a": ["b"]}', '{a}');
+SELECT DISTINCT who FROM owned.seen;
+
 -- SEC-5: nor does the check of a domain in the history, which runs as its owner, find functions by the writer's search_path
 SET ROLE interlock_owner;
 CREATE FUNCTION owned.is_document(value jsonb) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN length(value::text) > 0; END';
