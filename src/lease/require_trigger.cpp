@@ -152,9 +152,29 @@ void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple r
 
 namespace interlock {
 
+namespace {
+
+size_t count_columns(const char* text) {
+    size_t count = 0;
+    for (const char* at = text; (at = strchr(at, '{')) != nullptr; at++)
+        if (at[1] == '{')
+            at++;
+        else
+            count++;
+    return count;
+}
+
+} // namespace
+
+// A piece takes much more memory than its text, and any role can make one as long as an argument
+// can be. Each column adds a byte to the key at least.
 LeaseTemplate parse_template(const char* text) {
-    size_t most = strlen(text) / 3 + 1; // a placeholder has three bytes at least
-    LeaseTemplate result = {static_cast<TemplatePiece*>(palloc0(sizeof(TemplatePiece) * most)), 0};
+    constexpr size_t kMostBytes = kMaxLeaseKeyBytes * (NAMEDATALEN + 2);
+    size_t columns = count_columns(text);
+    if (strlen(text) > kMostBytes || columns > kMaxLeaseKeyBytes)
+        return {};
+    LeaseTemplate result = {
+        static_cast<TemplatePiece*>(palloc0(sizeof(TemplatePiece) * (columns + 1))), 0};
     StringInfoData literal;
     initStringInfo(&literal);
     for (const char* at = text;; at++) {

@@ -150,6 +150,7 @@ BEGIN
     FOR n IN 1..4 LOOP
         EXECUTE format('CREATE TRIGGER x%s BEFORE UPDATE ON mallory.large FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)', n, 'status', declaration, '', 'allow');
     END LOOP;
+    EXECUTE format('CREATE TRIGGER y AFTER UPDATE ON mallory.large FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger(%L)', repeat('{id}', 100000));
 END $$;
 RESET ROLE;
 SELECT * FROM interlock.sweep();
