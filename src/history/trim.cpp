@@ -311,9 +311,10 @@ List* trimmed_tables() {
         "OPERATOR(pg_catalog.=) ANY (ARRAY[c.oid, h.oid]) AND o.relpersistence "
         "OPERATOR(pg_catalog.=) 't' AND o.relnamespace OPERATOR(pg_catalog.<>) "
         "pg_catalog.pg_my_temp_schema()) AND CASE WHEN t.tgnargs OPERATOR(pg_catalog.>) 2 THEN "
-        // Its first or its second argument is not empty.
-        "pg_catalog.get_byte(t.tgargs, 0) OPERATOR(pg_catalog.<>) 0 OR "
-        "pg_catalog.get_byte(t.tgargs, 1) OPERATOR(pg_catalog.<>) 0 END ORDER BY 1",
+        // Its first or its second argument is not empty: of all, which may be long, the first
+        // bytes.
+        "pg_catalog.encode(pg_catalog.substr(t.tgargs, 1, 2), 'hex') OPERATOR(pg_catalog.<>) "
+        "'0000' END ORDER BY 1",
         own_trigger_function("history_trigger")));
 }
 

@@ -24,6 +24,9 @@ bool is_true(const Node* node) {
            DatumGetBool(constant->constvalue);
 }
 
+// As it is stored; the numbers of guards have four digits at most (transition/text.h).
+constexpr size_t kMostConditionBytes = 16 * kMostTransitionBytes;
+
 // f(OLD.*, OLD.*) IS NULL
 bool read_function(const Node* node, Guard* guard) {
     if (!IsA(node, NullTest))
@@ -89,10 +92,12 @@ bool describe_guard(Oid function, Guard* guard) {
 bool read_guards(StateMachine* machine, Oid relid, const Trigger* trigger) {
     if (trigger->tgnargs < 5 || trigger->tgqual == nullptr)
         return trigger->tgnargs < 5 && trigger->tgqual == nullptr;
+    if (!is_guards(trigger->tgargs[4]) || strlen(trigger->tgqual) > kMostConditionBytes)
+        return false;
     Functions functions = {CurrentMemoryContext, nullptr, 0};
     bool is_condition = false;
     in_scratch([&] { is_condition = read_condition(trigger->tgqual, &functions); });
-    if (!is_guards(trigger->tgargs[4]) || !is_condition)
+    if (!is_condition)
         return false;
     for (int i = 0; i < functions.count; i++)
         if (!is_row_of(functions.first[i].row_type, relid, trigger->tgisclone))
