@@ -42,7 +42,8 @@ typedef struct {
 
 struct Connection {
     PGconn *postgres;
-    int acquire, release; /* the functions to call */
+    int acquire, release; /* the functions to call, and how many arguments they have */
+    int acquire_arguments, release_arguments;
     redisContext *redis;
     char sha[64];
 };
@@ -116,10 +117,12 @@ static void lock_prepared(Connection *connection, const char *key, unsigned *see
 static void connect_call(Connection *connection, const char *server) {
     connect_postgres(connection, server);
     PGresult *functions = checked(connection, PQexec(connection->postgres,
-        "SELECT 'interlock.acquire_lease(text, interval, interval, text, text, text)'::regprocedure::oid, "
-        "'interlock.release_lease'::regproc::oid"));
+        "SELECT oid, pronargs FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace "
+        "AND (proname = 'release_lease' OR proname = 'acquire_lease' AND proargtypes[1] = 'interval'::regtype) ORDER BY proname"));
     connection->acquire = atoi(PQgetvalue(functions, 0, 0));
-    connection->release = atoi(PQgetvalue(functions, 0, 1));
+    connection->acquire_arguments = atoi(PQgetvalue(functions, 0, 1));
+    connection->release = atoi(PQgetvalue(functions, 1, 0));
+    connection->release_arguments = atoi(PQgetvalue(functions, 1, 1));
     PQclear(functions);
 }
 
@@ -147,14 +150,14 @@ static void lock_by_call(Connection *connection, const char *key, unsigned *seed
     uint64_t ttl[2] = {htobe64(30 * 1000 * 1000)}, wait[2] = {0}; /* microseconds, and days and months */
     PQArgBlock null = {.len = -1};
     PQArgBlock acquire[] = {text(key), {.len = sizeof ttl, .u.ptr = (int *)ttl}, {.len = sizeof wait, .u.ptr = (int *)wait},
-        null, text("exclusive"), text("ttl")};
+        null, text("exclusive"), text("ttl"), {.len = 1, .u.ptr = (int *)""}, null, {.len = 1, .u.ptr = (int *)""}};
     char lease[256], released[8];
     (void)seed;
-    call(connection, connection->acquire, acquire, 6, lease);
+    call(connection, connection->acquire, acquire, connection->acquire_arguments, lease);
     const char *token = field(lease, 1);
-    PQArgBlock release[] = {text(key), {.len = 8, .u.ptr = (int *)token}};
+    PQArgBlock release[] = {text(key), {.len = 8, .u.ptr = (int *)token}, null};
     if (token != NULL)
-        call(connection, connection->release, release, 2, released);
+        call(connection, connection->release, release, connection->release_arguments, released);
 }
 
 /* --- Redis ------------------------------------------------------------------ */

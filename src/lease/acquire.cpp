@@ -72,10 +72,15 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
     info.mode = request.mode;
     info.capacity = static_cast<uint32>(request.capacity);
     LeaseCharge charge;
-    uint32 units = units_of_lease(request.key, request.holder_length);
+    LeaseText text = {request.holder, request.holder_length};
+    if (request.at_least > 0) {
+        text.stay = LeaseStay::kAtLeast;
+        text.stay_until = request.at_least;
+    }
+    uint32 units = units_of_lease(request.key, request.holder_length, request.at_least > 0);
     if (!charge_lease(info.role, units, access, &charge))
         return LeaseRoom::kRoleIsFull;
-    Ref lease = make_lease(info, request.holder, request.holder_length, charge, access);
+    Ref lease = make_lease(info, text, charge, access);
     if (lease == 0) {
         discharge_lease(charge);
         return LeaseRoom::kFull;

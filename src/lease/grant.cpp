@@ -96,6 +96,14 @@ Decision decide_in_the_way(Ref ref, int64 now) {
     return {Verdict::kStaleRecord, ref, now};
 }
 
+// A lease that is there already, as it was reclaimed or has a record, has a holder.
+Decision decide_in_grace(const LeaseClaim& claim, int64 now) {
+    Ref found = in_the_way(claim, now);
+    if (found != 0 && is_live(*lease_at(found), now))
+        return decide_in_the_way(found, now);
+    return {Verdict::kRecovering, 0, claim.database->serves_from};
+}
+
 // --- What has to be durable ----------------------------------------------------------------------
 
 bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
@@ -116,6 +124,8 @@ bool grant(const LeaseClaim& claim, int64 now) {
     lease->since = GetCurrentTimestamp();
     lease->span = lease->ttl;
     lease->expires = lease->pid != 0 ? kNeverExpires : now + lease->ttl;
+    if (lease->stay != LeaseStay::kNone)
+        *lease->stay_until() += now;
     put_lease(claim.node, claim.lease);
     return true;
 }
@@ -126,7 +136,7 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     Lease* lease = lease_at(ref);
     if (is_live(*lease, now) || lease->pins > 0)
         return false;
-    if (!lease->ended)
+    if (!lease->is_given_back())
         lose_lease(database, *lease);
     lease->ended = true;
     return drop_ended(ref);
@@ -176,7 +186,7 @@ int other_capacity(const LeaseClaim& claim) {
 Decision decide(const LeaseClaim& claim, int64 now) {
     LeaseDatabase* database = claim.database;
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
-        return {Verdict::kRecovering, 0, database->serves_from};
+        return decide_in_grace(claim, now);
     if (other_capacity(claim) != 0)
         return {Verdict::kOtherCapacity, 0, now};
     Ref found = in_the_way(claim, now);

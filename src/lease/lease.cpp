@@ -1,6 +1,7 @@
 #include "lease/lease.h"
 
 #include "lease/argument.h"
+#include "lease/role.h"
 #include "lease/save.h"
 #include "server/error.h"
 #include "server/result_row.h"
@@ -10,6 +11,9 @@ using namespace interlock;
 
 namespace {
 
+int64 at_least_argument(const Arguments& arguments, int n, const LeaseRequest& request);
+LeaseAnswer resume_or_acquire(const Arguments& arguments, const LeaseRequest& request,
+                              const Deadline& deadline);
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer);
 Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
 [[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
@@ -24,7 +28,7 @@ PG_FUNCTION_INFO_V1(renew_lease);
 PG_FUNCTION_INFO_V1(release_lease);
 PG_FUNCTION_INFO_V1(assert_lease);
 
-// acquire_lease(key, ttl, wait, holder, mode, bind)
+// acquire_lease(key, ttl, wait, holder, mode, bind, resume, at_least)
 Datum acquire_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
@@ -35,6 +39,10 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
     request.holder = holder_argument(arguments, 3, &request.holder_length);
     request.mode = lease_mode_argument(arguments, 4);
     request.bond = lease_bond_argument(arguments, 5);
+    if (!arguments.is_null(7))
+        request.at_least = at_least_argument(arguments, 7, request);
+    if (arguments.is_given(6) && arguments.boolean(6, "resume"))
+        return answer_row(fcinfo, resume_or_acquire(arguments, request, deadline));
     return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
 }
 
@@ -53,13 +61,15 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
 }
 
-// renew_lease(key, token, ttl)
+// renew_lease(key, token, ttl, holder)
 Datum renew_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     int64 token = DatumGetInt64(arguments.required(1, "token"));
     int64 ttl = arguments.is_null(2) ? 0 : ttl_argument(arguments, 2);
-    int64 expires = renew_lease_of(lease_database(), key, token, ttl);
+    size_t length = 0;
+    const char* holder = arguments.is_null(3) ? "" : holder_argument(arguments, 3, &length);
+    int64 expires = renew_lease_of(lease_database(), key, token, ttl, {holder, length});
     if (expires == 0)
         PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(shown_time(expires));
@@ -89,6 +99,36 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
 
 namespace {
 
+// Zero to ttl, which ends the lease in any case.
+pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
+                                    const LeaseRequest& request) {
+    const Interval* time = arguments.interval(n, "at_least");
+    double length =
+        (time->month * 30.0 + time->day) * USECS_PER_DAY + static_cast<double>(time->time);
+    if (length < 0)
+        refuse_argument("at_least", "must not be negative");
+    if (length > static_cast<double>(request.ttl))
+        refuse_argument("at_least", "must not be longer than ttl");
+    if (request.bond != LeaseBond::kTtl)
+        refuse_argument("at_least", "needs a lease with a ttl",
+                        "A lease that is bound to the session ends with it.");
+    return static_cast<int64>(length);
+}
+
+// A call of the same holder whose answer was lost may still wait, and acquire it meanwhile.
+pg_noinline LeaseAnswer resume_or_acquire(const Arguments& arguments, const LeaseRequest& request,
+                                          const Deadline& deadline) {
+    (void)arguments.required(3, "holder");
+    LeaseDatabase* database = lease_database();
+    LeaseAnswer answer;
+    if (resume_lease_for(database, request, &answer))
+        return answer;
+    answer = acquire_lease_for(database, request, deadline);
+    if (answer.outcome == LeaseOutcome::kHeld)
+        (void)resume_lease_for(database, request, &answer);
+    return answer;
+}
+
 // outcome, token, expires_at, holder
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
     Datum values[4] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
@@ -110,15 +150,26 @@ pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& 
     PG_RETURN_BOOL(was_held);
 }
 
+// Of a lease that is the caller's; what is not does not exist.
+const char* why_not_held(const LeaseKey& key, int64 token) {
+    const char* why = "gone";
+    with_own_lease(key, token, LW_SHARED, [&](Ref ref) {
+        if (ref != 0)
+            why = lease_at(ref)->is_given_back() ? "ended" : "expired";
+    });
+    return why;
+}
+
 void raise_not_held(const LeaseKey& key, int64 token) {
     char* name = pnstrdup(key.bytes, key.length);
     ereport(
         ERROR,
         (errcode(kLeaseNotHeld), errmsg("lease \"%s\" is not held with this token", name),
-         errdetail_internal(
-             "%s", json_object({{"key", name}, {"token", nullptr, psprintf(INT64_FORMAT, token)}})),
-         errhint("It has expired, or was released or broken; after a crash, renew it "
-                 "first. Roll back: another may have it.")));
+         errdetail_internal("%s", json_object({{"key", name},
+                                               {"token", nullptr, psprintf(INT64_FORMAT, token)},
+                                               {"state", why_not_held(key, token)}})),
+         errhint("It has expired, or was released or broken; after a crash, renew it first. "
+                 "Roll back: another may have it, as interlock.lease_of(key) shows.")));
 }
 
 } // namespace
@@ -131,6 +182,8 @@ const char* lease_outcome_name(LeaseOutcome outcome) {
     switch (outcome) {
     case LeaseOutcome::kAcquired:
         return "acquired";
+    case LeaseOutcome::kResumed:
+        return "resumed";
     case LeaseOutcome::kHeld:
         return "held";
     case LeaseOutcome::kRecovering:

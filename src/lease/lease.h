@@ -20,17 +20,18 @@ struct LeaseRequest {
     LeaseMode mode;
     int capacity; // of a permit
     int64 ttl;
+    int64 at_least; // how long it stays even when it is released
     LeaseBond bond;
     const char* holder;
     size_t holder_length;
 };
 
-enum class LeaseOutcome { kAcquired, kHeld, kRecovering };
+enum class LeaseOutcome { kAcquired, kResumed, kHeld, kRecovering };
 const char* lease_outcome_name(LeaseOutcome outcome);
 
 struct LeaseAnswer {
     LeaseOutcome outcome;
-    int64 token;   // of an acquired lease
+    int64 token;   // of an acquired or resumed lease
     int64 expires; // of the lease, of the one in its way, or of the grace; monotonic
     char holder[kMaxHolderBytes + 1]; // of the lease, or the one in its way
 };
@@ -43,8 +44,14 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
 // (lease/role.h) does not exist.
 
 // The new expiry, never earlier than the present one; 0: the lease is lost. With a ttl of 0 the
-// present ttl is used again.
-int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl);
+// present ttl is used again. A lease that is reclaimed after a crash gets the holder; empty: the
+// default.
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                     std::string_view holder);
+
+// The lease that the same role and holder have on the key, in the same mode, renewed. False: there
+// is none.
+bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, LeaseAnswer* answer);
 
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);

@@ -97,19 +97,23 @@ COMMENT ON CAST (interval AS interlock.seconds) IS 'The interval itself.';
 
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
+    resume boolean = false, at_least interval = NULL,
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
+    resume boolean = false, at_least interlock.seconds = NULL,
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text) IS
-'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), held (with
+COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text, boolean, interval) IS
+'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), resumed, held (with
 holder and expires_at of the lease in the way), recovering (after a crash, until expires_at). wait: how long to wait at most
-(null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it ends with the session.
+(null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it
+ends with the session. resume: if the same role has it under the same holder, in the same mode, it is renewed, and the answer has its token.
+at_least: how long it stays in the way even when it is released, at most ttl.
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text) IS
-'As acquire_lease(text, interval, interval, text, text, text), for times as numbers of seconds.';
+COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds) IS
+'As acquire_lease(text, interval, interval, text, text, text, boolean, interval), for times as numbers of seconds.';
 
 CREATE FUNCTION interlock.acquire_permit(
     key text, capacity integer, ttl interval = '30 s', wait interval = '0', holder text = NULL,
@@ -142,15 +146,16 @@ deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 wh
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
 'As acquire_leases(text[], interval, interval, text, text, text), for times as numbers of seconds.';
 
-CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL) RETURNS timestamptz
+CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL, holder text = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interlock.seconds) RETURNS timestamptz
+CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interlock.seconds, holder text = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval) IS
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval, text) IS
 'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null when it is lost. It never shortens a lease. One that has
-expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s). For members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
-COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds) IS
-'As renew_lease(text, bigint, interval), for times as numbers of seconds.';
+expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. For
+members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text) IS
+'As renew_lease(text, bigint, interval, text), for times as numbers of seconds.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint = NULL, holder text = NULL) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -186,7 +191,7 @@ granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 550
 CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,
     OUT ttl interval, OUT pid integer, OUT pins integer, OUT durable boolean, OUT pinned_by integer[], OUT pinned_since timestamptz,
-    OUT role text)
+    OUT role text, OUT released boolean)
     RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_leases() IS 'The rows of the view leases.';
@@ -196,7 +201,7 @@ GRANT SELECT ON interlock.leases TO PUBLIC;
 COMMENT ON VIEW interlock.leases IS
 'The leases of this database. token is shown to members of the role that acquired it; pid is the session it is bound to;
 pins counts open transactions that have asserted it, pinned_by are their processes and pinned_since the start of the oldest; durable is
-true for a lease with a record of its own; role has acquired it.';
+true for a lease with a record of its own; role has acquired it; released is true for one that stays until its at_least is over.';
 
 CREATE FUNCTION interlock.lease_of(
     key text, OUT mode text, OUT holder text, OUT token bigint, OUT role text, OUT pid integer, OUT since timestamptz,

@@ -210,10 +210,10 @@ Datum pinned_by(const Listed& listed) {
 }
 
 // key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since,
-// role
+// role, released
 void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    Datum values[13] = {text_of(listed.key(), listed.key_length),
+    Datum values[14] = {text_of(listed.key(), listed.key_length),
                         CStringGetTextDatum(mode_name(lease.mode)),
                         text_of(listed.holder(), lease.holder_length),
                         Int64GetDatum(lease.token),
@@ -225,8 +225,9 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         BoolGetDatum(has_record(lease)),
                         lease.pins == 0 ? 0 : pinned_by(listed),
                         TimestampTzGetDatum(listed.pinned_since),
-                        CStringGetTextDatum(role_name(lease.role))};
-    bool nulls[13] = {};
+                        CStringGetTextDatum(role_name(lease.role)),
+                        BoolGetDatum(lease.stay == LeaseStay::kReleased)};
+    bool nulls[14] = {};
     nulls[3] = !acts_for(lease.role);
     nulls[6] = lease.pid != 0;
     nulls[7] = lease.pid == 0;

@@ -64,7 +64,7 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
 void put_long_lease(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref lease = put_former_lease(key, record.lease, record.holder, record.holder_length, place);
+    Ref lease = put_former_lease(key, record.lease, record.text(record.lease.expires), place);
     LWLockRelease(partition_lock(key.partition));
     if (lease == 0)
         ereport(ERROR,

@@ -67,7 +67,7 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
     with_own_lease(key, token, was_pinned ? LW_SHARED : LW_EXCLUSIVE, [&](Ref ref) {
         Lease* lease = lease_at(ref);
         attempt.held =
-            ref != 0 && !lease->ended && (was_pinned || is_live(*lease, monotonic_now()));
+            ref != 0 && !lease->is_given_back() && (was_pinned || is_live(*lease, monotonic_now()));
         if (!attempt.held || was_pinned)
             return;
         if (pin_count == 0)
@@ -119,8 +119,9 @@ bool has_pinned(const char* key, size_t length) {
     for (int i = pin_count - 1; i >= 0; i--) {
         const Lease& lease = *lease_at(pins[i].lease);
         const LeaseNode& node = *node_at(lease.node);
-        if (lease.mode == LeaseMode::kExclusive && !lease.ended && node.length <= length &&
-            node.has_key(key) && (node.length == length || key[node.length] == '/'))
+        if (lease.mode == LeaseMode::kExclusive && !lease.is_given_back() &&
+            node.length <= length && node.has_key(key) &&
+            (node.length == length || key[node.length] == '/'))
             return true;
     }
     return false;

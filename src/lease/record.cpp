@@ -11,6 +11,9 @@ LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     LongLease record = {};
     record.key_length = static_cast<uint16>(key.length);
     record.holder_length = lease.holder_length;
+    record.stay = lease.stay;
+    if (lease.stay != LeaseStay::kNone)
+        record.release_gives = units_of_release(lease.expires - *lease.stay_until());
     record.lease = lease;
     record.lease.expires = lease.expires == kNeverExpires ? until : Max(lease.expires, until);
     record.lease.span = Max(lease.span, record.lease.expires - monotonic_now());
@@ -101,10 +104,13 @@ RecordWrite write_and_flush(LeaseDatabase* database, const LeaseKey& key, const 
 int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over) {
     int64 now = monotonic_now();
     Lease* lease = lease_at(ref);
-    *is_over = ref == 0 || lease->ended || (lease->expires <= now && has_queue(lease->node));
+    *is_over =
+        ref == 0 || lease->is_given_back() || (lease->expires <= now && has_queue(lease->node));
     int64 expires = Max(earliest, now + ttl);
     if (*is_over || expires > until)
         return 0;
+    if (earliest == 0 && lease->stay != LeaseStay::kNone)
+        *lease->stay_until() += Max(expires - lease->expires, 0);
     lease->expires = Max(lease->expires, expires);
     lease->span = lease->expires - now;
     return expires;

@@ -18,7 +18,7 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
         return Renewal::kUnknown;
     Lease* lease = lease_at(ref);
     int64 now = monotonic_now();
-    if (lease->ended || (lease->expires <= now && has_queue(lease->node)))
+    if (lease->is_given_back() || (lease->expires <= now && has_queue(lease->node)))
         return Renewal::kLost;
     *expires = lease->expires;
     if (lease->pid != 0)
@@ -57,7 +57,7 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
 }
 
 Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
-                int64* expires) {
+                std::string_view holder, int64* expires) {
     if (!is_former_token(database, token))
         return Renewal::kLost;
     LeaseRequest request = {};
@@ -68,7 +68,10 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
     request.mode = mode_of_token(token);
     request.ttl = ttl;
     request.bond = LeaseBond::kTtl;
-    request.holder = default_holder(&request.holder_length);
+    request.holder = holder.data();
+    request.holder_length = holder.size();
+    if (holder.empty())
+        request.holder = default_holder(&request.holder_length);
     LeaseClaim claim;
     lock_and_claim(database, request, &claim);
     Ref there = find_lease(claim.node, token);
@@ -83,9 +86,43 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
     return done;
 }
 
+// The latest token of what a call like this one has acquired, if it is held.
+int64 token_of_request(const LeaseRequest& request) {
+    int64 latest = 0;
+    int32 pid = request.bond == LeaseBond::kSession ? MyProcPid : 0;
+    LWLockAcquire(partition_lock(request.key.partition), LW_SHARED);
+    Ref node = find_node(request.key);
+    for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
+        const Lease& lease = *lease_at(ref);
+        if (lease.token > latest && !lease.is_given_back() && lease.role == request.role &&
+            lease.mode == request.mode && lease.pid == pid &&
+            lease.has_holder({request.holder, request.holder_length}))
+            latest = lease.token;
+    }
+    LWLockRelease(partition_lock(request.key.partition));
+    return latest;
+}
+
+// Whether a lease that is released stays; then it ends when it may.
+bool has_to_stay(Lease* lease, int64 now) {
+    if (lease->stay == LeaseStay::kNone || *lease->stay_until() <= now)
+        return false;
+    lease->stay = LeaseStay::kReleased;
+    lease->expires = *lease->stay_until();
+    lease->span = lease->expires - now;
+    return true;
+}
+
+// R9, with the time that is left. A crash before that leaves it the time of before.
+void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    if (write_record(database, key, token, 0) == RecordWrite::kCanceled)
+        raise_not_on_standbys();
+}
+
 } // namespace
 
-int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl) {
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
+                     std::string_view holder) {
     for (;;) {
         int64 expires = 0;
         int64 wanted = ttl;
@@ -100,7 +137,7 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
         if (wanted == 0)
             wanted = kDefaultTtl;
         if (renewal == Renewal::kUnknown)
-            renewal = reclaim(database, key, token, wanted, &expires);
+            renewal = reclaim(database, key, token, wanted, holder, &expires);
         if (renewal == Renewal::kLost)
             return 0;
         if (renewal == Renewal::kNotDurable) {
@@ -117,20 +154,42 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
     }
 }
 
+bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, LeaseAnswer* answer) {
+    int64 token = token_of_request(request);
+    if (token == 0)
+        return false;
+    answer->expires = renew_lease_of(database, request.key, token, request.ttl, {});
+    if (answer->expires == 0)
+        return false;
+    answer->outcome = LeaseOutcome::kResumed;
+    answer->token = token;
+    memcpy(answer->holder, request.holder, request.holder_length);
+    answer->holder[request.holder_length] = '\0';
+    return true;
+}
+
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     bool was_held = false;
     bool had_record = false;
+    bool stays = false;
     with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
         had_record = lease != 0 && has_record(*lease_at(lease));
-        if (lease == 0 || lease_at(lease)->ended)
+        if (lease == 0 || lease_at(lease)->is_given_back())
             return;
-        was_held = is_live(*lease_at(lease), monotonic_now());
+        int64 now = monotonic_now();
+        was_held = is_live(*lease_at(lease), now);
+        stays = was_held && has_to_stay(lease_at(lease), now);
         // R4: one that expired is lost, and the answer says so: its token must not come back.
-        end_lease(database, lease, was_held ? LeaseEnd::kGivenBack : LeaseEnd::kLost);
+        if (!stays)
+            end_lease(database, lease, was_held ? LeaseEnd::kGivenBack : LeaseEnd::kLost);
+        else if (has_queue(lease_at(lease)->node)) // it ends earlier than its waiters know
+            serve_queue(lease_at(lease)->node, nullptr);
     });
     if (was_held)
         forget_bound_lease(token);
-    if (had_record)
+    if (had_record && stays)
+        shorten_record(database, key, token);
+    else if (had_record)
         clear_records(database, key.partition);
     return was_held;
 }
@@ -141,7 +200,7 @@ int64 next_token_of_holder(const LeaseKey& key, std::string_view holder, int64 a
     Ref node = find_node(key);
     for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
         const Lease& lease = *lease_at(ref);
-        if (lease.token > after && (next == 0 || lease.token < next) && !lease.ended &&
+        if (lease.token > after && (next == 0 || lease.token < next) && !lease.is_given_back() &&
             lease.has_holder(holder))
             next = lease.token;
     }

@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
 constexpr const char* kNewFile = "pg_stat/pg_interlock.leases.new";
-constexpr uint32 kMagic = 0x494c5633;
+constexpr uint32 kMagic = 0x494c5634;
+constexpr uint32 kMagicOfBefore = 0x494c5633; // of 0.9.0
 
 struct SavedHeader {
     uint32 magic;
@@ -32,6 +33,8 @@ struct SavedLease {
     StorePlace place;
     uint8 holder_length;
     uint16 key_length;
+    alignas(8) int64 release_gives; // what follows is not in files of 0.9.0
+    LeaseStay stay;
 };
 
 // A file that is written or read from its start, and its checksum.
@@ -74,6 +77,9 @@ void save_lease(Stream* stream, const Lease& lease) {
     saved.shown_expires = shown_time(lease.expires);
     saved.place = lease.place;
     saved.holder_length = lease.holder_length;
+    saved.stay = lease.stay;
+    if (lease.stay != LeaseStay::kNone)
+        saved.release_gives = lease.expires - *lease.stay_until();
     saved.key_length = node.length;
     put(stream, &kind, sizeof(kind));
     put(stream, &saved, sizeof(saved));
@@ -198,15 +204,16 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
         return;
     }
     saved.lease.expires = monotonic_now() + left;
-    if (put_former_lease(key, saved.lease, bytes + saved.key_length, saved.holder_length,
-                         saved.place) == 0)
+    LeaseText text = {bytes + saved.key_length, saved.holder_length, saved.stay,
+                      saved.lease.expires - saved.release_gives};
+    if (put_former_lease(key, saved.lease, text, saved.place) == 0)
         database->saved = false;
 }
 
-void restore_lease(Stream* stream, bool same_boot) {
-    SavedLease saved;
+void restore_lease(Stream* stream, size_t size, bool same_boot) {
+    SavedLease saved = {};
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
-    if (!get(stream, &saved, sizeof(saved)) || saved.key_length > kMaxLeaseKeyBytes ||
+    if (!get(stream, &saved, size) || saved.key_length > kMaxLeaseKeyBytes ||
         !get(stream, bytes, saved.key_length + saved.holder_length))
         return;
     LeaseDatabase* database = find_or_make_database(saved.database);
@@ -216,15 +223,17 @@ void restore_lease(Stream* stream, bool same_boot) {
 
 void get_all(Stream* stream) {
     SavedHeader header;
-    if (!get(stream, &header, sizeof(header)) || header.magic != kMagic)
+    if (!get(stream, &header, sizeof(header)) ||
+        (header.magic != kMagic && header.magic != kMagicOfBefore))
         return;
+    size_t size = header.magic == kMagic ? sizeof(SavedLease) : offsetof(SavedLease, release_gives);
     bool same_boot = is_same_boot(header.boot, this_boot());
     Saved kind;
     while (get(stream, &kind, sizeof(kind)) && kind != Saved::kEnd) {
         if (kind == Saved::kDatabase)
             restore_database(stream);
         else
-            restore_lease(stream, same_boot);
+            restore_lease(stream, size, same_boot);
     }
 }
 

@@ -107,11 +107,15 @@ bool write_into_page(Relation store, BlockNumber block, const LongLease& lease, 
     }
     auto there = read_record<LongLease>(page, i);
     LongLease merged = lease;
-    if (there.lease.token == lease.lease.token &&
-        there.lease.expires > lease.lease.expires) { // of another renewal
+    bool is_same = there.lease.token == lease.lease.token;
+    if (is_same && there.stay == LeaseStay::kReleased) {
+        merged = there; // since the copy of the lease that is to be written was made
+    } else if (is_same && lease.stay != LeaseStay::kReleased &&
+               there.lease.expires > lease.lease.expires) { // of another renewal
         merged.lease.expires = there.lease.expires;
         merged.lease.span = Max(there.lease.span, lease.lease.span);
         merged.shown_expires = there.shown_expires;
+        merged.release_gives = there.release_gives;
     }
     write_record(page, i, merged);
     *place = {block, static_cast<OffsetNumber>(i)};

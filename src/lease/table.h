@@ -51,6 +51,11 @@ struct LeaseInfo {
 };
 constexpr int kMaxCapacity = (1 << 30) - 1; // more than there can be leases
 
+// Whether a lease stays in the way for a time that was given when it was acquired (at_least), and
+// whether it has been released meanwhile: then it expires at the end of that time, and has no
+// holder any more.
+enum class LeaseStay : uint8 { kNone, kAtLeast, kReleased };
+
 struct Lease : LeaseInfo {
     Ref node;
     Ref next;    // of the same key
@@ -60,15 +65,28 @@ struct Lease : LeaseInfo {
     bool long_term; // R9: its record stands for it, and not the horizon
     bool ended;     // given back or lost: in the way only while it is pinned
     uint8 holder_length;
+    LeaseStay stay;
     uint32 pinned_by; // the process that pins it, or a list of several (lease/pinner.h)
     LeaseCharge charge;
 
-    // Of holder_length bytes, at the end of the same piece of memory: not of a copy of the lease.
-    void copy_holder(char* to) const { read_text(this, sizeof(Lease), to, holder_length); }
+    // The next are behind the lease in its piece of memory: not of a copy of the lease.
+
+    // When a lease that stays may end; before the grant, how long it is to stay.
+    int64* stay_until() { return reinterpret_cast<int64*>(this + 1); }
+    const int64* stay_until() const { return reinterpret_cast<const int64*>(this + 1); }
+
+    // Of holder_length bytes.
+    size_t holder_at() const {
+        return sizeof(Lease) + (stay == LeaseStay::kNone ? 0 : sizeof(int64));
+    }
+    void copy_holder(char* to) const { read_text(this, holder_at(), to, holder_length); }
     bool has_holder(std::string_view holder) const {
         return holder_length == holder.size() &&
-               is_text(this, sizeof(Lease), holder.data(), holder.size());
+               is_text(this, holder_at(), holder.data(), holder.size());
     }
+
+    // Whether its token is worth nothing any more, although it may be in the way.
+    bool is_given_back() const { return ended || stay == LeaseStay::kReleased; }
 };
 
 struct LeaseNode {
@@ -148,18 +166,26 @@ void release_node(Ref node);
 Ref root_of(Ref node);
 
 // The units of memory that a lease needs at most: its own, and those of every level of its key.
-uint32 units_of_lease(const LeaseKey& key, size_t holder_length);
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays);
+
+// What a lease has besides: its holder, and for how long it stays, or until when.
+struct LeaseText {
+    const char* holder;
+    size_t holder_length;
+    LeaseStay stay = LeaseStay::kNone;
+    int64 stay_until = 0;
+};
 
 // A new lease that belongs to no key yet; 0: there is no room. The charge is given back when it is
 // freed.
-Ref make_lease(const LeaseInfo& info, const char* holder, size_t holder_length,
-               const LeaseCharge& charge, LeaseAccess access);
+Ref make_lease(const LeaseInfo& info, const LeaseText& text, const LeaseCharge& charge,
+               LeaseAccess access);
 void free_lease(Ref lease);
 
 // A lease from before a start, at its key: found by its token, or made anew, whatever its role uses
 // already. 0: there is no room.
-Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const char* holder,
-                     size_t holder_length, StorePlace place);
+Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const LeaseText& text,
+                     StorePlace place);
 
 // Attaches it to the key; or detaches and frees it, and the key with it if it is no longer needed.
 void put_lease(Ref node, Ref lease);

@@ -1,6 +1,6 @@
 -- What is in the way of a key, leases that are released by their holder's name, and modes of acquire_leases.
 BEGIN;
-SELECT plan(33);
+SELECT plan(37);
 CREATE ROLE lease_app;
 CREATE ROLE lease_member;
 CREATE ROLE lease_other;
@@ -74,6 +74,25 @@ SELECT results_eq($$SELECT outcome, expires_at FROM interlock.acquire_leases('{b
 SELECT results_eq($$SELECT key, pid FROM interlock.leases WHERE key IN ('b1', 'b2') ORDER BY key$$, $$VALUES ('b1', pg_backend_pid()), ('b2', pg_backend_pid())$$, 'which are bound to it');
 SELECT throws_ok($$SELECT interlock.acquire_leases('{a}', mode => 'permit')$$, '22023');
 SELECT throws_ok($$SELECT interlock.acquire_leases('{a}', bind => NULL)$$, '22004');
+
+-- LEA-7: why a lease is not held, for members of its role
+CREATE FUNCTION why(key text, token bigint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    detail text;
+BEGIN
+    PERFORM interlock.assert_lease(key, token);
+    RETURN 'held';
+EXCEPTION WHEN SQLSTATE 'IL006' THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+    RETURN detail::json->>'state';
+END $$;
+DO $$BEGIN PERFORM take('why', 'h'); END$$;
+SELECT is(why('why', token('why')) || ' ' || why('why', token('why') + 1), 'held gone', 'LEA-7: a wrong token');
+SELECT results_eq($$SELECT outcome FROM interlock.acquire_lease('why not', '1 ms', holder => 'h')$$, ARRAY['acquired'], 'one that expires');
+DO $$BEGIN PERFORM pg_sleep(0.01); END$$;
+SELECT is(why('why not', (SELECT token FROM interlock.acquire_lease('why not', '1 ms', holder => 'h', resume => true), pg_sleep(0.01))), 'expired', 'LEA-7: is said to have expired');
+DO $$BEGIN PERFORM interlock.release_lease('why', token('why')); END$$;
+SELECT is(why('why', token('why')), 'ended', 'LEA-7: one that was released while it is pinned has ended');
 
 SELECT * FROM finish();
 ROLLBACK;
