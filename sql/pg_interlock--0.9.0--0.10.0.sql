@@ -15,23 +15,24 @@ DROP FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text
 DROP FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text);
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
-    resume boolean = false, at_least interval = NULL,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    resume boolean = false, at_least interval = NULL, notify boolean = false,
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text, OUT ticket bigint)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
-    resume boolean = false, at_least interlock.seconds = NULL,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
+    resume boolean = false, at_least interlock.seconds = NULL, notify boolean = false,
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text, OUT ticket bigint)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text, boolean, interval) IS
+COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text, boolean, interval, boolean) IS
 'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), resumed, held (with
 holder and expires_at of the lease in the way), recovering (after a crash, until expires_at). wait: how long to wait at most
 (null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it
 ends with the session. resume: if the same role has it under the same holder, in the same mode, it is renewed, and the answer has its token.
-at_least: how long it stays in the way even when it is released, at most ttl.
+at_least: how long it stays in the way even when it is released, at most ttl. notify: a caller that is refused gets a ticket, and a notification
+on channel interlock_lease with the number of the ticket when it should ask again.
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds) IS
-'As acquire_lease(text, interval, interval, text, text, text, boolean, interval), for times as numbers of seconds.';
+COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds, boolean) IS
+'As acquire_lease(text, interval, interval, text, text, text, boolean, interval, boolean), for times as numbers of seconds.';
 
 DROP FUNCTION interlock.acquire_leases(text[], interval, interval, text);
 DROP FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text);

@@ -1,6 +1,7 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "lease/ask.h"
 #include "lease/lease.h"
 #include "lease/report.h"
 #include "lease/require.h"
@@ -44,6 +45,7 @@ extern const Concept kLeaseConcept = {
     .define_settings = define_settings,
     .preload = preload_leases,
     .launcher_starts = begin_lease_service,
+    .sweep = &kTicketTask,
     .report_usage = report_lease_usage,
     .parts = &kPart,
     .part_count = 1,

@@ -74,13 +74,7 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
 }
 
 Ref in_the_way(const LeaseClaim& claim, int64 now) {
-    LeaseKind wanted = kind_of_claim(claim);
-    for (Ref node = claim.node; node != 0; node = node_at(node)->parent) {
-        Ref found = in_the_way_at(claim.database, node, wanted, now);
-        if (found != 0)
-            return found;
-    }
-    Ref found = in_the_way_below(claim.database, claim.node, wanted, now);
+    Ref found = in_the_way_of(claim.database, claim.node, kind_of_claim(claim), now);
     if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
         found = permit_in_the_way(claim, now);
     return found;
@@ -131,6 +125,15 @@ bool grant(const LeaseClaim& claim, int64 now) {
 }
 
 } // namespace
+
+Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
+    for (Ref level = node; level != 0; level = node_at(level)->parent) {
+        Ref found = in_the_way_at(database, level, wanted, now);
+        if (found != 0)
+            return found;
+    }
+    return in_the_way_below(database, node, wanted, now);
+}
 
 bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     Lease* lease = lease_at(ref);

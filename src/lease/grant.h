@@ -48,6 +48,9 @@ Decision decide(const LeaseClaim& claim, int64 now);
 // in the way are lost and dropped; one that is over but for its record is found (clear_records).
 Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now);
 
+// The same for a lease of the kind at a key that somebody uses.
+Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now);
+
 // The capacity with which permits of the claim's key are held, if it differs from the claim's; else
 // 0. The first of them fixes it, until none is held any more.
 int other_capacity(const LeaseClaim& claim);

@@ -12,9 +12,7 @@ using namespace interlock;
 namespace {
 
 int64 at_least_argument(const Arguments& arguments, int n, const LeaseRequest& request);
-LeaseAnswer resume_or_acquire(const Arguments& arguments, const LeaseRequest& request,
-                              const Deadline& deadline);
-Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer);
+Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket);
 Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
 [[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
 
@@ -28,7 +26,7 @@ PG_FUNCTION_INFO_V1(renew_lease);
 PG_FUNCTION_INFO_V1(release_lease);
 PG_FUNCTION_INFO_V1(assert_lease);
 
-// acquire_lease(key, ttl, wait, holder, mode, bind, resume, at_least)
+// acquire_lease(key, ttl, wait, holder, mode, bind, resume, at_least, notify)
 Datum acquire_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseRequest request = {};
@@ -41,9 +39,19 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
     request.bond = lease_bond_argument(arguments, 5);
     if (!arguments.is_null(7))
         request.at_least = at_least_argument(arguments, 7, request);
-    if (arguments.is_given(6) && arguments.boolean(6, "resume"))
-        return answer_row(fcinfo, resume_or_acquire(arguments, request, deadline));
-    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
+    bool resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
+    bool notifies = arguments.is_given(8) && arguments.boolean(8, "notify");
+    if (resumes || notifies)
+        (void)arguments.required(3, "holder");
+    int64 ticket = 0;
+    LeaseAnswer answer;
+    if (notifies)
+        answer = acquire_or_ask(lease_database(), request, deadline, resumes, &ticket);
+    else if (resumes)
+        answer = resume_or_acquire(lease_database(), request, deadline);
+    else
+        answer = acquire_lease_for(lease_database(), request, deadline);
+    return answer_row(fcinfo, answer, ticket);
 }
 
 // acquire_permit(key, capacity, ttl, wait, holder)
@@ -58,7 +66,7 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     request.ttl = ttl_argument(arguments, 2);
     Deadline deadline = Deadline::argument(arguments, 3);
     request.holder = holder_argument(arguments, 4, &request.holder_length);
-    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline));
+    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline), 0);
 }
 
 // renew_lease(key, token, ttl, holder)
@@ -115,26 +123,13 @@ pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
     return static_cast<int64>(length);
 }
 
-// A call of the same holder whose answer was lost may still wait, and acquire it meanwhile.
-pg_noinline LeaseAnswer resume_or_acquire(const Arguments& arguments, const LeaseRequest& request,
-                                          const Deadline& deadline) {
-    (void)arguments.required(3, "holder");
-    LeaseDatabase* database = lease_database();
-    LeaseAnswer answer;
-    if (resume_lease_for(database, request, &answer))
-        return answer;
-    answer = acquire_lease_for(database, request, deadline);
-    if (answer.outcome == LeaseOutcome::kHeld)
-        (void)resume_lease_for(database, request, &answer);
-    return answer;
-}
-
-// outcome, token, expires_at, holder
-Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer) {
-    Datum values[4] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
+// outcome, token, expires_at, holder, ticket
+Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket) {
+    Datum values[5] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
                        Int64GetDatum(answer.token), TimestampTzGetDatum(shown_time(answer.expires)),
-                       CStringGetTextDatum(answer.holder)};
-    bool nulls[4] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0'};
+                       CStringGetTextDatum(answer.holder), Int64GetDatum(ticket)};
+    bool nulls[5] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0',
+                     ticket == 0};
     return result_row(fcinfo, values, nulls);
 }
 

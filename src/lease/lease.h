@@ -53,6 +53,16 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
 // is none.
 bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, LeaseAnswer* answer);
 
+// The lease resumed, else acquired. Resumed after a wait, too: another call of the holder, whose
+// answer was lost, may have acquired it meanwhile.
+LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline);
+
+// As acquire_lease_for, after resume_lease_for if it is to resume (lease/ask.cpp). Sets the ticket
+// of a caller that was refused, else 0. Raises 53400 when there is no room for it.
+LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
+                           const Deadline& deadline, bool resumes, int64* ticket);
+
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
 

@@ -1,5 +1,7 @@
 #include "lease/queue.h"
 
+#include "sweeper/deadline.h"
+
 namespace interlock {
 
 namespace {
@@ -12,40 +14,13 @@ LeaseWaiter* waiters = nullptr;
 
 int number_of(const LeaseWaiter* waiter) { return static_cast<int>(waiter - waiters) + 1; }
 
-bool is_exclusive(const LeaseClaim& claim) {
-    return kind_of(lease_at(claim.lease)->mode) == kExclusiveKind;
-}
+LeaseMode mode_of(const LeaseClaim& claim) { return lease_at(claim.lease)->mode; }
 
 // --- Earlier waiters -----------------------------------------------------------------------------
 
 void note(uint32* seen, bool* seen_exclusive, uint32 look, bool exclusive) {
     *seen_exclusive = exclusive || (*seen == look && *seen_exclusive);
     *seen = look;
-}
-
-// Those behind see it at its key, and at the ancestors.
-void pass_over(const LeaseClaim& claim, uint32 look) {
-    LeaseNode* node = node_at(claim.node);
-    bool exclusive = is_exclusive(claim);
-    note(&node->passed_over, &node->passed_exclusive[0], look, exclusive);
-    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
-        note(&node_at(ref)->passed_below, &node_at(ref)->passed_exclusive[1], look, exclusive);
-}
-
-// Whether one that was passed over in this look excludes the claim. For the same key a shared lease
-// that waits does not, but what keeps it waiting keeps another waiting too; a permit keeps others.
-bool is_behind(const LeaseClaim& claim, uint32 look) {
-    const LeaseNode* node = node_at(claim.node);
-    bool exclusive = is_exclusive(claim);
-    bool is_shared = lease_at(claim.lease)->mode == LeaseMode::kShared;
-    if (node->passed_over == look && (!is_shared || node->passed_exclusive[0]))
-        return true;
-    if (node->passed_below == look && (exclusive || node->passed_exclusive[1]))
-        return true;
-    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
-        if (node_at(ref)->passed_over == look && (exclusive || node_at(ref)->passed_exclusive[0]))
-            return true;
-    return false;
 }
 
 // A waiter that sleeps longer than that must be woken.
@@ -63,9 +38,41 @@ bool waits_for_pin(const LeaseWaiter& waiter, const Decision& decision, int64 no
            !is_live(*lease_at(decision.in_the_way), now);
 }
 
+void note_end_for_tickets() {
+    if (ticket_notes.is_deferred)
+        ticket_notes.has_ended = true;
+    else
+        report_deadline_now(GetCurrentTimestamp());
+}
+
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 } // namespace
+
+TicketNotes ticket_notes = {};
+
+// Those behind see it at its key, and at the ancestors.
+void pass_over(Ref at, LeaseMode mode, uint32 look) {
+    LeaseNode* node = node_at(at);
+    bool exclusive = kind_of(mode) == kExclusiveKind;
+    note(&node->passed_over, &node->passed_exclusive[0], look, exclusive);
+    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
+        note(&node_at(ref)->passed_below, &node_at(ref)->passed_exclusive[1], look, exclusive);
+}
+
+bool is_behind(Ref at, LeaseMode mode, uint32 look) {
+    const LeaseNode* node = node_at(at);
+    bool exclusive = kind_of(mode) == kExclusiveKind;
+    bool is_shared = mode == LeaseMode::kShared;
+    if (node->passed_over == look && (!is_shared || node->passed_exclusive[0]))
+        return true;
+    if (node->passed_below == look && (exclusive || node->passed_exclusive[1]))
+        return true;
+    for (Ref ref = node->parent; ref != 0; ref = node_at(ref)->parent)
+        if (node_at(ref)->passed_over == look && (exclusive || node_at(ref)->passed_exclusive[0]))
+            return true;
+    return false;
+}
 
 LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
@@ -113,7 +120,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
         LeaseWaiter* waiter = waiter_number(number);
         next = waiter->next;
         Decision decision = {Verdict::kInTheWay, 0, later(earliest)};
-        if (!is_behind(waiter->claim, look)) {
+        if (!is_behind(waiter->claim.node, mode_of(waiter->claim), look)) {
             decision = decide(waiter->claim, now);
             if (decision.verdict != Verdict::kGranted &&
                 decision.verdict != Verdict::kOtherCapacity)
@@ -135,7 +142,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
             wake_by(waiter, now, now, waiter == asking);
             continue;
         }
-        pass_over(waiter->claim, look);
+        pass_over(waiter->claim.node, mode_of(waiter->claim), look);
         wake_by(waiter, decision.until, now, waiter == asking);
         if (asking == nullptr && waits_for_pin(*waiter, decision, now))
             SetLatch(waiter->latch); // to find out whether it waits for itself
@@ -158,8 +165,11 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
 void drop_if_ended_and_serve(Ref ref) {
     Ref root = root_of(lease_at(ref)->node);
     bool is_awaited = has_queue(root);
+    int partition = partition_of_root(root);
     if (lease_at(ref)->ended)
         drop_ended(ref);
+    if (*first_ticket(partition) != 0)
+        note_end_for_tickets();
     if (is_awaited) // and so the root is still there
         serve_queue(root, nullptr);
 }

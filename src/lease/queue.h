@@ -38,6 +38,20 @@ bool has_queue(Ref node);
 // is woken to write it; if it is paused, the next waiter writes it.
 Decision serve_queue(Ref node, const LeaseWaiter* asking);
 
+// Of a look at a queue, from its head: notes that one for the key was passed over, and tells
+// whether one that was excludes a later one. For the same key a shared lease that waits does not,
+// but what keeps it waiting keeps another waiting too; a permit keeps others.
+void pass_over(Ref node, LeaseMode mode, uint32 look);
+bool is_behind(Ref node, LeaseMode mode, uint32 look);
+
+// The end of a lease is reported to the sweeper if there are tickets (lease/ask.h) that may be for
+// it; while it is deferred, it is noted for a caller that notifies by itself.
+struct TicketNotes {
+    bool is_deferred;
+    bool has_ended;
+};
+extern TicketNotes ticket_notes;
+
 // Only if there is a queue.
 const LeaseWaiter* first_in_queue(Ref node);
 

@@ -1,6 +1,7 @@
 // Renewing, reclaiming and releasing by token.
 
 #include "lease/argument.h"
+#include "lease/ask.h"
 #include "lease/lease.h"
 #include "lease/role.h"
 
@@ -168,6 +169,17 @@ bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, Leas
     return true;
 }
 
+LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& request,
+                              const Deadline& deadline) {
+    LeaseAnswer answer;
+    if (resume_lease_for(database, request, &answer))
+        return answer;
+    answer = acquire_lease_for(database, request, deadline);
+    if (answer.outcome == LeaseOutcome::kHeld)
+        (void)resume_lease_for(database, request, &answer);
+    return answer;
+}
+
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     bool was_held = false;
     bool had_record = false;
@@ -179,12 +191,16 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
         int64 now = monotonic_now();
         was_held = is_live(*lease_at(lease), now);
         stays = was_held && has_to_stay(lease_at(lease), now);
+        ticket_notes.is_deferred = true;
         // R4: one that expired is lost, and the answer says so: its token must not come back.
         if (!stays)
             end_lease(database, lease, was_held ? LeaseEnd::kGivenBack : LeaseEnd::kLost);
-        else if (has_queue(lease_at(lease)->node)) // it ends earlier than its waiters know
-            serve_queue(lease_at(lease)->node, nullptr);
+        else // it ends earlier than its waiters know
+            drop_if_ended_and_serve(lease);
+        ticket_notes.is_deferred = false;
     });
+    if (ticket_notes.has_ended)
+        notify_after_release(database, key.partition);
     if (was_held)
         forget_bound_lease(token);
     if (had_record && stays)

@@ -1,5 +1,7 @@
 #include "lease/service.h"
 
+#include "lease/ticket.h"
+
 extern "C" {
 PG_FUNCTION_INFO_V1(note_lease_store);
 }
@@ -143,6 +145,7 @@ int64 service_began() { return service->began != 0 ? service->began : monotonic_
 void drop_leases_of(Oid database) {
     for (int i = 0; i < kLeasePartitions; i++) {
         LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        drop_tickets_of(i, database);
         for_each_lease(i, [database](Ref lease) {
             if (node_at(lease_at(lease)->node)->database == database)
                 drop_lease(lease);

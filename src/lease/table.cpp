@@ -15,11 +15,13 @@ struct Bucket {
 // On a cache line of its own: it is written with every key that comes or goes.
 struct alignas(PG_CACHE_LINE_SIZE) Partition {
     Ref first_root;
+    Ref first_ticket;
     uint32 looks;
 };
 
 struct LeaseTable {
     SipKey seed; // of hashes
+    pg_atomic_uint64 next_ticket;
     Partition partitions[kLeasePartitions];
     Bucket buckets[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -183,6 +185,14 @@ Ref next_lease(Ref lease) {
     return next != 0 ? next : lease_from(next_node(lease_at(lease)->node));
 }
 
+int partition_of_root(Ref root) { return partition_of(node_at(root)->hash); }
+
+Ref* first_ticket(int partition) { return &table->partitions[partition].first_ticket; }
+
+int64 next_ticket_number() {
+    return static_cast<int64>(pg_atomic_fetch_add_u64(&table->next_ticket, 1));
+}
+
 uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
 
 Ref find_node(const LeaseKey& key) {
@@ -315,6 +325,7 @@ void attach_lease_table(void* memory, bool found) {
         ereport(FATAL,
                 (errcode(ERRCODE_INTERNAL_ERROR), errmsg("could not generate random numbers")));
     table->seed = seed;
+    pg_atomic_init_u64(&table->next_ticket, static_cast<uint64>(GetCurrentTimestamp()));
     for (uint32 i = 0; i < bucket_count(); i++) {
         SpinLockInit(&table->buckets[i].lock);
         table->buckets[i].first = 0;

@@ -153,6 +153,15 @@ LWLock* partition_lock(int partition);
 Ref first_lease(int partition);
 Ref next_lease(Ref lease);
 
+int partition_of_root(Ref root);
+
+// The link to the first ticket of the partition (lease/ticket.h), for a walk that can drop tickets.
+Ref* first_ticket(int partition);
+
+// The next number of a ticket (lease/ticket.h). They go on over restarts, as long as the clock
+// does.
+int64 next_ticket_number();
+
 // The number of the next look at a queue of the partition.
 uint32 next_look(int partition);
 

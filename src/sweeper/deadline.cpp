@@ -19,15 +19,8 @@ void report_deadline(XactEvent event, void*) {
         return;
     TimestampTz deadline = pending_deadline;
     pending_deadline = DT_NOEND;
-    if (event == XACT_EVENT_ABORT)
-        return;
-    bool earlier = false;
-    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
-        earlier = deadline < entry->next_deadline;
-        lower_deadline(entry, deadline);
-    });
-    if (earlier)
-        wake_launcher();
+    if (event != XACT_EVENT_ABORT)
+        report_deadline_now(deadline);
 }
 
 } // namespace
@@ -35,6 +28,16 @@ void report_deadline(XactEvent event, void*) {
 void note_deadline(TimestampTz until) {
     if (sweeper_memory_is_there())
         pending_deadline = Min(pending_deadline, until);
+}
+
+void report_deadline_now(TimestampTz until) {
+    bool earlier = false;
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        earlier = until < entry->next_deadline;
+        lower_deadline(entry, until);
+    });
+    if (earlier)
+        wake_launcher();
 }
 
 void report_deadlines() { RegisterXactCallback(report_deadline, nullptr); }

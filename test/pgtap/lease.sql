@@ -8,9 +8,9 @@ SET LOCAL application_name = 'the application';
 -- Signatures
 SELECT is(pg_get_function_arguments(p::regprocedure) || ' -> ' || pg_get_function_result(p::regprocedure), signature, split_part(p, '(', 1))
 FROM (VALUES
-    ('interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval)',
+    ('interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval,boolean)',
      'key text, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, mode text DEFAULT ''exclusive''::text, '
-     'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, at_least interval DEFAULT NULL::interval, OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
+     'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, at_least interval DEFAULT NULL::interval, notify boolean DEFAULT false, OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text, OUT ticket bigint -> record'),
     ('interlock.acquire_permit(text,integer,interval,interval,text)',
      'key text, capacity integer, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, '
      'OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
@@ -50,7 +50,7 @@ SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || cont
 -- Privileges
 CREATE ROLE lease_plain;
 SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_plain', '{EXECUTE}', f || ' is for everybody')
-FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text,boolean,interval'), ('acquire_permit', 'text,integer,interval,interval,text'), ('acquire_leases', 'text[],interval,interval,text,text,text'), ('lease_of', 'text'),
+FROM (VALUES ('acquire_lease', 'text,interval,interval,text,text,text,boolean,interval,boolean'), ('acquire_permit', 'text,integer,interval,interval,text'), ('acquire_leases', 'text[],interval,interval,text,text,text'), ('lease_of', 'text'),
     ('renew_lease', 'text,bigint,interval,text'), ('release_lease', 'text,bigint,text'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');

@@ -6,7 +6,7 @@ SELECT plan(4);
 -- The types that the parameters get, all of them given. A new function needs its line here.
 CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DROP;
 INSERT INTO documented VALUES
-    ('acquire_lease', '{text,interval,interval,text,text,text,boolean,interval}'),
+    ('acquire_lease', '{text,interval,interval,text,text,text,boolean,interval,boolean}'),
     ('acquire_leases', '{text[],interval,interval,text,text,text}'),
     ('acquire_permit', '{text,integer,interval,interval,text}'),
     ('any_version', '{text}'),

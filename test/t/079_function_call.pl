@@ -25,7 +25,7 @@ my %oids = map { split / / } split /\n/, $node->safe_psql('postgres',
 sub begin_call { my ($session, $function, @values) = @_; return send_call($session, $oids{$function} // $function, @values); }
 sub call { my ($session, @call) = @_; begin_call($session, @call); return answer($session); }
 
-sub acquire { my ($session, $key, $wait) = @_; return call($session, 'acquire_lease', $key, '30 s', $wait // '0', undef, 'exclusive', 'ttl', 'f', undef); }
+sub acquire { my ($session, $key, $wait) = @_; return call($session, 'acquire_lease', $key, '30 s', $wait // '0', undef, 'exclusive', 'ttl', 'f', undef, 'f'); }
 sub token { return $_[0] =~ /^\(acquired,(\d+),/ ? $1 : undef; }
 
 # --- Leases ---------------------------------------------------------------------------
@@ -43,13 +43,13 @@ is(call($one, 'assert_lease', 'report', $token), '', 'it is asserted in a transa
 query($one, 'COMMIT');
 is(call($one, 'assert_lease', 'report', $token + 1), 'IL006', 'not with another token');
 
-begin_call($two, 'acquire_lease', 'report', '30 s', '1 min', undef, 'exclusive', 'ttl', 'f', undef);
+begin_call($two, 'acquire_lease', 'report', '30 s', '1 min', undef, 'exclusive', 'ttl', 'f', undef, 'f');
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters'), 'another session waits');
 is(call($one, 'release_lease', 'report', $token, undef), 't', 'it is released');
 cmp_ok(token(answer($two)), '>', $token, 'and goes to who has waited, with a larger token');
 
 is(acquire($one, undef), '22004', 'no key');
-is(call($one, 'acquire_lease', 'report', '30 s', '0', undef, 'shard', 'ttl', 'f', undef), '22023', 'no such mode');
+is(call($one, 'acquire_lease', 'report', '30 s', '0', undef, 'shard', 'ttl', 'f', undef, 'f'), '22023', 'no such mode');
 ok(token(acquire($one, 'other')), 'the session goes on after errors');
 
 # --- Key locks ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ sub has_waiters
     return;
 }
 
-my $acquire_lease = ask("SELECT 'interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval)'::regprocedure::oid");
+my $acquire_lease = ask("SELECT 'interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval,boolean)'::regprocedure::oid");
 
 # --- While it waits ----------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ for my $name (sort keys %calls)
     $token = acquire($key);
     my $client = start($node);
     query($client, 'BEGIN') if $name =~ /permit/;
-    send_call($client, $acquire_lease, $key, '3000 s', undef, undef, 'exclusive', 'ttl', 'f', undef) if !$calls{$name};
+    send_call($client, $acquire_lease, $key, '3000 s', undef, undef, 'exclusive', 'ttl', 'f', undef, 'f') if !$calls{$name};
     send_query($client, "SELECT * FROM interlock." . ($calls{$name} =~ s/KEY/$key/r)) if $calls{$name};
     has_waiters(1, "$name: it waits");
     $client->{socket}->close;

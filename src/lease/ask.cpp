@@ -1,0 +1,277 @@
+#include "lease/ask.h"
+
+#include "lease/lease.h"
+#include "lease/ticket.h"
+#include "sweeper/deadline.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kChannel = "interlock_lease";
+
+// How long the one who was notified is expected to take, and how long a ticket lasts from the last
+// time that its owner has asked.
+constexpr int64 kPatience = USECS_PER_SEC;
+constexpr int64 kLife = 3600 * USECS_PER_SEC;
+
+TicketOwner owner_of(const LeaseRequest& request) {
+    return {request.role, request.mode, {request.holder, request.holder_length}};
+}
+
+bool is_awaited(const LeaseTicket& ticket, int64 now) {
+    return ticket.notified != 0 && now < ticket.notified + kPatience;
+}
+
+// --- Whether the lease can be had ----------------------------------------------------------------
+
+// Until when it certainly cannot; 0: it can.
+int64 blocked_until(LeaseDatabase* database, const LeaseTicket& ticket, int64 now) {
+    if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
+        return database->serves_from;
+    Ref found = in_the_way_of(database, ticket.node, kind_of(ticket.mode), now);
+    if (found == 0)
+        return 0;
+    const Lease& lease = *lease_at(found);
+    if (is_live(lease, now))
+        return lease.expires;
+    return lease.pins > 0 ? kNeverExpires : 0; // else its record is cleared by who acquires it
+}
+
+bool is_at_or_below(const char* key, size_t length, const char* above, size_t above_length) {
+    return above_length <= length && memcmp(key, above, above_length) == 0 &&
+           (above_length == length || key[above_length] == '/');
+}
+
+bool excludes(const LeaseTicket& ticket, const LeaseRequest& request) {
+    if (ticket.mode == LeaseMode::kShared && request.mode == LeaseMode::kShared)
+        return false;
+    const LeaseNode& node = *node_at(ticket.node);
+    KeyRoom room;
+    const char* key = key_bytes(node, room);
+    return node.database == request.key.database &&
+           (is_at_or_below(key, node.length, request.key.bytes, request.key.length) ||
+            is_at_or_below(request.key.bytes, request.key.length, key, node.length));
+}
+
+// The ticket of another caller that was just notified, and has the lease first.
+const LeaseTicket* ticket_before(const LeaseRequest& request, int64 now) {
+    Ref* own = find_ticket(request.key, owner_of(request));
+    for (Ref ref = *first_ticket(request.key.partition); ref != 0; ref = ticket_at(ref)->next) {
+        const LeaseTicket& ticket = *ticket_at(ref);
+        if ((own == nullptr || ref != *own) && is_awaited(ticket, now) && excludes(ticket, request))
+            return &ticket;
+    }
+    return nullptr;
+}
+
+bool yields(const LeaseRequest& request, LeaseAnswer* answer) {
+    LWLockAcquire(partition_lock(request.key.partition), LW_SHARED);
+    const LeaseTicket* before = ticket_before(request, monotonic_now());
+    if (before != nullptr) {
+        answer->outcome = LeaseOutcome::kHeld;
+        answer->token = 0;
+        answer->expires = before->notified + kPatience;
+        before->copy_holder(answer->holder);
+        answer->holder[before->holder_length] = '\0';
+    }
+    LWLockRelease(partition_lock(request.key.partition));
+    return before != nullptr;
+}
+
+// --- Asking --------------------------------------------------------------------------------------
+
+void wake_sweeper_at(int64 moment) {
+    if (moment != kNeverExpires)
+        report_deadline_now(shown_time(moment));
+}
+
+struct Asked {
+    LeaseRoom room;
+    int64 number;
+    int64 until; // 0: the lease can be had meanwhile
+};
+
+// A ticket that is there keeps its place.
+Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access) {
+    int64 now = monotonic_now();
+    Ref ref = 0;
+    Ref* link = find_ticket(request.key, owner_of(request));
+    if (link != nullptr) {
+        ref = *link;
+    } else {
+        LeaseRoom room = make_ticket(request.key, owner_of(request), access, &ref);
+        if (room != LeaseRoom::kYes)
+            return {room, 0, 0};
+    }
+    LeaseTicket* ticket = ticket_at(ref);
+    ticket->asked = now;
+    ticket->notified = 0;
+    ticket->is_sure = false;
+    int64 until = blocked_until(database, *ticket, now);
+    const LeaseTicket* before = until == 0 ? ticket_before(request, now) : nullptr;
+    if (before != nullptr)
+        until = before->notified + kPatience;
+    return {LeaseRoom::kYes, ticket->number, until};
+}
+
+Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
+    LWLock* lock = partition_lock(request.key.partition);
+    for (RoomSearch search;;) {
+        LWLockAcquire(lock, LW_EXCLUSIVE);
+        Asked asked = take_ticket(database, request, search.access);
+        LWLockRelease(lock);
+        if (asked.room == LeaseRoom::kYes)
+            return asked;
+        find_room(database, asked.room, request.role, &search);
+    }
+}
+
+void give_back_ticket(const LeaseRequest& request) {
+    LWLockAcquire(partition_lock(request.key.partition), LW_EXCLUSIVE);
+    Ref* link = find_ticket(request.key, owner_of(request));
+    if (link != nullptr)
+        drop_ticket(link);
+    LWLockRelease(partition_lock(request.key.partition));
+}
+
+// --- Notifying -----------------------------------------------------------------------------------
+
+// Of one look at the tickets of a partition: whom to notify, and when to look again.
+struct Turn {
+    int64 numbers[64];
+    int count;
+    int64 next;
+};
+
+void choose(Turn* turn, LeaseTicket* ticket, bool is_sure, int64 now) {
+    turn->numbers[turn->count++] = ticket->number;
+    ticket->notified = now;
+    ticket->is_sure = is_sure;
+    turn->next = Min(turn->next, now + kPatience);
+}
+
+// Whether the ticket stays. One whose owner did not come is notified once more, as a transaction
+// that releases a lease may have been rolled back.
+bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool is_sure, Turn* turn,
+               int64 now) {
+    if (now >= ticket->asked + kLife)
+        return false;
+    bool has_missed = ticket->notified != 0 && !is_awaited(*ticket, now);
+    if (has_missed && ticket->is_sure)
+        return false;
+    if (has_missed) {
+        choose(turn, ticket, is_sure, now);
+        return true; // and the next one, too
+    }
+    if (ticket->notified != 0) {
+        turn->next = Min(turn->next, ticket->notified + kPatience);
+    } else if (!is_behind(ticket->node, ticket->mode, look)) {
+        int64 until = blocked_until(database, *ticket, now);
+        if (until == 0)
+            choose(turn, ticket, is_sure, now);
+        turn->next = Min(turn->next, until == 0 ? kNeverExpires : until);
+    }
+    pass_over(ticket->node, ticket->mode, look);
+    return true;
+}
+
+// Under the partition's lock for a moment only, however many tickets there are to notify.
+Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
+    Turn turn = {};
+    turn.next = kNeverExpires;
+    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
+    int64 now = monotonic_now();
+    uint32 look = next_look(partition);
+    Ref* link = first_ticket(partition);
+    while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.numbers))) {
+        LeaseTicket* ticket = ticket_at(*link);
+        if (node_at(ticket->node)->database != database->database ||
+            take_turn(database, ticket, look, is_sure, &turn, now))
+            link = &ticket->next;
+        else
+            drop_ticket(link);
+    }
+    if (*link != 0)
+        turn.next = now;
+    LWLockRelease(partition_lock(partition));
+    return turn;
+}
+
+void send(const Turn& turn) {
+    for (int i = 0; i < turn.count; i++)
+        Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
+}
+
+// A full queue of notifications would fail the transaction.
+bool can_notify_here() {
+    constexpr double kHalf = 0.5;
+    return !IsTransactionBlock() && !IsSubTransaction() &&
+           DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < kHalf;
+}
+
+// Null: its leases were not used since the start.
+LeaseDatabase* used_database() {
+    LeaseDatabase* database;
+    for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
+        if (database->database == MyDatabaseId && database->loaded)
+            return database;
+    return nullptr;
+}
+
+void run_ticket_task(SweepRun* run, List*) {
+    LeaseDatabase* database = used_database();
+    if (database == nullptr)
+        return;
+    for (int i = 0; i < kLeasePartitions; i++) {
+        if (*first_ticket(i) == 0)
+            continue;
+        Turn turn = look_at_tickets(database, i, true);
+        char message[kErrorBytes];
+        if (turn.count > 0 && !in_transaction(message, [&] { send(turn); }))
+            note_failure(run, "notifications of leases", message);
+        if (turn.next != kNeverExpires)
+            come_again(run, shown_time(turn.next));
+    }
+}
+
+} // namespace
+
+const SweepTask kTicketTask = {.activity = "notifying callers that wait for leases",
+                               .run = run_ticket_task};
+
+void notify_after_release(LeaseDatabase* database, int partition) {
+    ticket_notes.has_ended = false;
+    if (!can_notify_here()) {
+        wake_sweeper_at(monotonic_now());
+        return;
+    }
+    Turn turn = look_at_tickets(database, partition, false);
+    send(turn);
+    wake_sweeper_at(turn.next);
+}
+
+LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
+                           const Deadline& deadline, bool resumes, int64* ticket) {
+    *ticket = 0;
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        LeaseAnswer answer;
+        bool is_resumed = resumes && resume_lease_for(database, request, &answer);
+        if (!is_resumed && !yields(request, &answer))
+            answer = resumes ? resume_or_acquire(database, request, deadline)
+                             : acquire_lease_for(database, request, deadline);
+        if (answer.token != 0) {
+            give_back_ticket(request);
+            return answer;
+        }
+        Asked asked = ask(database, request);
+        if (asked.until != 0) {
+            *ticket = asked.number;
+            wake_sweeper_at(asked.until);
+            return answer;
+        }
+    }
+}
+
+} // namespace interlock

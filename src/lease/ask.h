@@ -1,0 +1,21 @@
+// acquire_lease with `notify`: a caller that is refused is notified on a channel when the lease can
+// be had, and needs no connection while it waits. lease/lease.h declares how it asks.
+//
+// A notification is a hint. It is sent to the first who asked, and to the next when that one has
+// not acquired the lease within a second. It goes out with the transaction that releases a lease,
+// if that is one statement, and with a run of the sweeper for all else: leases that expire, or end
+// with their session or a transaction that has pinned them.
+#pragma once
+
+#include "lease/service.h"
+#include "sweeper/task.h"
+
+namespace interlock {
+
+// After ticket_notes: notifies in this transaction if it is one statement; else the sweeper does
+// it.
+void notify_after_release(LeaseDatabase* database, int partition);
+
+extern const SweepTask kTicketTask;
+
+} // namespace interlock

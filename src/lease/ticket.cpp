@@ -1,0 +1,81 @@
+#include "lease/ticket.h"
+
+namespace interlock {
+
+namespace {
+
+size_t size_of_ticket(size_t holder_length) { return sizeof(LeaseTicket) + holder_length; }
+
+// A little more than it takes: what a lease of the same key and holder takes.
+uint32 units_of_ticket(const LeaseKey& key, const TicketOwner& owner) {
+    return units_of_lease(key, owner.holder.size(), true);
+}
+
+bool is_of(const LeaseTicket& ticket, const TicketOwner& owner) {
+    return ticket.role == owner.role && ticket.mode == owner.mode &&
+           ticket.has_holder(owner.holder);
+}
+
+Ref* end_of(Ref* link) {
+    while (*link != 0)
+        link = &ticket_at(*link)->next;
+    return link;
+}
+
+} // namespace
+
+Ref* find_ticket(const LeaseKey& key, const TicketOwner& owner) {
+    Ref node = find_node(key);
+    if (node == 0)
+        return nullptr;
+    Ref* link = first_ticket(key.partition);
+    while (*link != 0 && !(ticket_at(*link)->node == node && is_of(*ticket_at(*link), owner)))
+        link = &ticket_at(*link)->next;
+    return *link == 0 ? nullptr : link;
+}
+
+LeaseRoom make_ticket(const LeaseKey& key, const TicketOwner& owner, LeaseAccess access,
+                      Ref* made) {
+    LeaseCharge charge;
+    if (!charge_lease(owner.role, units_of_ticket(key, owner), access, &charge))
+        return LeaseRoom::kRoleIsFull;
+    Ref node = use_node(key, access);
+    Ref ref = node == 0 ? 0 : allocate_piece(size_of_ticket(owner.holder.size()), access);
+    if (ref == 0) {
+        if (node != 0)
+            release_node(node);
+        discharge_lease(charge);
+        return LeaseRoom::kFull;
+    }
+    LeaseTicket* ticket = ticket_at(ref);
+    *ticket = {};
+    ticket->number = next_ticket_number();
+    ticket->node = node;
+    ticket->role = owner.role;
+    ticket->mode = owner.mode;
+    ticket->charge = charge;
+    ticket->holder_length = static_cast<uint8>(owner.holder.size());
+    write_text(ticket, sizeof(LeaseTicket), owner.holder.data(), owner.holder.size());
+    *end_of(first_ticket(key.partition)) = ref;
+    *made = ref;
+    return LeaseRoom::kYes;
+}
+
+void drop_ticket(Ref* link) {
+    Ref ref = *link;
+    LeaseTicket* ticket = ticket_at(ref);
+    *link = ticket->next;
+    discharge_lease(ticket->charge);
+    release_node(ticket->node);
+    free_piece(ref, size_of_ticket(ticket->holder_length));
+}
+
+void drop_tickets_of(int partition, Oid database) {
+    for (Ref* link = first_ticket(partition); *link != 0;)
+        if (node_at(ticket_at(*link)->node)->database == database)
+            drop_ticket(link);
+        else
+            link = &ticket_at(*link)->next;
+}
+
+} // namespace interlock

@@ -1,0 +1,198 @@
+# LEA-2: callers that were refused a lease are notified when it can be had, in the order of asking, and need no connection
+# meanwhile: a thousand of them share ten. SEC-9: a notification says nothing but the number of a ticket.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Protocol;
+use Server;
+use Test::More;
+
+my $node = start_server("max_prepared_transactions = 1\nlog_statement = none\nrestart_after_crash = on"
+      . (qx(pg_config --version) =~ /^PostgreSQL (\d+)/ && $1 >= 17 ? "\nmax_notify_queue_pages = 64" : ''));
+
+sub ask { return $node->safe_psql('postgres', $_[0]); }
+
+my ($listener, $one) = (start($node), start($node));
+ask('CREATE ROLE stranger LOGIN');
+query($listener, 'LISTEN interlock_lease');
+
+# What a client gets that asks: outcome and ticket, or outcome and token
+sub asks
+{
+    my ($key, $holder, $more) = @_;
+    query($one, "SELECT outcome, coalesce(token, ticket) FROM interlock.acquire_lease('$key', '10 min', holder => '$holder', notify => true" . ($more ? ", $more" : '') . ')');
+    return @{ $one->{rows}[0] };
+}
+
+sub holds
+{
+    my ($key, $arguments) = @_;
+    return query($one, "SELECT token FROM interlock.acquire_lease('$key', " . ($arguments // "'10 min'") . ", holder => 'holder')");
+}
+
+sub release { return query($one, "SELECT interlock.release_lease('$_[0]', $_[1])"); }
+
+# Waits for the next notification, and returns it; '' if it is not there after a while.
+sub next_notification
+{
+    for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+    {
+        query($listener, 'SELECT 1');
+        return shift @{ $listener->{notifications} } if @{ $listener->{notifications} // [] };
+        select(undef, undef, undef, 0.1);
+    }
+    return '';
+}
+
+# --- One after the other --------------------------------------------------------------------------------------------------
+
+my $token = holds('job');
+my ($outcome, $ticket) = asks('job', 'ann');
+is($outcome, 'held', 'a lease that another has');
+like($ticket, qr/^\d+$/, 'LEA-2: with a ticket');
+is(join(' ', asks('job', 'ann')), "held $ticket", 'who asks again has the same ticket');
+my (undef, $second) = asks('job', 'ben');
+isnt($second, $ticket, 'another caller has another');
+is(query($one, "SELECT count(*) FROM interlock.acquire_lease('job', holder => 'cem') WHERE ticket IS NULL"), 1, 'who does not ask for a notification has none');
+is(release('job', $token), 't', 'the lease is released');
+is(next_notification(), $ticket, 'LEA-2, SEC-9: the first who asked is notified, by the number of the ticket alone');
+($outcome, $token) = asks('job', 'ann');
+is($outcome, 'acquired', 'and acquires the lease');
+release('job', $token);
+is(next_notification(), $second, 'the next one when that is released');
+($outcome, $token) = asks('job', 'ben');
+is($outcome, 'acquired', 'who has its turn');
+release('job', $token);
+is(query($one, q(SELECT used FROM interlock.usage WHERE what = 'leases' AND role IS NULL)), 0, 'no ticket is left');
+
+# Another caller with a ticket does not come between, while the first may still come. A slow machine tries again.
+for my $try (1 .. 50)
+{
+    my $key = "between $try";
+    $token = holds($key);
+    (undef, $ticket) = asks($key, 'ann');
+    release($key, $token);
+    my ($between) = asks($key, 'ben');
+    my ($first) = asks($key, 'ann');
+    next if $between eq 'acquired' && $try < 50;
+    is("$between $first", 'held acquired', 'LEA-2: who asks between the notification and the answer to it is not served before');
+    last;
+}
+@{ $listener->{notifications} } = ();
+
+# One that does not come
+$token = holds('away');
+my @tickets = map { (asks('away', "client $_"))[1] } 1 .. 3;
+release('away', $token);
+my %notified;
+$notified{ next_notification() }++ until $notified{ $tickets[2] } || $notified{''};
+is(scalar(grep { $notified{$_} } @tickets), 3, 'LEA-2: when the first do not come, the next ones are notified');
+is((asks('away', 'client 3'))[0], 'acquired', 'and served');
+@{ $listener->{notifications} } = ();
+
+# --- However the lease ends -----------------------------------------------------------------------------------------------
+
+my $other = start($node);
+my %ends = (
+    'expires' => ["'100 ms'", sub { }],
+    'is released in a transaction' => [undef, sub { query($one, 'BEGIN'); release(@_); query($one, 'COMMIT') }],
+    'is released in one that is rolled back' => [undef, sub { query($one, 'BEGIN'); release(@_); query($one, 'ROLLBACK') }],
+    'is released in one that is prepared' =>
+        [undef, sub { query($one, 'BEGIN'); release(@_); is(query($one, q(PREPARE TRANSACTION 'p')), undef, 'which can be prepared'); query($one, q(COMMIT PREPARED 'p')) }],
+    'is broken' => [undef, sub { ask("SELECT interlock.break_lease('$_[0]', 'test')") }],
+    'is released, and a transaction that has asserted it ends' =>
+        [undef, sub { query($other, 'BEGIN'); query($other, "SELECT interlock.assert_lease('$_[0]', $_[1])"); release(@_); query($other, 'COMMIT') }],
+    'is released before at_least is over' => ["'1 min', at_least => '300 ms'", sub { release(@_) }],
+);
+for my $end (sort keys %ends)
+{
+    my ($arguments, $body) = @{ $ends{$end} };
+    $token = holds($end, $arguments);
+    (undef, $ticket) = asks($end, 'ann');
+    $body->($end, $token);
+    is(next_notification(), $ticket, "LEA-2: notified of a lease that $end");
+    is((asks($end, 'ann'))[0], 'acquired', 'which can be had') unless $end eq 'expires';
+    @{ $listener->{notifications} } = ();
+}
+my $session = start($node);
+query($session, q(SELECT FROM interlock.acquire_lease('of a session', bind => 'session')));
+(undef, $ticket) = asks('of a session', 'ann');
+$session->{socket}->close;
+is(next_notification(), $ticket, 'LEA-2: notified of a lease that ends with its session');
+
+# On paths, and of those whose notifications nobody hears
+$token = holds('path/a');
+my %path = map { $_ => (asks($_, 'ann'))[1] } 'path', 'path/a/b';
+query($listener, 'UNLISTEN *');
+release('path/a', $token);
+is((asks('path', 'ann'))[0], 'acquired', 'a channel that nobody listens to disturbs nobody');
+query($listener, 'LISTEN interlock_lease');
+@{ $listener->{notifications} } = ();
+query($one, q(SELECT interlock.release_lease('path', holder => 'ann')));
+is(next_notification(), $path{'path/a/b'}, 'a lease above the key was in the way');
+
+# Input
+is(query($one, q(SELECT interlock.acquire_lease('x', notify => true))), '22004', 'a ticket needs a holder');
+is(query($one, q(SELECT interlock.acquire_lease('x', holder => 'h', notify => NULL))), '22004', 'true or false');
+
+# --- A full queue ---------------------------------------------------------------------------------------------------------
+
+SKIP:
+{
+    skip 'the queue of notifications is too large', 2 if $node->pg_version < 17;
+    my $sleeper = start($node);
+    query($sleeper, $_) for 'LISTEN x', 'BEGIN', 'SELECT 1';
+    query($other, q(DO $$BEGIN PERFORM pg_notify('x', repeat('x', 7000) || i) FROM generate_series(1, 30) i; END$$)) for 1 .. 3;
+    1 while (query($other, q(SELECT pg_notify('x', repeat('x', 7900)))) // '') ne '54000' && $other->{error} !~ /./;
+    $token = holds('full');
+    (undef, $ticket) = asks('full', 'ann');
+    is(release('full', $token), 't', 'a full queue of notifications fails no release');
+    query($sleeper, 'COMMIT');
+    is(next_notification(), $ticket, 'and the notification comes when there is room');
+}
+
+# --- A thousand share ten -------------------------------------------------------------------------------------------------
+
+my @pool = map { start($node) } 1 .. 10;
+my $clients = 1000;
+$token = holds('hot');
+my (%client_of, @order, %served, $now_served, %times);
+for my $first (0 .. $clients / 10 - 1)
+{
+    send_query($pool[$_], "SELECT ticket FROM interlock.acquire_lease('hot', '10 min', holder => 'client @{[ $first * 10 + $_ ]}', notify => true)") for 0 .. 9;
+    $client_of{ answer($pool[$_]) } = $first * 10 + $_ for 0 .. 9;
+}
+is(scalar keys %client_of, $clients, 'a thousand wait, none of them on a connection');
+is(query($one, q(SELECT count(*) FROM interlock.lease_waiters)), 0, 'no session waits');
+@{ $listener->{notifications} } = ();
+is(query($pool[0], "SELECT interlock.renew_lease('hot', $token) IS NOT NULL"), 't', 'LEA-2: the holder renews');
+is(query($pool[0], "SELECT interlock.release_lease('hot', $token)"), 't', 'and releases');
+while (keys %served < $clients and (my $number = next_notification()))
+{
+    my $session = $pool[ rand @pool ];
+    my $client = $client_of{$number};
+    $times{$number}++;
+    query($session, "SELECT outcome, token FROM interlock.acquire_lease('hot', '10 min', holder => 'client $client', notify => true)") if !$served{$client};
+    next if $served{$client} || $session->{rows}[0][0] ne 'acquired';
+    $served{$client} = 1;
+    push @order, $number;
+    query($session, "SELECT interlock.release_lease('hot', $session->{rows}[0][1])");
+}
+is(scalar keys %served, $clients, 'LEA-2: a thousand are served');
+is_deeply(\@order, [ sort { $a <=> $b } @order ], 'LEA-2: in the order of asking') if !grep { $_ > 1 } values %times;
+
+# --- What becomes of tickets ----------------------------------------------------------------------------------------------
+
+$token = holds('crash', "'1 min'");
+asks('crash', 'ann');
+@{ $listener->{notifications} } = ();
+$node->restart;
+($listener, $one) = (start($node), start($node));
+query($listener, 'LISTEN interlock_lease');
+is(release('crash', $token), 't', 'after a restart the lease is there');
+is((asks('crash', 'ann'))[0], 'acquired', 'and a ticket is not: who polls acquires it');
+$node->stop;
+done_testing();
