@@ -1,0 +1,75 @@
+// examples/lease-heartbeat.mjs, as an application runs it: renewed, lost, with a server that cannot be reached.
+// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+
+import pg from 'pg';
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+
+const example = `${process.env.ROOT}/examples/lease-heartbeat.mjs`;
+const { withLease } = await import(example);
+const pool = new pg.Pool();
+let number = 0;
+
+async function check(name, body) {
+    number++;
+    try {
+        await body();
+        console.log(`ok ${number} - ${name}`);
+    } catch (error) {
+        console.log(`not ok ${number} - ${name}\n# ${error.message.replaceAll('\n', '\n# ')}`);
+        process.exitCode = 1;
+    }
+}
+
+const one = async (sql, ...parameters) => (await pool.query(sql, parameters)).rows[0];
+const lost = (signal) => signal.aborted || once(signal, 'abort');
+
+// A pool whose queries fail as the function says.
+const failing = (fails) => ({
+    query: async (sql, parameters) => {
+        const answer = await pool.query(sql, parameters);
+        if (fails(sql)) throw new Error('connection lost');
+        return answer;
+    },
+});
+
+await check('work runs under the lease, with its token', async () => {
+    const { outcome, result } = await withLease(pool, 'report', 1000, async ({ key, token }) => {
+        assert.equal((await one('SELECT token FROM interlock.lease_of($1)', key)).token, token);
+        assert.equal((await withLease(pool, 'report', 1000, () => assert.fail())).outcome, 'held');
+        return 7;
+    });
+    assert.deepEqual([outcome, result], ['acquired', 7]);
+    assert.equal(await one('SELECT FROM interlock.lease_of($1)', 'report'), undefined);
+});
+await check('it is renewed at half of its ttl', async () => {
+    await withLease(pool, 'report', 20, async () => {
+        const end = async () => (await one(`SELECT extract(epoch FROM expires_at)::float AS at FROM interlock.lease_of('report')`)).at;
+        for (const first = await end(); await end() <= first;) await new Promise((resolve) => setTimeout(resolve, 100));
+    });
+});
+await check('work that throws gives it back', async () => {
+    await assert.rejects(withLease(pool, 'report', 1000, async () => { throw new Error('of the work'); }), /of the work/);
+    assert.equal(await one('SELECT FROM interlock.lease_of($1)', 'report'), undefined);
+});
+await check('a lease that is lost ends the work', async () => {
+    await assert.rejects(withLease(pool, 'report', 2, async ({ signal }) => {
+        await one(`SELECT interlock.break_lease('report', 'test')`);
+        await lost(signal);
+    }), /lost/);
+});
+await check('a server that cannot be reached ends it before the lease ends', async () => {
+    const away = failing((sql) => sql.includes('renew_lease'));
+    await assert.rejects(withLease(away, 'report', 4, ({ signal }) => lost(signal)), /could not be renewed/);
+});
+await check('LEA-4: an acquire whose answer was lost is repeated', async () => {
+    let calls = 0;
+    const { outcome } = await withLease(failing((sql) => sql.includes('acquire_lease') && calls++ === 0), 'answer', 1000, async () => {});
+    assert.equal(outcome, 'resumed');
+});
+await check('docs/guide/leases.md has it as it is', async () => {
+    assert(readFileSync(`${process.env.ROOT}/docs/guide/leases.md`, 'utf8').includes(readFileSync(example, 'utf8')));
+});
+console.log(`1..${number}`);
+await pool.end();

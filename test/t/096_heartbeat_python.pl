@@ -1,0 +1,72 @@
+# examples/lease_heartbeat.py, as an application runs it: renewed, lost, with a server that cannot be reached.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Server;
+use Test::More;
+
+plan skip_all => 'needs psycopg 3' unless run_log([ 'python3', '-c', 'import psycopg' ]);
+
+my $node = start_server();
+my $examples = "$FindBin::RealBin/../../examples";
+local @ENV{qw(PGHOST PGPORT PGDATABASE PYTHONPATH PYTHONDONTWRITEBYTECODE)} = ($node->host, $node->port, 'postgres', $examples, 1);
+
+# runs(NAME, PRINTED, PYTHON): what it must print.
+sub runs
+{
+    my ($name, $printed, $python) = @_;
+    my ($out, $error) = run_command([ 'python3', '-c', "import psycopg, time\nfrom lease_heartbeat import lease\nconnect = lambda: psycopg.connect('')\nsql = psycopg.connect('', autocommit=True).execute\n$python" ]);
+    is($out, $printed, $name) or diag($error);
+    return;
+}
+
+runs('work runs under the lease, with its token', "True\nNone\nNone", <<'PYTHON');
+with lease(connect, "report", 1000) as held:
+    print(sql("SELECT token FROM interlock.lease_of('report')").fetchone()[0] == held.token)
+    with lease(connect, "report", 1000) as second:
+        print(second)
+print(sql("SELECT FROM interlock.lease_of('report')").fetchone())
+PYTHON
+runs('it is renewed at half of its ttl', 'renewed', <<'PYTHON');
+end = lambda: sql("SELECT expires_at FROM interlock.lease_of('report')").fetchone()[0]
+with lease(connect, "report", 20) as held:
+    first = end()
+    while end() <= first:
+        time.sleep(0.1)
+    print("renewed")
+PYTHON
+runs('a lease that is lost ends the work', 'lost', <<'PYTHON');
+with lease(connect, "report", 2) as held:
+    sql("SELECT interlock.break_lease('report', 'test')")
+    held.lost.wait()
+    print("lost")
+PYTHON
+runs('a server that cannot be reached ends it before the lease ends', 'lost', <<'PYTHON');
+class Away(psycopg.Connection):
+    def execute(self, query, *more):
+        if "renew_lease" in query:
+            raise psycopg.OperationalError("gone")
+        return super().execute(query, *more)
+with lease(lambda: Away.connect(''), "report", 4) as held:
+    held.lost.wait()
+    print("lost")
+PYTHON
+runs('LEA-4: an acquire whose answer was lost is repeated', 'True', <<'PYTHON');
+calls = []
+class Lossy(psycopg.Connection):
+    def execute(self, query, *more):
+        answer = super().execute(query, *more)
+        if "acquire_lease" in query and not calls:
+            calls.append(query)
+            raise psycopg.OperationalError("gone")
+        return answer
+with lease(lambda: Lossy.connect(''), "answer", 1000) as held:
+    print(held is not None)
+PYTHON
+ok(index(slurp_file("$FindBin::RealBin/../../docs/guide/leases.md"), slurp_file("$examples/lease_heartbeat.py")) >= 0, 'docs/guide/leases.md has it as it is');
+
+$node->stop;
+done_testing();
