@@ -1,4 +1,4 @@
-# Article 004: product information that editors, importers and six workers write. (Locks and idempotency of this article are elsewhere.)
+# Article 004: product information that editors, importers and six workers write.
 
 use strict;
 use warnings;
@@ -275,6 +275,47 @@ row '4.26', 'the eight pitfalls have their answers (docs/choosing.md)', sub {
     $ben->ask('ROLLBACK');
     is($ben->ask(q{UPDATE product SET name = 'glass' WHERE interlock.any_version(version_count)}), 'UPDATE 1', '8. after an import that failed');
     is(given(q{SELECT count(*) FROM interlock.row_history('product', 1)}), $entries + 1, '8. versions are made again');
+};
+
+row '4.10', 'acquire, extend and release a lock', sub {
+    my ($ann, $ben) = sessions(2);
+    my ($outcome, $token) = split /\|/, $ann->ask(q(SELECT outcome, token FROM interlock.acquire_lease('lock:product/123', 30)));
+    is($outcome, 'acquired', 'a worker acquires it');
+    is($ben->ask(q(SELECT outcome FROM interlock.acquire_lease('lock:product/123', 30))), 'held', 'another does not');
+    is($ann->ask("SELECT interlock.renew_lease('lock:product/123', $token, 600) > now() + '9 min'"), 't', 'it is extended');
+    is($ann->ask("SELECT interlock.release_lease('lock:product/123', $token)"), 't', 'and released');
+};
+
+row '4.11', 'a heartbeat at half of the time, and what becomes of a worker that has lost its lock', sub {
+    my ($ann) = sessions(1);
+    my $token = $ann->ask(q(SELECT token FROM interlock.acquire_lease('lock:product/124', 1)));
+    is($ann->ask("SELECT pg_sleep(0.5); SELECT interlock.renew_lease('lock:product/124', $token) IS NOT NULL"), 't', 'the heartbeat');
+    given(q{SELECT interlock.break_lease('lock:product/124', 'test')});
+    is($ann->ask("SELECT interlock.renew_lease('lock:product/124', $token) IS NOT NULL"), 'f', 'the next one finds the lock lost');
+    is($ann->ask("SELECT interlock.assert_lease('lock:product/124', $token)"), 'IL006', 'and the worker writes nothing');
+};
+
+row '4.12', 'scopes: the element, and a part of it', sub {
+    my ($ann, $ben) = sessions(2);
+    is($ann->ask(q(SELECT outcome FROM interlock.acquire_lease('lock:product/125/generatedAssets', 30))), 'acquired', 'a part');
+    is($ben->ask(q(SELECT outcome FROM interlock.acquire_lease('lock:product/125', 30))), 'held', 'excludes the element');
+    is($ben->ask(q(SELECT blocks_key FROM interlock.lease_of('lock:product/125'))), 'lock:product/125/generatedAssets', 'and it is seen why');
+    $ann->ask(q(SELECT FROM interlock.acquire_lease('lock:product:126:generatedAssets', 30)));
+    is($ben->ask(q(SELECT outcome FROM interlock.acquire_lease('lock:product:126', 30))), 'acquired', 'a colon separates no levels');
+};
+
+row '4.13', 'the same group waits, other groups go on', sub {
+    my ($ann, $ben, $cem) = sessions(3);
+    my $token = $ann->ask(q(SELECT token FROM interlock.acquire_lease('lock:product/127/prices', 600)));
+    is($cem->ask(q(SELECT outcome FROM interlock.acquire_lease('lock:product/127/texts', 30))), 'acquired', 'another group');
+    my $wait = q(SELECT outcome, ticket FROM interlock.acquire_lease('lock:product/127/prices', 30, holder => 'ben', notify => true));
+    $ben->ask('LISTEN interlock_lease');
+    my ($outcome, $ticket) = split /\|/, $ben->ask($wait);
+    is($outcome, 'held', 'the same group');
+    $ann->ask("SELECT interlock.release_lease('lock:product/127/prices', $token)");
+    $ben->ask('SELECT 1') until @{ $ben->{notifications} // [] };
+    is($ben->{notifications}[0], $ticket, 'is notified when its turn has come');
+    is($ben->ask($wait), 'acquired|', 'and goes on');
 };
 
 1;
