@@ -27,7 +27,7 @@ my $schema = $old->basedir . '/schema.sql';
 $old->command_ok([ 'pg_dump', '-s', '-f', $schema, $old->connstr('postgres') ], 'the schema');
 $new->safe_psql('postgres', 'CREATE ROLE owner');
 $new->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-d', $new->connstr('postgres'), '-f', $schema ], 'is loaded');
-$old->safe_psql('postgres', 'CREATE PUBLICATION all_of_it FOR TABLE doc, doc_history, plain, "Odd Part", "Odd Part_history", interlock.idempotency, interlock.row_lock_audit');
+$old->safe_psql('postgres', 'CREATE PUBLICATION all_of_it FOR TABLE doc, doc_history, plain, "Odd Part", "Odd Part_history", interlock.idempotency, interlock.idempotency_audit, interlock.row_lock_audit');
 my $connection = $old->connstr('postgres');
 $connection =~ s/'/''/g;
 $new->safe_psql('postgres', "CREATE SUBSCRIPTION standby CONNECTION '$connection' PUBLICATION all_of_it");
@@ -38,7 +38,10 @@ $old->safe_psql('postgres', q(
     DELETE FROM doc WHERE id = 2;
     INSERT INTO "Odd Part" VALUES (1, 'a');
     INSERT INTO plain VALUES (1); UPDATE plain SET id = 1; UPDATE plain SET id = 1;
-    SELECT interlock.idempotency_claim('pay', g::text) FROM generate_series(1, 5) g;));
+    SELECT interlock.idempotency_claim('pay', g::text) FROM generate_series(1, 5) g;
+    SELECT interlock.idempotency_complete('pay', 'answered', token, '1', body => '\x00ff') FROM interlock.idempotency_claim('pay', 'answered', ttl => '1 h');
+    SELECT interlock.idempotency_claim('pay', 'forgotten', stale_after => '1 us'), pg_sleep(0.01);
+    SELECT interlock.idempotency_forget('pay', 'forgotten', 'a test')));
 $new->wait_for_subscription_sync($old, 'standby');
 $old->wait_for_catchup('standby');
 $old->stop;
@@ -54,7 +57,7 @@ is($new->safe_psql('postgres', 'SET ROLE owner; SELECT sequence FROM interlock.r
     "doc_version_floor\nplain_version_floor", 'OPS-2: an owner moves his, and not the history of another role');
 $new->safe_psql('postgres', 'ALTER TABLE doc OWNER TO CURRENT_USER');
 is($new->safe_psql('postgres', q(SELECT sequence, after FROM interlock.resync_sequences() WHERE sequence <> 'doc_version_floor'::regclass ORDER BY sequence::text COLLATE "C")),
-    qq("Odd Part_history_id_seq"|1\n"Odd Part_version_floor"|1\ndoc_history_id_seq|6\ninterlock.idempotency_token|5), 'OPS-2: a superuser all');
+    qq("Odd Part_history_id_seq"|1\n"Odd Part_version_floor"|1\ndoc_history_id_seq|6\ninterlock.idempotency_audit_id_seq|1\ninterlock.idempotency_token|8), 'OPS-2: a superuser all');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM interlock.resync_sequences()'), 0, 'OPS-2: once is enough');
 $new->safe_psql('postgres', "SELECT setval('doc_history_id_seq', 1000)");
 is($new->safe_psql('postgres', 'SELECT count(*) FROM interlock.resync_sequences()'), 0, 'OPS-2: none is set back');
@@ -63,7 +66,9 @@ $new->safe_psql('postgres', "UPDATE doc SET note = 'kept'; INSERT INTO \"Odd Par
 is($new->safe_psql('postgres', q(SELECT string_agg(row_data->>'note', ' ' ORDER BY id) FROM interlock.row_history('doc', 1))), 'a a! kept', 'OPS-2: the history goes on');
 is($new->safe_psql('postgres', "INSERT INTO doc VALUES (2, 'again') RETURNING version"), 4, 'OPS-2: a key that is used again starts above what its history has');
 is($new->safe_psql('postgres', 'DELETE FROM plain; INSERT INTO plain VALUES (1) RETURNING version'), 4, 'OPS-2: or above every row');
-is($new->safe_psql('postgres', "SELECT token > 5 FROM interlock.idempotency_claim('pay', 'new')"), 't', 'OPS-2: tokens are new');
+is($new->safe_psql('postgres', "SELECT token > 8 FROM interlock.idempotency_claim('pay', 'new')"), 't', 'OPS-2: tokens are new');
+is($new->safe_psql('postgres', q(SELECT outcome, body FROM interlock.idempotency_claim('pay', 'answered'))), 'replay|\x00ff', 'IDM-5: bodies are there');
+is($new->safe_psql('postgres', q(SELECT outcome FROM interlock.idempotency_claim('pay', 'forgotten', '{"other": 1}'))), 'acquired', 'IDM-3: and what was forgotten');
 
 # It waits for who is writing
 my $session = $new->background_psql('postgres');
