@@ -143,8 +143,10 @@ void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const ch
 bool forget_key(const IdempotencyKey& key, const char* reason) {
     IdempotencyRow row = lock_ended(key);
     TimestampTz now = GetCurrentTimestamp();
-    if (!row.found || row.expires_at <= now)
+    if (!row.found || row.expires_at <= now) {
+        give_back({lock_name_of(key), kExclusive}, LockScope::kTransaction);
         return false;
+    }
     write_locked(PlanKind("idempotency_forget"), 0, key, [&](RowWrite* write) {
         expire_now(write, now);
         for (AttrNumber column : {kRequestHash, kResponse, kResultId, kCheckpoint, kState, kBody})
