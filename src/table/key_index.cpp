@@ -169,18 +169,34 @@ void load_other_keys(TableInfo* info, Relation rel) {
     }
 }
 
-const UniqueKey* find_key(const TableInfo* info, JsonbContainer* object) {
-    if (has_members(info, info->key, object))
+namespace {
+
+// The first for which fits(key) is true, ready to be used.
+template <typename Fits>
+const UniqueKey* first_key(const TableInfo* info, Fits&& fits) {
+    if (fits(info->key))
         return &info->key;
     for (int i = 0; i < info->other_key_count; i++) {
         const UniqueKey* key = &info->other_keys[i];
-        if (!has_members(info, *key, object))
+        if (!fits(*key))
             continue;
         if (!key->loaded)
             load_key_columns(info, key);
         return key;
     }
     return nullptr;
+}
+
+} // namespace
+
+const UniqueKey* find_key(const TableInfo* info, JsonbContainer* object) {
+    return first_key(info, [&](const UniqueKey& key) { return has_members(info, key, object); });
+}
+
+const UniqueKey* find_key(const TableInfo* info, const Bitmapset* columns) {
+    return first_key(info, [&](const UniqueKey& key) {
+        return key.count > 0 && bms_equal(key.attnums, columns);
+    });
 }
 
 const char* list_of_columns(const TableInfo* info, const UniqueKey& key) {

@@ -20,6 +20,9 @@ void load_other_keys(TableInfo* info, Relation rel);
 // The key whose columns are the members of the object, ready to be used; null: none.
 const UniqueKey* find_key(const TableInfo* info, JsonbContainer* object);
 
+// The same for exactly these columns.
+const UniqueKey* find_key(const TableInfo* info, const Bitmapset* columns);
+
 // ("first", "second"): the key's columns, for hints; and such lists of all keys of the table.
 const char* list_of_columns(const TableInfo* info, const UniqueKey& key);
 const char* list_of_keys(const TableInfo* info);

@@ -94,8 +94,12 @@ bool session_owns(Oid relid) {
 bool fires_in_restore(const TriggerData* trigger) {
     Relation rel = trigger->tg_relation;
     return trigger->tg_trigger->tgisclone && TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
-           was_truncated(rel) && !rel->rd_rel->relhasindex &&
-           session_owns(root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger));
+           was_truncated(rel) &&
+           is_loaded_by_restore(rel, root_of_trigger(RelationGetRelid(rel), trigger->tg_trigger));
+}
+
+bool is_loaded_by_restore(Relation rel, Oid root) {
+    return was_truncated(rel) && !rel->rd_rel->relhasindex && session_owns(root);
 }
 
 int trigger_depth() { return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)); }

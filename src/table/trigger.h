@@ -49,6 +49,9 @@ TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name,
 // functions: the owner of a table may disable its triggers.
 bool fires_in_restore(const TriggerData* trigger);
 
+// The same of an INSERT into a partition whose triggers belong to `root`.
+bool is_loaded_by_restore(Relation rel, Oid root);
+
 // Whether the current user owns the table, and the session's user as SET ROLE has it: not in a
 // function that runs with the owner's rights for other roles.
 bool session_owns(Oid relid);
