@@ -297,4 +297,12 @@ bool check_marker(RowChange* change) {
     return settle(read_write(change, verb != nullptr ? verb->holder : current_holder()));
 }
 
+void refuse_if_marked(Relation rel, const TableInfo* info, TupleTableSlot* row) {
+    RowChange change = {};
+    change.rel = rel;
+    change.info = info;
+    change.old_row = row;
+    check_authority(read_write(&change, current_holder()));
+}
+
 } // namespace interlock
