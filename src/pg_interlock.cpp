@@ -13,6 +13,7 @@ namespace interlock {
 extern const Concept kVersionConcept;
 extern const Concept kTransitionConcept;
 extern const Concept kMarkerConcept;
+extern const Concept kChildrenConcept;
 extern const Concept kSweeperConcept;
 extern const Concept kLeaseConcept;
 extern const Concept kKeyLockConcept;
@@ -25,9 +26,8 @@ namespace {
 // In the order in which the sweeper runs their tasks and the view usage shows their resources. The
 // write log is swept last, since nothing limits the time of its statements.
 constexpr const Concept* kConcepts[] = {
-    &kVersionConcept, &kTransitionConcept, &kMarkerConcept,
-    &kLeaseConcept,   &kKeyLockConcept,    &kIdempotencyConcept,
-    &kHistoryConcept, &kOwnershipConcept,  &kSweeperConcept,
+    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,  &kChildrenConcept,  &kLeaseConcept,
+    &kKeyLockConcept, &kIdempotencyConcept, &kHistoryConcept, &kOwnershipConcept, &kSweeperConcept,
 };
 
 } // namespace

@@ -1,0 +1,240 @@
+#include "children/changed.h"
+
+#include "server/transaction_end.h"
+
+namespace interlock {
+
+namespace {
+
+// What has happened, in this order. A rollback to a savepoint takes back the last ones.
+struct Happened {
+    ChangedParent* parent;
+    bool moved; // else noted
+    SubTransactionId subtransaction;
+};
+
+// In the transaction's context.
+HTAB* parents = nullptr;
+ParentColumns* columns = nullptr;
+const char* search_path = nullptr; // the last one
+Happened* happened = nullptr;
+int happened_count = 0;
+int happened_room = 0;
+int pending = 0;
+int first_pending = 0; // none before it
+
+void forget_all() {
+    parents = nullptr;
+    columns = nullptr;
+    search_path = nullptr;
+    happened = nullptr;
+    happened_count = happened_room = pending = first_pending = 0;
+}
+
+// The events that move the parents have fired before. One is left if a trigger of others has called
+// changes_parent(): its own event does nothing, and ours was not queued.
+void refuse_pending() {
+    const ChangedParent* left = nullptr;
+    for (int i = 0; i < happened_count && left == nullptr; i++)
+        if (is_pending(*happened[i].parent))
+            left = happened[i].parent;
+    if (left == nullptr)
+        return;
+    const char* child = get_rel_name(left->child);
+    ereport(ERROR,
+            (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+             errmsg("a change of children in table \"%s\" has not reached their parent",
+                    child != nullptr ? child : ""),
+             errhint("A trigger that interlock.guard_children did not create calls %s.%s(): drop "
+                     "it.",
+                     "interlock_internal", kChangesParent)));
+}
+
+void end_transaction(XactEvent event, void*) {
+    switch (event) {
+    case XACT_EVENT_PRE_COMMIT:
+    case XACT_EVENT_PRE_PREPARE:
+        if (pending > 0)
+            refuse_pending();
+        return;
+    case XACT_EVENT_COMMIT:
+    case XACT_EVENT_ABORT:
+    case XACT_EVENT_PREPARE:
+        forget_all();
+        return;
+    default:
+        return;
+    }
+}
+
+void take_back(const Happened& last) {
+    if (last.moved) {
+        last.parent->moved = false;
+        pending++;
+    } else {
+        last.parent->noted = false;
+        pending--;
+    }
+}
+
+void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer, void*) {
+    if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+        return;
+    // What happened in it is the last.
+    int first = happened_count;
+    while (first > 0 && happened[first - 1].subtransaction == ended) {
+        first--;
+        if (event == SUBXACT_EVENT_ABORT_SUB)
+            take_back(happened[first]);
+        else
+            happened[first].subtransaction = outer;
+    }
+    if (event == SUBXACT_EVENT_ABORT_SUB && first < happened_count) {
+        happened_count = first;
+        first_pending = 0;
+    }
+}
+
+void add(ChangedParent* parent, bool moved) {
+    if (happened_count == happened_room) {
+        int room = Max(8, happened_room * 2);
+        size_t size = sizeof(Happened) * room;
+        happened = static_cast<Happened*>(happened == nullptr
+                                              ? MemoryContextAlloc(TopTransactionContext, size)
+                                              : repalloc_huge(happened, size));
+        happened_room = room;
+    }
+    happened[happened_count++] = {parent, moved, GetCurrentSubTransactionId()};
+}
+
+// --- Finding one ---------------------------------------------------------------------------------
+
+uint32 hash_of_name(const void* key, Size) {
+    return static_cast<const ChangedParent::Name*>(key)->hash;
+}
+
+int compare_names(const void* left, const void* right, Size) {
+    const auto* one = static_cast<const ChangedParent::Name*>(left);
+    const auto* other = static_cast<const ChangedParent::Name*>(right);
+    if (one->by != other->by)
+        return 1;
+    for (int i = 0; i < one->by->count; i++)
+        if (!datum_image_eq(one->values[i], other->values[i], one->by->by_value[i],
+                            one->by->lengths[i]))
+            return 1;
+    return 0;
+}
+
+void create_table() {
+    static bool registered = false;
+    register_once(&registered, end_transaction, end_subtransaction);
+    HASHCTL control = {};
+    control.keysize = sizeof(ChangedParent::Name);
+    control.entrysize = sizeof(ChangedParent);
+    control.hash = hash_of_name;
+    control.match = compare_names;
+    control.hcxt = TopTransactionContext;
+    parents = hash_create("interlock changed parents", 16, &control,
+                          HASH_ELEM | HASH_FUNCTION | HASH_COMPARE | HASH_CONTEXT);
+}
+
+bool are_of(const ParentColumns& by, const ChildGuard& guard) {
+    if (by.table != guard.parent || by.count != guard.count)
+        return false;
+    for (int i = 0; i < guard.count; i++)
+        if (by.columns[i] != guard.columns[i].parent || by.types[i] != guard.columns[i].parent_type)
+            return false;
+    return true;
+}
+
+ParentColumns* columns_of(const ChildGuard& guard) {
+    for (ParentColumns* by = columns; by != nullptr; by = by->next)
+        if (are_of(*by, guard))
+            return by;
+    auto* by = static_cast<ParentColumns*>(
+        MemoryContextAllocZero(TopTransactionContext, sizeof(ParentColumns)));
+    by->table = guard.parent;
+    by->count = guard.count;
+    by->has_marker = true; // until it is looked at
+    for (int i = 0; i < guard.count; i++) {
+        by->columns[i] = guard.columns[i].parent;
+        by->types[i] = guard.columns[i].parent_type;
+        by->lengths[i] = guard.columns[i].length;
+        by->by_value[i] = guard.columns[i].by_value;
+    }
+    by->next = columns;
+    columns = by;
+    return by;
+}
+
+const Datum* copy_values(const ParentColumns& by, const Datum* values) {
+    MemoryContext caller = MemoryContextSwitchTo(TopTransactionContext);
+    auto* copies = static_cast<Datum*>(palloc(sizeof(Datum) * by.count));
+    for (int i = 0; i < by.count; i++)
+        copies[i] = datumCopy(values[i], by.by_value[i], by.lengths[i]);
+    MemoryContextSwitchTo(caller);
+    return copies;
+}
+
+} // namespace
+
+ChangedParent* changed_parent(const ChildGuard& guard, const Datum* values) {
+    if (parents == nullptr)
+        create_table();
+    ChangedParent::Name name = {columns_of(guard), 0, values};
+    for (int i = 0; i < guard.count; i++)
+        name.hash = hash_combine(
+            name.hash, datum_image_hash(values[i], name.by->by_value[i], name.by->lengths[i]));
+    auto* found = static_cast<ChangedParent*>(hash_search(parents, &name, HASH_FIND, nullptr));
+    if (found != nullptr)
+        return found;
+    name.values = copy_values(*name.by, values);
+    found = static_cast<ChangedParent*>(hash_search(parents, &name, HASH_ENTER, nullptr));
+    found->noted = found->moved = false;
+    found->asked = InvalidCommandId;
+    return found;
+}
+
+namespace {
+
+const char* present_search_path() {
+    if (search_path == nullptr || strcmp(search_path, namespace_search_path) != 0)
+        search_path = MemoryContextStrdup(TopTransactionContext, namespace_search_path);
+    return search_path;
+}
+
+} // namespace
+
+void note_changed(ChangedParent* parent, Oid child) {
+    Assert(!parent->noted);
+    add(parent, false);
+    parent->noted = true;
+    parent->moved = false;
+    parent->child = child;
+    parent->user = GetUserId();
+    parent->search_path = present_search_path();
+    pending++;
+}
+
+void note_moved(ChangedParent* parent) {
+    Assert(is_pending(*parent));
+    add(parent, true);
+    parent->moved = true;
+    pending--;
+}
+
+int count_pending() { return pending; }
+
+void each_pending(VisitParent visit, void* closure) {
+    int first = happened_count;
+    for (int i = happened_count - 1; i >= first_pending; i--) {
+        ChangedParent* parent = happened[i].parent;
+        if (happened[i].moved || !is_pending(*parent))
+            continue;
+        first = i;
+        visit(closure, parent);
+    }
+    first_pending = first;
+}
+
+} // namespace interlock

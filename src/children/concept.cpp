@@ -1,0 +1,28 @@
+// What the concept registers (server/concept.h).
+
+#include "server/concept.h"
+#include "children/children.h"
+#include "table/part.h"
+
+namespace interlock {
+
+int children_part;
+
+namespace {
+
+constexpr TablePart kPart = {
+    .number = &children_part,
+    .trigger_function = "children_trigger",
+    .load_trigger = load_guard,
+    .complete = load_foreign_keys,
+};
+
+} // namespace
+
+extern const Concept kChildrenConcept = {
+    .name = "children",
+    .parts = &kPart,
+    .part_count = 1,
+};
+
+} // namespace interlock

@@ -1,0 +1,296 @@
+// Reading the configuration of children: from WHEN of their triggers and from the foreign keys.
+
+#include "children/children.h"
+
+#include "table/own_table.h"
+
+namespace interlock {
+
+const FuncExpr* call_in_when(Node* expression) {
+    if (expression == nullptr || !IsA(expression, FuncExpr))
+        return nullptr;
+    auto* call = reinterpret_cast<FuncExpr*>(expression);
+    const char* name = get_func_name(call->funcid);
+    bool is_ours = name != nullptr && strcmp(name, kChangesParent) == 0 &&
+                   get_func_namespace(call->funcid) == internal_schema();
+    return is_ours ? call : nullptr;
+}
+
+namespace {
+
+// The places of one side's columns, which stand together.
+bool add_column(CallShape* shape, int* values, int argument, int* seen, AttrNumber column) {
+    if (*values < 0)
+        *values = argument;
+    int n = (*seen)++;
+    if (argument != *values + n || n >= INDEX_MAX_KEYS)
+        return false;
+    if (n < shape->count)
+        return shape->columns[n] == column;
+    shape->columns[shape->count++] = column;
+    return true;
+}
+
+} // namespace
+
+namespace {
+
+// The first argument.
+Oid parent_in(const FuncExpr* call) {
+    auto* argument = call->args != NIL ? static_cast<Node*>(linitial(call->args)) : nullptr;
+    if (argument == nullptr || !IsA(argument, Const))
+        return InvalidOid;
+    auto* constant = reinterpret_cast<Const*>(argument);
+    bool is_table = constant->consttype == REGCLASSOID && !constant->constisnull;
+    return is_table ? DatumGetObjectId(constant->constvalue) : InvalidOid;
+}
+
+} // namespace
+
+bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shape) {
+    *shape = {};
+    shape->parent = parent_in(call);
+    shape->old_values = shape->new_values = shape->table = shape->old_place = shape->new_place = -1;
+    int old_seen = 0;
+    int new_seen = 0;
+    for (int i = 1; i < list_length(call->args); i++) {
+        auto* argument = static_cast<Node*>(list_nth(call->args, i));
+        if (!IsA(argument, Var))
+            return false;
+        auto* var = reinterpret_cast<Var*>(argument);
+        bool is_old = static_cast<int>(var->varno) == old_side;
+        if (!is_old && static_cast<int>(var->varno) != new_side)
+            return false;
+        if (var->varattno == TableOidAttributeNumber)
+            shape->table = i;
+        else if (var->varattno == SelfItemPointerAttributeNumber)
+            (is_old ? shape->old_place : shape->new_place) = i;
+        else if (var->varattno <= 0 ||
+                 !add_column(shape, is_old ? &shape->old_values : &shape->new_values, i,
+                             is_old ? &old_seen : &new_seen, var->varattno))
+            return false;
+    }
+    bool is_update = old_seen > 0 && new_seen > 0;
+    return OidIsValid(shape->parent) && shape->table >= 0 && shape->count > 0 &&
+           (old_seen == 0 || old_seen == shape->count) &&
+           (new_seen == 0 || new_seen == shape->count) &&
+           is_update == (shape->old_place >= 0 && shape->new_place >= 0);
+}
+
+namespace {
+
+ChildGuards* guards_to_fill(TableInfo* info) {
+    if (info->parts[children_part] == nullptr)
+        info->parts[children_part] = palloc0(sizeof(ChildGuards));
+    return part_of<ChildGuards>(info, children_part);
+}
+
+bool is_about(const ChildGuard& guard, const CallShape& shape) {
+    if (guard.parent != shape.parent || guard.count != shape.count)
+        return false;
+    for (int i = 0; i < guard.count; i++)
+        if (guard.columns[i].column != shape.columns[i])
+            return false;
+    return true;
+}
+
+ChildGuard* add_guard(TableInfo* info, const CallShape& shape, const Trigger* trigger) {
+    ChildGuards* guards = guards_to_fill(info);
+    for (int i = 0; i < guards->count; i++)
+        if (is_about(guards->first[i], shape))
+            return &guards->first[i];
+    size_t size = sizeof(ChildGuard) * (guards->count + 1);
+    guards->first = static_cast<ChildGuard*>(
+        guards->first == nullptr ? palloc(size) : repalloc(guards->first, size));
+    ChildGuard* guard = &guards->first[guards->count++];
+    *guard = {};
+    guard->parent = shape.parent;
+    guard->root = root_of_trigger(info->relid, trigger);
+    guard->is_clone = trigger->tgisclone;
+    guard->count = shape.count;
+    guard->columns = static_cast<ChildColumn*>(palloc0(sizeof(ChildColumn) * shape.count));
+    for (int i = 0; i < shape.count; i++)
+        guard->columns[i].column = shape.columns[i];
+    return guard;
+}
+
+// -1 for another kind of trigger.
+int event_of(const Trigger* trigger, const CallShape& shape) {
+    constexpr int16 kAllEvents =
+        TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE | TRIGGER_TYPE_TRUNCATE;
+    bool has_old = shape.old_values >= 0;
+    bool has_new = shape.new_values >= 0;
+    if (!TRIGGER_FOR_ROW(trigger->tgtype) || !TRIGGER_FOR_AFTER(trigger->tgtype))
+        return -1;
+    switch (trigger->tgtype & kAllEvents) {
+    case TRIGGER_TYPE_INSERT:
+        return has_new ? kChildInserts : -1;
+    case TRIGGER_TYPE_UPDATE:
+        return has_old && has_new ? kChildUpdates : -1;
+    case TRIGGER_TYPE_DELETE:
+        return has_old ? kChildDeletes : -1;
+    default:
+        return -1;
+    }
+}
+
+} // namespace
+
+void load_guard(TableInfo* info, const Trigger* trigger) {
+    if (trigger->tgqual == nullptr)
+        return;
+    const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
+    CallShape shape;
+    if (call == nullptr || !read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, &shape))
+        return;
+    int event = event_of(trigger, shape);
+    if (event >= 0)
+        add_guard(info, shape, trigger)->triggers[event] = pstrdup(trigger->tgname);
+}
+
+namespace {
+
+bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
+// As the server compares the two (ATAddForeignKeyConstraint): they have an operator in common, or
+// the child's type is cast to the parent's.
+void load_cast(ChildColumn* column, MemoryContext memory) {
+    Oid function = InvalidOid;
+    if (column->type == column->parent_type)
+        return;
+    if (is_integer(column->type) && is_integer(column->parent_type)) {
+        column->cast = KeyCast::kInteger;
+        return;
+    }
+    switch (
+        find_coercion_pathway(column->parent_type, column->type, COERCION_ASSIGNMENT, &function)) {
+    case COERCION_PATH_RELABELTYPE:
+        return;
+    case COERCION_PATH_FUNC:
+        column->cast = KeyCast::kCalls;
+        fmgr_info_cxt(function, &column->function, memory);
+        return;
+    case COERCION_PATH_COERCEVIAIO:
+        column->cast = KeyCast::kByText;
+        return;
+    default:
+        column->cast = KeyCast::kNone;
+    }
+}
+
+void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* column) {
+    column->type = getBaseType(TupleDescAttr(info->columns, column->column - 1)->atttypid);
+    Oid type = get_atttype(guard.parent, column->parent);
+    column->cast = KeyCast::kNone;
+    if (!OidIsValid(type))
+        return;
+    column->parent_type = getBaseType(type);
+    get_typlenbyval(column->parent_type, &column->length, &column->by_value);
+    column->cast = KeyCast::kSame;
+    load_cast(column, info->memory);
+}
+
+int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns, AttrNumber* numbers) {
+    bool is_null;
+    Datum value = heap_getattr(tuple, attribute, columns, &is_null);
+    if (is_null)
+        return 0;
+    ArrayType* array = DatumGetArrayTypeP(value);
+    int count = ARR_NDIM(array) == 1 ? ARR_DIMS(array)[0] : 0;
+    if (count > INDEX_MAX_KEYS)
+        return 0;
+    memcpy(numbers, ARR_DATA_PTR(array), sizeof(AttrNumber) * count);
+    return count;
+}
+
+// Takes the parent's columns from the constraint, if it is the guard's. Of several over the same
+// columns any serves: they name the same rows of the parent.
+void take_foreign_key(ChildGuard* guard, HeapTuple tuple, TupleDesc columns) {
+    auto* constraint = reinterpret_cast<Form_pg_constraint>(GETSTRUCT(tuple));
+    if (constraint->contype != CONSTRAINT_FOREIGN || constraint->confrelid != guard->parent ||
+        guard->has_key)
+        return;
+    AttrNumber own[INDEX_MAX_KEYS];
+    AttrNumber parents[INDEX_MAX_KEYS];
+    if (read_numbers(tuple, Anum_pg_constraint_conkey, columns, own) != guard->count ||
+        read_numbers(tuple, Anum_pg_constraint_confkey, columns, parents) != guard->count)
+        return;
+    for (int i = 0; i < guard->count; i++)
+        if (own[i] != guard->columns[i].column)
+            return;
+    for (int i = 0; i < guard->count; i++)
+        guard->columns[i].parent = parents[i];
+    guard->has_key = true;
+}
+
+} // namespace
+
+void load_foreign_keys(TableInfo* info) {
+    auto* guards = part_of<ChildGuards>(info, children_part);
+    if (guards == nullptr)
+        return;
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(info->relid));
+    Relation catalog = table_open(ConstraintRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, nullptr, 1, &key);
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+        for (int i = 0; i < guards->count; i++)
+            take_foreign_key(&guards->first[i], tuple, RelationGetDescr(catalog));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    for (int i = 0; i < guards->count; i++)
+        for (int n = 0; guards->first[i].has_key && n < guards->first[i].count; n++)
+            load_column(info, guards->first[i], &guards->first[i].columns[n]);
+}
+
+const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape) {
+    for (const ChildGuard& guard : guards_of(info))
+        if (is_about(guard, shape))
+            return &guard;
+    return nullptr;
+}
+
+void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard& guard) {
+    if (guard.has_key)
+        return;
+    StringInfoData columns;
+    initStringInfo(&columns);
+    for (int i = 0; i < guard.count; i++)
+        appendStringInfo(&columns, "%s%s", i > 0 ? ", " : "",
+                         quote_identifier(column_name(info, guard.columns[i].column)));
+    const char* parent = get_rel_name(guard.parent);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("rows of table \"%s\" are guarded as children of table \"%s\", but their "
+                    "foreign key (%s) is gone",
+                    RelationGetRelationName(child), parent != nullptr ? parent : "", columns.data),
+             errhint("Add the foreign key again, or call interlock.unguard_children.")));
+}
+
+namespace {
+
+int levels_above(Oid table, int depth) {
+    if (depth > kMostLevels)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("guarded children go up through more than %d tables, or in a circle",
+                               kMostLevels),
+                        errhint("Call interlock.unguard_children for one of them.")));
+    Relation rel = try_relation_open(table, AccessShareLock);
+    if (rel == nullptr)
+        return 0;
+    CHECK_FOR_INTERRUPTS();
+    int most = 0;
+    for (const ChildGuard& guard : guards_of(table_info(rel)))
+        most = Max(most, 1 + levels_above(guard.parent, depth + 1));
+    relation_close(rel, NoLock);
+    return most;
+}
+
+} // namespace
+
+int levels_above(Oid table) { return levels_above(table, 0); }
+
+} // namespace interlock

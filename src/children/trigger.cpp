@@ -1,0 +1,117 @@
+// The trigger that moves the parents.
+
+#include "children/parent.h"
+#include "table/own_table.h"
+
+using namespace interlock;
+
+namespace {
+
+void require_own_trigger(const TriggerData* trigger);
+void move_parents();
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(children_trigger);
+
+Datum children_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "children_trigger", TRIGGER_EVENT_AFTER);
+    if (count_pending() == 0)
+        return 0;
+    require_own_trigger(trigger);
+    move_parents();
+    return 0;
+}
+}
+
+namespace {
+
+void require_own_trigger(const TriggerData* trigger) {
+    for (const ChildGuard& guard : guards_of(table_info(trigger->tg_relation)))
+        for (const char* name : guard.triggers)
+            if (name != nullptr && strcmp(name, trigger->tg_trigger->tgname) == 0)
+                return;
+    raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "guard_children");
+}
+
+// --- In which order ------------------------------------------------------------------------------
+
+// Tables that are further from the top first: moving a row of them changes a child of the next. In
+// each the rows by their keys.
+int compare_parents(const void* left, const void* right) {
+    const ChangedParent::Name& one = (*static_cast<ChangedParent* const*>(left))->name;
+    const ChangedParent::Name& other = (*static_cast<ChangedParent* const*>(right))->name;
+    if (one.by->table != other.by->table)
+        return one.by->table < other.by->table ? -1 : 1;
+    if (one.by != other.by)
+        return one.by->key->index < other.by->key->index ? -1 : 1;
+    const UniqueKey& key = *one.by->key;
+    for (int i = 0; i < key.count; i++) {
+        int place = one.by->places[i];
+        int order = DatumGetInt32(FunctionCall2Coll(const_cast<FmgrInfo*>(&key.columns[i].compare),
+                                                    key.columns[i].collation, one.values[place],
+                                                    other.values[place]));
+        if (order != 0)
+            return order;
+    }
+    return 0;
+}
+
+struct Turn {
+    ChangedParent** parents;
+    int count;
+};
+
+// All that are pending.
+Turn pending_parents() {
+    Turn turn = {};
+    turn.parents = static_cast<ChangedParent**>(
+        MemoryContextAllocHuge(CurrentMemoryContext, sizeof(ChangedParent*) * count_pending()));
+    each_pending(
+        [](void* closure, ChangedParent* parent) {
+            auto* all = static_cast<Turn*>(closure);
+            all->parents[all->count++] = parent;
+        },
+        &turn);
+    return turn;
+}
+
+// Keeps those of the highest level. A table that is gone has nothing to move.
+void keep_highest(Turn* turn) {
+    constexpr int kUnknown = -1;
+    int highest = 0;
+    for (int i = 0; i < turn->count; i++)
+        turn->parents[i]->name.by->level = kUnknown;
+    for (int i = 0; i < turn->count; i++) {
+        ParentColumns* by = turn->parents[i]->name.by;
+        if (by->level == kUnknown)
+            by->level = find_parent_key(by) ? levels_above(by->table) : kMostLevels + 1;
+        highest = Max(highest, by->level);
+    }
+    int kept = 0;
+    for (int i = 0; i < turn->count; i++)
+        if (turn->parents[i]->name.by->level == highest)
+            turn->parents[kept++] = turn->parents[i];
+    turn->count = kept;
+    if (highest <= kMostLevels)
+        qsort(turn->parents, turn->count, sizeof(ChangedParent*), compare_parents);
+}
+
+// Each is noted before it is moved: what its triggers do may come here again.
+void move_parents() {
+    while (count_pending() > 0) {
+        Turn turn = pending_parents();
+        keep_highest(&turn);
+        for (int i = 0; i < turn.count; i++) {
+            CHECK_FOR_INTERRUPTS();
+            if (!is_pending(*turn.parents[i]))
+                continue;
+            note_moved(turn.parents[i]);
+            move_parent(*turn.parents[i]);
+        }
+        pfree(turn.parents);
+    }
+}
+
+} // namespace
