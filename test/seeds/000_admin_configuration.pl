@@ -142,6 +142,32 @@ row '0.8', 'a role is saved with its menus: the second of two saves is refused',
     is($ben->ask(q{SELECT interlock.assert_version('sys_role', 1, 1)}), 'IL001', 'nor can B write menus under an assertion');
 };
 
+row '0.8', 'who writes the menus of a role alone moves it, too', sub {
+    given(q{
+        CREATE TABLE sys_role (id int PRIMARY KEY, name text);
+        CREATE TABLE sys_role_menu (role_id int REFERENCES sys_role, menu_id int, PRIMARY KEY (role_id, menu_id));
+        INSERT INTO sys_role VALUES (1, 'editors'), (2, 'authors');
+        INSERT INTO sys_role_menu VALUES (1, 10), (1, 11), (2, 10);
+        SELECT interlock.enable_versioning('sys_role');
+    });
+    my ($ann, $ben, $program) = sessions(3);
+    my $read = q{SELECT version FROM sys_role WHERE id = 1};
+    my $save = q{UPDATE sys_role SET name = 'editors of 10 and 11' WHERE id = 1 AND version = %d};
+    is($ben->ask($read), '1', 'B opens the role, with two menus');
+    is($ann->ask('DELETE FROM sys_role_menu WHERE role_id = 1 AND menu_id = 11'), 'DELETE 1', 'A takes one away');
+    is($ben->ask(sprintf $save, 1), 'UPDATE 1', 'without the guard B saves what is no longer so');
+    given(q{SELECT interlock.guard_children('sys_role_menu', 'sys_role')});
+    is($ben->ask($read), '2', 'B opens the role again');
+    $ann->ask('BEGIN');
+    is($ann->ask('DELETE FROM sys_role_menu WHERE role_id = 1'), 'DELETE 1', 'A replaces its menus, as EF Core does');
+    is($ann->ask('INSERT INTO sys_role_menu VALUES (1, 11), (1, 12), (1, 13)'), 'INSERT 0 3', 'by three');
+    is($program->ask('INSERT INTO sys_role_menu VALUES (1, 20)'), 'INSERT 0 1', 'a program that adds one does not wait for A');
+    is($ann->ask('COMMIT'), 'COMMIT', 'A commits');
+    is($ben->ask(sprintf $save, 2), 'UPDATE 0', 'B finds no row');
+    is($ben->ask($read), '4', 'each transaction has moved the role once');
+    is($ben->ask(q{SELECT version FROM sys_role WHERE id = 2}), '1', 'and no other role');
+};
+
 row '0.9', 'a status of numbers changes along declared transitions', sub {
     given($order);
     my ($ann) = sessions(1);

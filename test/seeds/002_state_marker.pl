@@ -229,6 +229,33 @@ row '2.17', 'a marker and a transition in one save', sub {
     is($ben->ask(q{UPDATE orders SET state = 'rejected', status = 0 WHERE id = 123 AND lock_by = 'B'}), 'IL002', 'B, who has it next, cannot reject it');
 };
 
+row '2.18', 'the items of a locked order are changed by its holder alone', sub {
+    given($orders . q{
+        CREATE TABLE order_item (id int PRIMARY KEY, order_id int REFERENCES orders, quantity int);
+        INSERT INTO order_item VALUES (1, 123, 1), (2, 123, 2), (3, 124, 3);
+    });
+    my ($ann, $ben) = sessions(2);
+    my $item = q{UPDATE order_item SET quantity = quantity + 1 WHERE id = 1};
+    is($ann->ask(locks('A')), 'UPDATE 1', 'A edits the order');
+    is($ben->ask($item), 'UPDATE 1', 'without the guard B changes its items meanwhile');
+    given(q{SELECT interlock.guard_children('order_item', 'orders')});
+    is($ben->ask($item), 'IL004', 'with it B is refused');
+    like($ben->{message}, qr/is being edited by "A"/, 'and sees by whom');
+    is($ben->ask('DELETE FROM order_item WHERE id = 2'), 'IL004', 'nor does B delete one');
+    is($ben->ask('INSERT INTO order_item VALUES (4, 123, 1)'), 'IL004', 'or add one');
+    is($ben->ask('UPDATE order_item SET order_id = 123 WHERE id = 3'), 'IL004', 'or move one there');
+    is($ben->ask('UPDATE order_item SET quantity = 4 WHERE id = 3'), 'UPDATE 1', 'items of other orders are free');
+    $ann->ask(q{BEGIN; SELECT interlock.set_holder('A')});
+    is($ann->ask('UPDATE order_item SET quantity = 5 WHERE order_id = 123'), 'UPDATE 2', 'the holder changes them');
+    is($ann->ask(saves('A', 11)), 'UPDATE 1', 'with the order');
+    is($ann->ask('COMMIT'), 'COMMIT', 'and saves');
+    is($ben->ask($item), 'UPDATE 1', 'then they are free');
+    $ben->ask('BEGIN');
+    is($ben->ask('UPDATE order_item SET quantity = 6 WHERE id = 2'), 'UPDATE 1', 'B changes an item,');
+    is($ann->ask(locks('A')), 'UPDATE 1', 'A begins to edit the order before B has committed,');
+    is($ben->ask('COMMIT'), 'IL004', 'and B is refused');
+};
+
 row '2.19', 'several documents are locked, all or none', sub {
     given($orders);
     my ($ann, $ben) = sessions(2);
