@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -381,4 +381,21 @@ SQL
         sleep 0.1
     done
     wait "${pids[@]}"
+}
+
+children() {
+    heading "15. Editors save the totals of 20 documents, and a program adds lines"
+    note "an editor reads a document with its lines, thinks for a millisecond, adds a line and saves the total: ... AND version = 7"
+    local wrong="SELECT count(*) FROM saved WHERE total <> lines" totals="SELECT count(*) FROM saved"
+    new_database children
+    load children
+    local without=$(ask "$wrong") saves=$(ask "$totals")
+    say "without: $saves totals were saved, $without of them fit neither the lines before nor those after"
+
+    new_database children "SELECT interlock.enable_versioning('doc'), interlock.guard_children('line', 'doc')"
+    load children
+    local with=$(ask "$wrong")
+    say "with guard_children: $(ask "$totals") totals were saved, $with of them do not fit;" \
+        "the version of the documents has moved $(ask "SELECT sum(version - 1) FROM doc") times"
+    row "totals that do not fit" "$without of $saves" "$with"
 }
