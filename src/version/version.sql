@@ -373,7 +373,7 @@ BEGIN ATOMIC
                                 AND t.kind OPERATOR(pg_catalog.=) 'marker_notify_trigger' LIMIT 1), 'off'),
                    a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
           FROM arguments a
-         CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:]) n (name)
+         CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:7]) n (name)
          WHERE a.kind OPERATOR(pg_catalog.=) 'marker_trigger'
          UNION ALL
         SELECT c.tgrelid, 'state', c.subject,
@@ -393,8 +393,9 @@ BEGIN ATOMIC
                  FROM pg_catalog.regexp_matches(
                           pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
                 UNION
-               SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)) n (name)
-         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger'
+               SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)
+                LIMIT 100) n (name) -- in each line the template stands again
+         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
          UNION ALL
         SELECT a.tgrelid, 'owned', a.texts[i.n],
                pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '

@@ -126,6 +126,19 @@ INSERT INTO annas VALUES (2);
 DROP TRIGGER zzzzz ON annas;
 SELECT rel FROM reused ORDER BY 1;
 
+-- what the arguments of such a trigger make of the answer: not their length times the columns that they name
+DO $$ DECLARE
+    template text := (SELECT string_agg(format('{n%s}', i), '') FROM generate_series(1, 1000) i);
+    columns text := (SELECT string_agg(quote_literal('n' || i), ', ') FROM generate_series(1, 1000) i);
+BEGIN
+    SET LOCAL ROLE check_mallory;
+    CREATE TABLE many (id int PRIMARY KEY);
+    EXECUTE format('CREATE TRIGGER a BEFORE INSERT ON many FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger(%L)', template);
+    EXECUTE format('CREATE TRIGGER b BEFORE INSERT ON many FOR EACH ROW EXECUTE FUNCTION interlock_internal.lease_trigger(%L)', repeat(template, 20));
+    EXECUTE format('CREATE TRIGGER c BEFORE INSERT ON many FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger(''1 hour'', ''enforce'', %s)', columns);
+END $$;
+SELECT substring(finding FROM '^[a-z]+ column') AS finding, count(*) FROM interlock.check_versioning() WHERE rel = 'many'::regclass GROUP BY 1 ORDER BY 1;
+
 RESET search_path;
 DROP VIEW reused;
 DROP TABLE annas, annas_history;
