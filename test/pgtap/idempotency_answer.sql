@@ -1,6 +1,6 @@
 -- What a claim asks for and answers: hashes, times and states of its own, bodies, deadlines; what gives a key back.
 BEGIN;
-SELECT plan(79);
+SELECT plan(82);
 
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE key = k';
 CREATE FUNCTION overdue(k text) RETURNS void LANGUAGE sql AS 'UPDATE interlock.idempotency SET deadline = now() - interval ''1 s'' WHERE key = k';
@@ -30,6 +30,15 @@ SELECT ok((interlock.idempotency_complete('a', 'h', token('h'), '{"status": 201}
 SELECT throws_ok($$SELECT interlock.idempotency_complete('a', 'h', token('h'), '{"status": 201}', body => '\x00')$$, 'IL008', NULL, 'but not with another body');
 SELECT results_eq($$SELECT outcome, response, body, has_response FROM interlock.idempotency_claim('a', 'h')$$, $$VALUES ('replay', '{"status": 201}'::jsonb, '\x00ff0a7b'::bytea, true)$$,
     'IDM-5: zero bytes are replayed');
+
+SELECT lives_ok($$UPDATE interlock.idempotency SET expires_at = now() WHERE key = 'h'; SELECT interlock.idempotency_claim('a', 'h', request_hash => sha256('next'))$$, 'IDP-11: a key that has expired');
+SELECT ok(interlock.idempotency_complete('a', 'h', token('h')), 'is completed without an answer');
+SELECT results_eq($$SELECT outcome, response, body, has_response FROM interlock.idempotency_claim('a', 'h')$$, $$VALUES ('replay', NULL::jsonb, NULL::bytea, false)$$,
+    'IDP-11: and has none of before');
+SELECT interlock.idempotency_forget('a', 'h', 'made anew below');
+DELETE FROM interlock.idempotency_audit;
+SELECT interlock.idempotency_claim('a', 'h', request_hash => sha256('body'));
+SELECT interlock.idempotency_complete('a', 'h', token('h'), '{"status": 201}', body => '\x00ff0a7b');
 
 -- IDM-6: none, or one that was too large
 SELECT ok(interlock.idempotency_complete('a', 'r', token('r')), 'no answer is kept as none');
