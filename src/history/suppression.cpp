@@ -6,6 +6,7 @@
 #include "history/history.h"
 #include "server/arguments.h"
 #include "server/transaction_end.h"
+#include "server/transaction_list.h"
 #include "table/relation.h"
 
 using namespace interlock;
@@ -21,9 +22,7 @@ struct ScopeEvent {
     char* reason;
 };
 
-ScopeEvent* events = nullptr; // in the transaction's context
-int event_count = 0;
-int event_room = 0;
+TransactionList<ScopeEvent> events = {};
 
 Oid scope_argument(const Arguments& arguments);
 void open_scope(Oid table, const char* reason);
@@ -77,7 +76,7 @@ Oid scope_argument(const Arguments& arguments) {
 // The innermost open scope of exactly this table, or -1.
 int find_open(Oid table) {
     int closed = 0;
-    for (int i = event_count - 1; i >= 0; i--) {
+    for (int i = events.count - 1; i >= 0; i--) {
         if (events[i].table != table)
             continue;
         if (!events[i].opens)
@@ -90,21 +89,21 @@ int find_open(Oid table) {
 
 int depth_of(Oid table) {
     int depth = 0;
-    for (int i = 0; i < event_count; i++)
+    for (int i = 0; i < events.count; i++)
         if (events[i].table == table)
             depth += events[i].opens ? 1 : -1;
     return depth;
 }
 
 void remove_event(int i) {
-    memmove(&events[i], &events[i + 1], sizeof(ScopeEvent) * (event_count - i - 1));
-    event_count--;
+    memmove(&events[i], &events[i + 1], sizeof(ScopeEvent) * (events.count - i - 1));
+    events.count--;
 }
 
 // A scope that was opened and closed in one subtransaction is removed, so that loops do not use up
 // memory.
 void cancel_pairs(SubTransactionId subtransaction) {
-    for (int i = 0; i < event_count; i++) {
+    for (int i = 0; i < events.count; i++) {
         if (events[i].opens || events[i].subtransaction != subtransaction)
             continue;
         int opened = i - 1;
@@ -120,40 +119,28 @@ void cancel_pairs(SubTransactionId subtransaction) {
 
 void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
                         void*) {
-    if (event_count == 0 || (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
+    if (events.count == 0 ||
+        (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
         return;
-    // Its events are the last ones.
-    int first = event_count;
-    while (first > 0 && events[first - 1].subtransaction == ended)
-        first--;
+    int first = events.first_of(ended);
     if (event == SUBXACT_EVENT_ABORT_SUB) {
-        event_count = first;
+        events.count = first;
         return;
     }
-    for (int i = first; i < event_count; i++)
-        events[i].subtransaction = parent;
+    events.give_to(parent, first);
     cancel_pairs(parent);
 }
 
 void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
-    events = nullptr;
-    event_count = event_room = 0;
+    events.forget();
 }
 
 void add_event(const ScopeEvent& event) {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
-    if (event_count == event_room) {
-        int room = Max(8, event_room * 2);
-        size_t size = sizeof(ScopeEvent) * room;
-        events = static_cast<ScopeEvent*>(events == nullptr
-                                              ? MemoryContextAlloc(TopTransactionContext, size)
-                                              : repalloc_huge(events, size));
-        event_room = room;
-    }
-    events[event_count++] = event;
+    events.add(event);
 }
 
 void open_scope(Oid table, const char* reason) {
@@ -182,7 +169,7 @@ bool close_scope(Oid table) {
 namespace interlock {
 
 Suppression suppression_of(Oid root) {
-    if (event_count == 0)
+    if (events.count == 0)
         return {};
     int innermost = Max(find_open(root), find_open(kAllTables));
     if (innermost < 0)

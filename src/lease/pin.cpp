@@ -3,6 +3,7 @@
 #include "lease/lease.h"
 #include "lease/pinner.h"
 #include "lease/role.h"
+#include "server/transaction_list.h"
 
 namespace interlock {
 
@@ -15,9 +16,7 @@ struct Pin {
     int64 token;
 };
 
-Pin* pins = nullptr; // in the transaction's context
-int pin_count = 0;
-int pin_room = 0;
+TransactionList<Pin> pins = {};
 
 struct BoundLease {
     int64 token; // hash key
@@ -29,30 +28,18 @@ HTAB* bound_leases = nullptr;
 int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
 
 void unpin_all(XactEvent event, void*) {
-    if (event == XACT_EVENT_PRE_PREPARE && pin_count > 0)
+    if (event == XACT_EVENT_PRE_PREPARE && pins.count > 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot prepare a transaction that has asserted a lease")));
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
         return;
     // The transaction is committed and visible, or rolled back.
-    for (int i = 0; i < pin_count; i++) {
-        LWLockAcquire(partition_lock(pins[i].partition), LW_EXCLUSIVE);
-        unpin_lease(pins[i].lease);
-        LWLockRelease(partition_lock(pins[i].partition));
+    for (const Pin& pin : pins) {
+        LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
+        unpin_lease(pin.lease);
+        LWLockRelease(partition_lock(pin.partition));
     }
-    pins = nullptr;
-    pin_count = pin_room = 0;
-}
-
-// Makes room for one more before the pin, so that the pin cannot be lost by an error.
-void need_room() {
-    if (pin_count < pin_room)
-        return;
-    int room = Max(8, pin_room * 2);
-    size_t size = sizeof(Pin) * room;
-    pins = static_cast<Pin*>(pins == nullptr ? MemoryContextAlloc(TopTransactionContext, size)
-                                             : repalloc_huge(pins, size));
-    pin_room = room;
+    pins.forget();
 }
 
 struct PinAttempt {
@@ -70,12 +57,12 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
             ref != 0 && !lease->is_given_back() && (was_pinned || is_live(*lease, monotonic_now()));
         if (!attempt.held || was_pinned)
             return;
-        if (pin_count == 0)
+        if (pins.count == 0)
             this_waiter()->pinning_since = GetCurrentTransactionStartTimestamp();
         attempt.role = lease->role;
         attempt.room = add_pinner(lease, access);
         if (attempt.room == LeaseRoom::kYes)
-            pins[pin_count++] = {ref, key.partition, token};
+            pins.add({ref, key.partition, token});
     });
     return attempt;
 }
@@ -97,7 +84,7 @@ bool pin_lease(const LeaseKey& key, int64 token) {
     if (!registered)
         RegisterXactCallback(unpin_all, nullptr);
     registered = true;
-    need_room();
+    pins.need_room(); // else the pin could be lost by an error
     PinAttempt attempt = try_to_pin(key, token, LeaseAccess::kOrdinary);
     if (attempt.room != LeaseRoom::kYes && superuser_arg(attempt.role))
         attempt = try_to_pin(key, token, LeaseAccess::kPrivileged);
@@ -107,16 +94,16 @@ bool pin_lease(const LeaseKey& key, int64 token) {
 }
 
 bool has_pinned_token(int64 token) {
-    for (int i = pin_count - 1; i >= 0; i--)
+    for (int i = pins.count - 1; i >= 0; i--)
         if (pins[i].token == token)
             return true;
     return false;
 }
 
-bool has_pins() { return pin_count > 0; }
+bool has_pins() { return pins.count > 0; }
 
 bool has_pinned(const char* key, size_t length) {
-    for (int i = pin_count - 1; i >= 0; i--) {
+    for (int i = pins.count - 1; i >= 0; i--) {
         const Lease& lease = *lease_at(pins[i].lease);
         const LeaseNode& node = *node_at(lease.node);
         if (lease.mode == LeaseMode::kExclusive && !lease.is_given_back() &&

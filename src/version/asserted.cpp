@@ -2,6 +2,7 @@
 
 #include "server/scope.h"
 #include "server/transaction_end.h"
+#include "server/transaction_list.h"
 
 namespace interlock {
 
@@ -20,11 +21,9 @@ struct Assertion {
     SubTransactionId subtransaction;
 };
 
-// In the transaction's context: the places in the order of their assertions, each once, and the set
-// of them.
-Assertion* assertions = nullptr;
-int assertion_count = 0;
-int assertion_room = 0;
+// The places in the order of their assertions, each once, and the set of them, in the transaction's
+// context.
+TransactionList<Assertion> assertions = {};
 HTAB* places = nullptr;
 
 Place place_of(Oid relid, const ItemPointerData& place) {
@@ -34,8 +33,7 @@ Place place_of(Oid relid, const ItemPointerData& place) {
 void end_transaction(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
-    assertions = nullptr;
-    assertion_count = assertion_room = 0;
+    assertions.forget();
     places = nullptr;
 }
 
@@ -43,53 +41,43 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
                         void*) {
     if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
         return;
-    // Its assertions are the last ones.
-    int first = assertion_count;
-    while (first > 0 && assertions[first - 1].subtransaction == ended) {
-        first--;
-        if (event == SUBXACT_EVENT_ABORT_SUB)
-            hash_search(places, &assertions[first].place, HASH_REMOVE, nullptr);
-        else
-            assertions[first].subtransaction = parent;
+    int first = assertions.first_of(ended);
+    if (event == SUBXACT_EVENT_COMMIT_SUB) {
+        assertions.give_to(parent, first);
+        return;
     }
-    if (event == SUBXACT_EVENT_ABORT_SUB)
-        assertion_count = first;
+    for (int i = first; i < assertions.count; i++)
+        hash_search(places, &assertions[i].place, HASH_REMOVE, nullptr);
+    assertions.count = first;
 }
 
-void make_room() {
+void need_places() {
     static bool registered = false;
     register_once(&registered, end_transaction, end_subtransaction);
-    if (places == nullptr) {
-        HASHCTL control = {};
-        control.keysize = sizeof(Place);
-        control.entrysize = sizeof(Place);
-        control.hcxt = TopTransactionContext;
-        places = hash_create("interlock asserted rows", 16, &control,
-                             HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    }
-    if (assertion_count < assertion_room)
+    if (places != nullptr)
         return;
-    int room = Max(8, assertion_room * 2);
-    size_t size = sizeof(Assertion) * room;
-    assertions = static_cast<Assertion*>(assertions == nullptr
-                                             ? MemoryContextAlloc(TopTransactionContext, size)
-                                             : repalloc_huge(assertions, size));
-    assertion_room = room;
+    HASHCTL control = {};
+    control.keysize = sizeof(Place);
+    control.entrysize = sizeof(Place);
+    control.hcxt = TopTransactionContext;
+    places =
+        hash_create("interlock asserted rows", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 } // namespace
 
 void note_asserted(Oid relid, const ItemPointerData& row) {
-    make_room();
+    need_places();
+    assertions.need_room(); // else an error could leave a place that no assertion removes
     Place place = place_of(relid, row);
     bool found;
     hash_search(places, &place, HASH_ENTER, &found);
     if (!found)
-        assertions[assertion_count++] = {place, GetCurrentSubTransactionId()};
+        assertions.add({place, GetCurrentSubTransactionId()});
 }
 
 bool is_asserted(Oid relid, const ItemPointerData& row) {
-    if (assertion_count == 0)
+    if (assertions.count == 0)
         return false;
     Place place = place_of(relid, row);
     return hash_search(places, &place, HASH_FIND, nullptr) != nullptr;
