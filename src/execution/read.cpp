@@ -131,6 +131,8 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
 bool read_row(const RowRead& read, NullableDatum* values) {
     DirectOutcome outcome = read_directly(read.row, read.lock, [&](TupleTableSlot* version) {
         copy_columns(version, read.columns, read.count, values);
+        if (read.place != nullptr)
+            *read.place = version->tts_tid;
     });
     if (outcome == DirectOutcome::kDeclined)
         return read_by_statement(read, values);

@@ -19,7 +19,8 @@ struct RowRead {
     const AttrNumber* columns;
     int count;
     RowLock lock = {};
-    bool by_index = false; // PlanShape::by_index
+    bool by_index = false;       // PlanShape::by_index
+    ItemPointer place = nullptr; // gets that of the row, when it is read without a statement
 };
 
 // Whether there is such a row, as a fresh snapshot sees it, or its newest version once locked.

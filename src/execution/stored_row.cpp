@@ -41,6 +41,8 @@ StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bi
     auto* stored = static_cast<NullableDatum*>(palloc(sizeof(NullableDatum) * (read.count + 1)));
     StoredRow row = {};
     row.attnums = columns;
+    ItemPointerSetInvalid(&row.place);
+    read.place = &row.place;
     row.found = read_row(read, stored);
     if (row.found)
         make_row(&row, RelationGetDescr(rel), read, stored);

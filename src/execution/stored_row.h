@@ -13,6 +13,7 @@ struct StoredRow {
     const Bitmapset* attnums;
     TupleDesc columns;
     HeapTuple tuple;
+    ItemPointerData place; // not valid when it was read by a statement
 };
 
 // Reads one row with the caller's privileges and row security.

@@ -12,7 +12,7 @@ using namespace interlock;
 namespace {
 
 StoredRow lock_row(const RowCall& call);
-void note_place(const RowCall& call);
+void note_place(const RowCall& call, const StoredRow& row);
 
 } // namespace
 
@@ -27,7 +27,7 @@ Datum assert_version(PG_FUNCTION_ARGS) {
     if (!is_expected(call, stored))
         raise_version_conflict(call.rel, call.info, *table_key(call.info, call.key, row),
                                call.expected.token, stored);
-    note_place(call);
+    note_place(call, row);
     close_table(call.rel);
     PG_RETURN_VOID();
 }
@@ -91,7 +91,11 @@ void note_place_by_statement(const RowCall& call) {
 
 // The row is locked and has been shown to the caller. Without its place, statements that write it
 // later are judged as if it had not been asserted.
-void note_place(const RowCall& call) {
+void note_place(const RowCall& call, const StoredRow& row) {
+    if (ItemPointerIsValid(&row.place)) {
+        note_asserted(call.info->relid, row.place);
+        return;
+    }
     CommandCounterIncrement();
     if (call.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE) {
         if (pg_class_aclcheck(call.info->relid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
