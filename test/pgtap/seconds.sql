@@ -13,7 +13,7 @@ BEGIN
     FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
         JOIN pg_proc p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
         CROSS JOIN unnest(p.proargtypes) WITH ORDINALITY a (argtype, n)
-    WHERE r.ev_class = 'meant'::regclass AND p.proname ~ '^(acquire|renew)_' AND argtype IN ('interval'::regtype, 'interlock.seconds'::regtype);
+    WHERE r.ev_class = 'meant'::regclass AND p.proname ~ '^(acquire|renew)_' AND p.proargnames[n] IN ('ttl', 'wait');
     RETURN result;
 EXCEPTION WHEN undefined_function OR ambiguous_function THEN
     RETURN SQLSTATE;
