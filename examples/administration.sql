@@ -95,7 +95,20 @@ SELECT outcome, current->>'agent' AS agent FROM interlock.try_transition('work_o
 SELECT outcome FROM interlock.try_transition('work_order', 1, ARRAY['open', 'claimed'], 'cancelled');
 -- => transitioned
 
--- 6. Stock needs no version and no lock: the condition is in the statement, and a constraint stands behind it.
+-- 6. A role is edited with its menus, which are rows of another table. A change of menus alone moves the role's version.
+CREATE TABLE sys_role (id int PRIMARY KEY, name text);
+CREATE TABLE sys_role_menu (role_id int REFERENCES sys_role, menu_id int, PRIMARY KEY (role_id, menu_id));
+SELECT interlock.enable_versioning('sys_role');
+SELECT interlock.guard_children('sys_role_menu', 'sys_role');
+INSERT INTO sys_role VALUES (1, 'clerk');
+
+-- Ann and Ben have both opened the role, with version 1. Ann adds a menu.
+INSERT INTO sys_role_menu VALUES (1, 100);
+-- => INSERT 0 1
+UPDATE sys_role SET name = 'office clerk' WHERE id = 1 AND version = 1;         -- Ben, who does not see that menu
+-- => UPDATE 0
+
+-- 7. Stock needs no version and no lock: the condition is in the statement, and a constraint stands behind it.
 CREATE TABLE stock (article int PRIMARY KEY, pieces int NOT NULL CHECK (pieces >= 0));
 INSERT INTO stock VALUES (1, 1);
 UPDATE stock SET pieces = pieces - 1 WHERE article = 1 AND pieces >= 1;

@@ -69,7 +69,23 @@ SELECT interlock.force_unlock_row('document', 2, 'Cleo is on holiday') AS taken_
 SELECT holder, reason FROM interlock.row_lock_audit;
 -- => cleo/tab3 | Cleo is on holiday
 
--- 6. The log has one entry for each edit, and none for locking, touching and releasing. The functions record the holder.
+-- 6. The lines of a document are rows of their own. Its lock covers them, and a change of them moves its version, once.
+CREATE TABLE document_line (id int PRIMARY KEY, document int NOT NULL REFERENCES document, body text);
+SELECT interlock.guard_children('document_line', 'document');
+SELECT locked FROM interlock.lock_row('document', 2, 'ann/tab1');
+-- => t
+INSERT INTO document_line VALUES (1, 2, 'imported');
+-- => ERROR:  row of table "document" is being edited by "ann/tab1"
+BEGIN;
+SELECT interlock.set_holder('ann/tab1');
+INSERT INTO document_line VALUES (1, 2, 'first line'), (2, 2, 'second line');
+COMMIT;
+SELECT interlock.save_row('document', 2, 'ann/tab1', '{"body": "with two lines"}', expected => 1);
+-- => ERROR:  version conflict in table "document": expected 1, found 2
+SELECT interlock.save_row('document', 2, 'ann/tab1', '{"body": "with two lines"}', expected => 2) AS version;
+-- => 3
+
+-- 7. The log has one entry for each edit, and none for locking, touching and releasing. The functions record the holder.
 SELECT version, operation, writer, before->>'body' AS before FROM interlock.row_history('document', 1);
 -- => 2 | update | | first text
 -- => 3 | update | ann/tab1 | a better text
