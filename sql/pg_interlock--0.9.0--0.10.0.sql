@@ -5,6 +5,320 @@ SELECT interlock_internal.require_library('0.10.0');
 
 -- Versions.
 
+CREATE OR REPLACE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH functions AS ( -- of triggers
+        SELECT p.oid, p.proname
+          FROM pg_catalog.pg_proc p
+          JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
+         WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
+    own AS (
+        SELECT f.oid, f.proname
+          FROM functions f
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+    triggers AS ( -- with their arguments
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgconstrrelid, t.tgnargs, t.tgargs,
+               f.proname AS kind,
+               ARRAY(SELECT pg_catalog.convert_from(pg_catalog.decode(m.hex[1], 'hex'), pg_catalog.getdatabaseencoding())
+                       FROM pg_catalog.regexp_matches(pg_catalog.encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g')
+                            WITH ORDINALITY m (hex, n)
+                      ORDER BY m.n) AS texts
+          FROM functions f
+          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) f.oid),
+    checks AS (
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.kind, t.texts, t.texts[1] AS subject
+          FROM triggers t
+          JOIN own ON own.oid OPERATOR(pg_catalog.=) t.tgfoid
+         WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
+           AND (t.kind OPERATOR(pg_catalog.<>) 'ownership_trigger'
+                OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
+    guards AS ( -- beside versions
+        SELECT t.tgrelid, t.tgname, t.tgenabled, e.effect
+          FROM triggers t
+          JOIN (VALUES ('transition_trigger', 'changes of state are not checked'),
+                       ('initial_state_trigger', 'states of new rows are not checked'),
+                       ('marker_trigger', 'markers are not enforced'),
+                       ('marker_notify_trigger', 'nobody is notified of markers'),
+                       ('lease_trigger', 'writes need no lease'),
+                       ('ownership_trigger', 'columns are written by anybody'),
+                       ('history_trigger', 'changes are not recorded'),
+                       ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
+            ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
+    versioned AS (
+        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s%s)', c.tgrelid::pg_catalog.regclass, c.subject,
+                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2
+                        THEN pg_catalog.format(', %L', c.texts[3:]) END, -- ignore_columns
+                   CASE WHEN c.texts[2] OPERATOR(pg_catalog.<>) 'allow'
+                        THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS enable
+          FROM checks c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
+    arguments AS ( -- those of partitions have the same
+        SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.kind, t.texts
+          FROM triggers t
+         WHERE t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0),
+    named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
+        SELECT a.tgrelid, 'marker' AS part, n.name,
+               pg_catalog.format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
+                       'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L) '
+                       '-- adds it; for a column that was renamed give its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[1], a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
+                   COALESCE((SELECT CASE t.tgnargs WHEN 0 THEN 'on' ELSE 'full' END
+                               FROM triggers t
+                              WHERE t.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
+                                AND t.kind OPERATOR(pg_catalog.=) 'marker_notify_trigger' LIMIT 1), 'off'),
+                   a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
+          FROM arguments a
+         CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:7]) n (name)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'marker_trigger'
+         UNION ALL
+        SELECT c.tgrelid, 'state', c.subject,
+               pg_catalog.format('SELECT interlock.drop_transitions(%L, %L) '
+                       '-- if it was renamed, first interlock.define_transitions for its present name',
+                   c.tgrelid::pg_catalog.regclass, c.subject)
+          FROM checks c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'transition_trigger' AND c.tgparentid OPERATOR(pg_catalog.=) 0
+         UNION ALL
+        SELECT a.tgrelid, 'lease', n.name,
+               pg_catalog.format('SELECT interlock.unrequire_lease(%L, %L) '
+                       '-- if it was renamed, then interlock.require_lease with its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[1])
+          FROM arguments a
+         CROSS JOIN LATERAL (
+               SELECT m.name[1]
+                 FROM pg_catalog.regexp_matches(
+                          pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
+                UNION
+               SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)
+                LIMIT 100) n (name) -- in each line the template stands again
+         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
+         UNION ALL
+        SELECT a.tgrelid, 'owned', a.texts[i.n],
+               pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
+                       '-- if it was renamed, then interlock.own_columns for its present name',
+                   a.tgrelid::pg_catalog.regclass, a.texts[i.n])
+          FROM arguments a
+         CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.cardinality(a.texts), 3) i (n)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'ownership_trigger'
+           AND pg_catalog.starts_with(a.texts[i.n OPERATOR(pg_catalog.+) 1], 'own:')),
+    recorded AS (
+        SELECT a.tgrelid, a.tgname, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner,
+               a.texts[7:6 OPERATOR(pg_catalog.+) n.columns] AS ignored_columns,
+               a.texts[8 OPERATOR(pg_catalog.+) n.columns:7 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers] AS ignored_writers,
+               8 OPERATOR(pg_catalog.+) n.columns OPERATOR(pg_catalog.+) m.writers AS key_from
+          FROM arguments a
+          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.tgrelid
+          JOIN pg_catalog.pg_class h ON h.oid OPERATOR(pg_catalog.=) a.tgconstrrelid
+         CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.substring(a.texts[6], '^([0-9]{1,4}) ignored columns$')::pg_catalog.int4, 0)) n (columns)
+         CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.substring(a.texts[7 OPERATOR(pg_catalog.+) n.columns],
+                                                                  '^([0-9]{1,4}) ignored writers$')::pg_catalog.int4, 0)) m (writers)
+         WHERE a.kind OPERATOR(pg_catalog.=) 'history_trigger'),
+    floors AS NOT MATERIALIZED ( -- sequences that belong to columns
+        SELECT o.refobjid AS relid, o.refobjsubid AS attnum, s.oid, s.relname, s.relnamespace
+          FROM pg_catalog.pg_depend o
+          JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) o.objid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+         WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+           AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+           AND o.deptype OPERATOR(pg_catalog.=) 'a'),
+    readers AS NOT MATERIALIZED ( -- defaults that call first_version
+        SELECT d.oid, d.adrelid, d.adnum
+          FROM pg_catalog.pg_depend u
+          JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
+         WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+           AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+           AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid),
+    defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, d.adbin::pg_catalog.text AS expression,
+               EXISTS (SELECT FROM readers r WHERE r.oid OPERATOR(pg_catalog.=) d.oid) AS reads_floor,
+               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
+                  FROM floors s
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 WHERE s.relid OPERATOR(pg_catalog.=) v.tgrelid AND s.attnum OPERATOR(pg_catalog.=) a.attnum
+                 ORDER BY s.oid LIMIT 1) AS floor
+          FROM versioned v
+          JOIN pg_catalog.pg_attribute a
+            ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+           AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
+                   'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+          LEFT JOIN pg_catalog.pg_attrdef d
+            ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
+    SELECT g.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('trigger "%s" %s: %s', g.tgname,
+               CASE g.tgenabled WHEN 'D' THEN 'is disabled' WHEN 'R' THEN 'fires on a replica only' ELSE 'does not fire in this session' END,
+               g.effect),
+           CASE WHEN g.tgenabled OPERATOR(pg_catalog.=) 'O'
+                THEN pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+                         g.tgrelid::pg_catalog.regclass, g.tgname)
+                ELSE pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname) END
+      FROM guards g
+     WHERE g.tgenabled OPERATOR(pg_catalog.=) ANY ('{D,R}')
+        OR g.tgenabled OPERATOR(pg_catalog.=) 'O'
+           AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'D'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger fires on a replica only',
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'R'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'session_replication_role is replica: the trigger does not fire in this session',
+           pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
+               v.tgrelid::pg_catalog.regclass, v.tgname)
+      FROM versioned v
+     WHERE v.tgenabled OPERATOR(pg_catalog.=) 'O'
+       AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('version column "%s" is gone or has another type', v.version_column),
+           pg_catalog.format('SELECT interlock.disable_versioning(%L), then interlock.enable_versioning with the present name',
+               v.tgrelid::pg_catalog.regclass)
+      FROM versioned v
+     WHERE NOT EXISTS (
+               SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid OPERATOR(pg_catalog.=) v.tgrelid
+                  AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
+                  AND NOT a.attisdropped
+                  AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY[
+                          'pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype,
+                          'pg_catalog.timestamp'::pg_catalog.regtype, 'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[]))
+    UNION ALL
+    SELECT l.rel::pg_catalog.regclass, pg_catalog.format('trigger "%s" fires after trigger "%s": writes are refused', l.tgname, l.first),
+           pg_catalog.format('ALTER TRIGGER %I ON %s RENAME TO %I', l.tgname, l.root::pg_catalog.regclass,
+               CASE WHEN 'a_' OPERATOR(pg_catalog.<) l.first THEN 'a_' ELSE '0_' END OPERATOR(pg_catalog.||) l.tgname)
+      FROM (SELECT later.tgrelid AS rel, later.tgname, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C") AS first,
+                   COALESCE((SELECT r.tgrelid
+                               FROM pg_catalog.pg_partition_ancestors(later.tgrelid) a
+                               JOIN pg_catalog.pg_trigger r ON r.tgrelid OPERATOR(pg_catalog.=) a.relid::pg_catalog.oid
+                              WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
+                                AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
+              FROM pg_catalog.pg_trigger later
+              JOIN checks c
+                ON c.tgrelid OPERATOR(pg_catalog.=) later.tgrelid
+               AND c.tgname OPERATOR(pg_catalog.<) later.tgname
+               AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20
+                   OPERATOR(pg_catalog.<>) 0 -- insert, update
+               AND (c.tgenabled OPERATOR(pg_catalog.=) later.tgenabled OR c.tgenabled OPERATOR(pg_catalog.=) 'A'
+                    OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
+             WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
+               AND later.tgenabled OPERATOR(pg_catalog.<>) 'D' AND c.tgenabled OPERATOR(pg_catalog.<>) 'D'
+               AND NOT EXISTS (SELECT FROM own WHERE own.oid OPERATOR(pg_catalog.=) later.tgfoid)
+               AND NOT EXISTS (SELECT FROM checks above
+                                 JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
+                                WHERE p.oid OPERATOR(pg_catalog.=) later.tgparentid) -- found there
+             GROUP BY later.oid, later.tgrelid, later.tgname, later.tgparentid) l
+    UNION ALL
+    SELECT d.tgrelid::pg_catalog.regclass,
+           pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
+                                  WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
+                                  ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
+               d.version_column),
+           CASE WHEN d.floor IS NULL OR d.reads_floor THEN d.enable
+                ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
+                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END
+      FROM defaults d
+     WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
+                WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
+                ELSE d.expression OPERATOR(pg_catalog.~) -- a constant, or the cast of one
+                         '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END
+       AND (d.tgparentid OPERATOR(pg_catalog.=) 0
+            OR NOT d.reads_floor AND EXISTS (
+                   SELECT FROM defaults above
+                    WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
+    UNION ALL
+    SELECT r.rel,
+           pg_catalog.format('a key that is used again meets old versions: its history has inserts that did, in the last 7 days %s', r.inserts),
+           pg_catalog.format('leave column "%s" to its default in each INSERT; changed_by in the history says who did not', v.version_column)
+      FROM interlock_internal.list_reused_keys() r
+      JOIN versioned v ON v.tgrelid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid AND v.tgparentid OPERATOR(pg_catalog.=) 0
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
+           'version the rows on the publisher, and write them there alone'
+      FROM versioned v
+      JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
+     WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
+    UNION ALL
+    SELECT d.adrelid::pg_catalog.regclass,
+           pg_catalog.format('the version trigger is gone: updates do not move column "%s"', a.attname),
+           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', d.adrelid::pg_catalog.regclass, a.attname)
+      FROM readers d
+      JOIN pg_catalog.pg_attribute a
+        ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
+     WHERE EXISTS (SELECT FROM floors s -- not a copy by LIKE, nor a partition
+                    WHERE s.relid OPERATOR(pg_catalog.=) d.adrelid AND s.attnum OPERATOR(pg_catalog.=) d.adnum)
+       AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+    UNION ALL
+    SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice
+      FROM named n
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) n.tgrelid AND a.attname OPERATOR(pg_catalog.=) n.name::pg_catalog.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
+           pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
+               (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
+                  FROM pg_catalog.generate_series(r.key_from, pg_catalog.cardinality(r.texts), 2) i (n)))
+      FROM recorded r
+     WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>=) r.key_from
+       AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i
+                        WHERE i.indrelid OPERATOR(pg_catalog.=) r.tgrelid AND i.indisunique AND i.indimmediate AND i.indisvalid
+                          AND i.indpred IS NULL AND i.indexprs IS NULL)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('the history is in table %s of another owner: writes are refused', r.tgconstrrelid::pg_catalog.regclass),
+           -- No statement: roles with TRIGGER on one of the tables can have made the trigger, to get the other one.
+           pg_catalog.format('if the table is the history, ALTER TABLE ... OWNER TO gives it back; if not, drop trigger "%s"', r.tgname)
+      FROM recorded r
+     WHERE r.relowner OPERATOR(pg_catalog.<>) r.history_owner
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('column "%s" of history table %s is gone: writes are refused', m.name, r.tgconstrrelid::pg_catalog.regclass),
+           pg_catalog.format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L%4$s) -- into a new table',
+               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''), s.others)
+      FROM recorded r
+     CROSS JOIN pg_catalog.unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from}'
+                                  ::pg_catalog.name[]) m (name)
+     CROSS JOIN LATERAL (SELECT pg_catalog.concat(
+               CASE WHEN r.ignored_columns OPERATOR(pg_catalog.<>) '{}' THEN pg_catalog.format(', ignore_columns => %L', r.ignored_columns) END,
+               CASE WHEN r.ignored_writers OPERATOR(pg_catalog.<>) '{}' THEN pg_catalog.format(', ignore_writers => %L', r.ignored_writers) END,
+               CASE WHEN r.texts[4] OPERATOR(pg_catalog.=) ANY ('{notify on,notify full}') THEN
+                   pg_catalog.format(', notify => %L', pg_catalog.substr(r.texts[4], 8)) END,
+               CASE WHEN r.texts[5] OPERATOR(pg_catalog.=) 'record markers' THEN ', record_markers => true' END)) s (others)
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgconstrrelid AND a.attname OPERATOR(pg_catalog.=) m.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
+    SELECT r.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', m.name),
+           'enable_history with the present names'
+      FROM recorded r
+     CROSS JOIN pg_catalog.unnest(r.ignored_columns) m (name)
+     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                        WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgrelid AND a.attname OPERATOR(pg_catalog.=) m.name::pg_catalog.name
+                          AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
+    UNION ALL
+    SELECT i.inhrelid::pg_catalog.regclass,
+           CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
+                       WHEN 'transition_trigger' THEN
+                           pg_catalog.format('the table inherits from one with transitions of column "%s" and has none itself', c.subject)
+                       WHEN 'marker_trigger' THEN 'the table inherits from one with markers and has none itself'
+                       ELSE 'the table inherits from one with owned columns and has none itself' END,
+           CASE c.kind WHEN 'version_trigger' THEN
+                           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', i.inhrelid::pg_catalog.regclass, c.subject)
+                       WHEN 'transition_trigger' THEN 'define_transitions for it as well'
+                       WHEN 'marker_trigger' THEN 'enable_marker for it as well'
+                       ELSE 'own_columns for it as well' END
+      FROM checks c
+      JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
+     WHERE NOT EXISTS (SELECT FROM checks child
+                        WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
+                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject));
+END;
+
 -- Transitions.
 
 -- Markers.
