@@ -128,7 +128,39 @@ BEGIN;
 TRUNCATE owned.claim_1;
 SELECT owned.submit('paid');
 ROLLBACK;
+
+-- SEC-1: the condition of a trigger of another role is not evaluated as the owner of the history, unless it can run nothing of that role
+CREATE TABLE owned.bill (id int PRIMARY KEY);
+SELECT interlock.enable_history('owned.bill');
+CREATE FUNCTION owned.pass() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+CREATE FUNCTION owned.known(jsonb) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+GRANT TRIGGER ON owned.bill_history TO interlock_clerk;
+GRANT INSERT ON owned.bill TO interlock_clerk;
+RESET ROLE;
+CREATE SCHEMA clerk AUTHORIZATION interlock_clerk;
+SET ROLE interlock_clerk;
+GRANT USAGE ON SCHEMA clerk TO PUBLIC;
+CREATE FUNCTION clerk.climb() RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RAISE NOTICE ''as %'', current_user; RETURN true; END';
+CREATE DOMAIN clerk.word AS text CHECK (VALUE IS NULL OR clerk.climb());
+CREATE VIEW clerk.seen AS SELECT clerk.climb();
+GRANT SELECT ON clerk.seen TO PUBLIC;
+CREATE FUNCTION clerk.try(condition text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    EXECUTE format('CREATE TRIGGER x BEFORE INSERT ON owned.bill_history FOR EACH ROW WHEN (%s) EXECUTE FUNCTION owned.pass()', condition);
+    INSERT INTO owned.bill VALUES (1);
+    RAISE unique_violation USING MESSAGE = 'passed';
+EXCEPTION WHEN unique_violation OR insufficient_privilege THEN RETURN sqlerrm; END $$;
+SET client_min_messages = warning;
+SELECT clerk.try('new.key IS NOT NULL'); -- plans, and says what domains say when they are
+SET client_min_messages = notice;
+SELECT condition, clerk.try(condition) FROM unnest(ARRAY[
+    'clerk.climb()',
+    'query_to_xml(''SELECT clerk.climb()'', true, false, '''') IS NOT NULL',
+    'table_to_xml(''clerk.seen'', true, false, '''') IS NOT NULL',
+    'CAST(new.operation AS clerk.word) IS NOT NULL',
+    'CAST(ARRAY[new.operation] AS clerk.word[]) = ''{}''',
+    'new.operation = ''insert'' AND pg_trigger_depth() > 0 AND new.changed_at <= now() AND new.changed_by <> current_user',
+    'owned.known(new.key)']) condition;
 RESET ROLE;
 SET client_min_messages = warning;
-DROP SCHEMA owned CASCADE;
+DROP SCHEMA clerk, owned CASCADE;
 DROP ROLE interlock_owner, interlock_clerk;
