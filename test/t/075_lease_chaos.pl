@@ -76,6 +76,7 @@ sub ask
 # for a heartbeat that comes too late.
 
 my ($session, $log, $me, $number, $elements, @held, @forgotten);
+my $asked = 0;
 
 sub note_down { syswrite($log, join("\t", @_) . "\n"); }
 
@@ -106,10 +107,13 @@ sub acquire
     $mode = 'exclusive' if @wanted > 1;
     my $keys = join ',', @wanted;
     my $times = "'$ttl s', '$wait s'";
-    note_down('acquire', now(), $keys, $mode, $ttl, $wait);
+    my $holder = "$me.$number " . ++$asked;
+    my $stay = @wanted == 1 && chance(0.15) ? sprintf '%.3f', rand(min($ttl, 1.5)) : 0;
+    my $more = "holder => '$holder', at_least => '$stay s', resume => " . (chance(0.3) ? 'true' : 'false') . ', notify => ' . (chance(0.3) ? 'true' : 'false');
+    note_down('acquire', now(), $keys, $mode, $ttl, $wait, $stay);
     my ($call, $answer, $error, $row) = ask_server(@wanted > 1
         ? "SELECT outcome, array_to_string(tokens, ','), extract(epoch FROM expires_at) FROM interlock.acquire_leases('{$keys}', $times)"
-        : "SELECT outcome, token, extract(epoch FROM expires_at) FROM interlock.acquire_lease('$keys', $times, mode => '$mode')");
+        : "SELECT outcome, token, extract(epoch FROM expires_at) FROM interlock.acquire_lease('$keys', $times, mode => '$mode', $more)");
     return if $error;
     my ($outcome, $tokens, $epoch) = split /\|/, $row;
     note_down($outcome, $call, $answer, $keys) if $outcome ne 'acquired';
@@ -119,9 +123,28 @@ sub acquire
     my $long = $ttl > $durable_after ? 1 : 0;
     for my $i (0 .. $#wanted)
     {
-        note_down('grant', $wanted[$i], $tokens[$i], $mode, $call, $answer, $until, $long);
-        push @held, { key => $wanted[$i], token => $tokens[$i], until => $until, mode => $mode };
+        note_down('grant', $wanted[$i], $tokens[$i], $mode, $call, $answer, $until, $long, $stay ? $call + $stay : 0);
+        push @held, { key => $wanted[$i], token => $tokens[$i], until => $until, mode => $mode, holder => @wanted == 1 ? $holder : undef };
     }
+}
+
+# As after an acquire whose answer was lost: the lease must be the same one, or lost.
+sub resume
+{
+    my ($lease) = @_;
+    my $ttl = pick(0.4, 1, 2);
+    my ($call, $answer, $error, $row) = ask_server("SELECT outcome, token, extract(epoch FROM expires_at) "
+        . "FROM interlock.acquire_lease('$lease->{key}', '$ttl s', mode => '$lease->{mode}', holder => '$lease->{holder}', resume => true)");
+    return if $error;
+    my ($outcome, $token, $epoch) = split /\|/, $row;
+    return if $outcome eq 'held' || $outcome eq 'recovering';
+    my $until = told($epoch);
+    note_down('changed', 'resumed', $token, $lease->{token}) if $outcome eq 'resumed' && $token != $lease->{token};
+    note_down('renew', $lease->{token}, $call, $answer, $outcome eq 'resumed' ? $until : 'lost', 0);
+    if ($outcome eq 'resumed') { $lease->{until} = $until; return; }
+    lose($lease);
+    note_down('grant', $lease->{key}, $token, $lease->{mode}, $call, $answer, $until, 0, 0);
+    push @held, { %$lease, token => $token, until => $until };
 }
 
 sub lose { my ($lease) = @_; @held = grep { $_ != $lease } @held; }
@@ -241,7 +264,9 @@ sub hold
     for (1 .. int rand 4)
     {
         return unless @held;
-        if (chance(0.65)) { work(); }
+        my @named = grep { defined $_->{holder} } @held;
+        if (@named && chance(0.15)) { resume(pick(@named)); }
+        elsif (chance(0.65)) { work(); }
         elsif (chance(0.7)) { renew(pick(@held)); }
         else { dawdle(); }
     }
@@ -320,10 +345,11 @@ sub read_logs
         my ($what, @rest) = split /\t/, $line;
         if ($what eq 'grant')
         {
-            my ($key, $token, $mode, $call, $answer, $until, $long) = @rest;
+            my ($key, $token, $mode, $call, $answer, $until, $long, $stays) = @rest;
             my $lease = { key => $key, token => $token, mode => $mode, call => $call, answer => $answer, long => $long, believed => [ [ $answer, $until ] ], open => [] };
             $wrong->('same token twice:', $line) if $grants->{$token};
             $grants->{$token} = $lease;
+            push @{ $lease->{open} }, [ $answer, $stays ] if $stays; # released or not
             push @{ $seen{order} }, $lease;
         }
         elsif ($what eq 'renew')
@@ -468,6 +494,8 @@ sub check_lines
 my @good = ('grant a 4 exclusive 1 2 12 0', 'assert 4 2 3 held', 'write 1 a 4', 'commit 1', 'open 4 3 4', 'release 4 5',
     'grant a/x 8 exclusive 5.5 6 16 0', 'assert 8 6 7 held', 'write 2 a 8', 'commit 2', 'open 8 7 8');
 is(check_lines([ 'a 1', 'a 2' ], [ 'a 4 1', 'a 8 2' ], @good), '', 'a good history is good');
+is(check_lines([], [], 'grant a 4 exclusive 1 2 12 0 6', 'release 4 3', 'grant a/x 8 exclusive 3.5 4 16 0 0'), 'overlap', 'a lease that did not stay is found');
+is(check_lines([], [], 'grant a 4 exclusive 1 2 12 0 3.5', 'release 4 3', 'grant a/x 8 exclusive 3.5 4 16 0 0'), '', 'and one that did is good');
 is(check_lines(['a 2'], [ 'a 4 1', 'a 8 2' ], @good), 'lost, lost', 'a lost element is found');
 is(check_lines([ 'a 1', 'a 2', 'a 2' ], [ 'a 4 1', 'a 8 2' ], @good), 'twice', 'and one that is there twice');
 is(check_lines([ 'a 1', 'a 2', 'a 3' ], [ 'a 4 1', 'a 8 2' ], @good), 'nobody wrote', 'one that nobody wrote');
