@@ -357,15 +357,21 @@ Errors: 42501 not the owner, 55000 not guarded.';
 
 DROP FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text);
 DROP FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text);
+CREATE TYPE interlock.acquire_lease_result AS (
+    outcome text, token bigint, expires_at timestamptz, holder text, ticket bigint);
+COMMENT ON TYPE interlock.acquire_lease_result IS
+'What acquire_lease returns: the outcome, of a lease its token, expiry and holder, of one that is held those of it, and the ticket of a
+caller that is to be notified.';
+
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
-    resume boolean = false, at_least interval = NULL, notify boolean = false,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text, OUT ticket bigint)
+    resume boolean = false, at_least interval = NULL, notify boolean = false)
+    RETURNS interlock.acquire_lease_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.acquire_lease(
     key text, ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
-    resume boolean = false, at_least interlock.seconds = NULL, notify boolean = false,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text, OUT ticket bigint)
+    resume boolean = false, at_least interlock.seconds = NULL, notify boolean = false)
+    RETURNS interlock.acquire_lease_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text, boolean, interval, boolean) IS
 'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), resumed, held (with
@@ -380,15 +386,20 @@ COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.s
 
 DROP FUNCTION interlock.acquire_leases(text[], interval, interval, text);
 DROP FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text);
+CREATE TYPE interlock.acquire_leases_result AS (
+    outcome text, tokens bigint[], expires_at timestamptz, blocked_by text, holder text);
+COMMENT ON TYPE interlock.acquire_leases_result IS
+'What acquire_leases returns: the outcome, of leases their tokens and expiry, else the key that was not available, and its holder.';
+
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
-    mode text = 'exclusive', bind text = 'ttl',
-    OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
+    mode text = 'exclusive', bind text = 'ttl')
+    RETURNS interlock.acquire_leases_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL,
-    mode text = 'exclusive', bind text = 'ttl',
-    OUT outcome text, OUT tokens bigint[], OUT expires_at timestamptz, OUT blocked_by text, OUT holder text)
+    mode text = 'exclusive', bind text = 'ttl')
+    RETURNS interlock.acquire_leases_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text, text, text) IS
 'Acquires leases on all the keys or on none; tokens are in the order of keys. A key that is given twice has one lease, and its token twice. If

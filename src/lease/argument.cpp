@@ -4,15 +4,6 @@
 
 namespace interlock {
 
-namespace {
-
-bool is_word(const text* value, const char* word) {
-    return VARSIZE_ANY_EXHDR(value) == strlen(word) &&
-           memcmp(VARDATA_ANY(value), word, strlen(word)) == 0;
-}
-
-} // namespace
-
 const char* default_holder(size_t* length) {
     const char* holder = application_name;
     if (holder == nullptr || holder[0] == '\0')
@@ -72,22 +63,22 @@ const char* holder_argument(const Arguments& arguments, int n, size_t* length) {
 }
 
 LeaseMode lease_mode_argument(const Arguments& arguments, int n) {
-    const text* mode = DatumGetTextPP(arguments.required(n, "mode"));
-    if (is_word(mode, "exclusive"))
+    std::string_view mode = arguments.view(n, "mode");
+    if (mode == "exclusive")
         return LeaseMode::kExclusive;
-    if (is_word(mode, "shared"))
+    if (mode == "shared")
         return LeaseMode::kShared;
-    refuse_value("mode", text_to_cstring(mode), "Use 'exclusive' or 'shared'.");
+    refuse_value("mode", mode, "Use 'exclusive' or 'shared'.");
 }
 
 LeaseBond lease_bond_argument(const Arguments& arguments, int n) {
-    const text* bind = DatumGetTextPP(arguments.required(n, "bind"));
-    if (is_word(bind, "ttl"))
+    std::string_view bind = arguments.view(n, "bind");
+    if (bind == "ttl")
         return LeaseBond::kTtl;
-    if (is_word(bind, "session"))
+    if (bind == "session")
         return LeaseBond::kSession;
     refuse_value(
-        "bind", text_to_cstring(bind),
+        "bind", bind,
         "Use 'ttl' or 'session'. interlock.lock_key locks a key until the transaction ends.");
 }
 

@@ -73,8 +73,18 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
     return claim.capacity != 0 && taken >= claim.capacity ? first : 0;
 }
 
+pg_attribute_always_inline Ref search_the_way(LeaseDatabase* database, Ref node, LeaseKind wanted,
+                                              int64 now) {
+    for (Ref level = node; level != 0; level = node_at(level)->parent) {
+        Ref found = in_the_way_at(database, level, wanted, now);
+        if (found != 0)
+            return found;
+    }
+    return in_the_way_below(database, node, wanted, now);
+}
+
 Ref in_the_way(const LeaseClaim& claim, int64 now) {
-    Ref found = in_the_way_of(claim.database, claim.node, kind_of_claim(claim), now);
+    Ref found = search_the_way(claim.database, claim.node, kind_of_claim(claim), now);
     if (found == 0 && lease_at(claim.lease)->mode == LeaseMode::kPermit)
         found = permit_in_the_way(claim, now);
     return found;
@@ -127,12 +137,7 @@ bool grant(const LeaseClaim& claim, int64 now) {
 } // namespace
 
 Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
-    for (Ref level = node; level != 0; level = node_at(level)->parent) {
-        Ref found = in_the_way_at(database, level, wanted, now);
-        if (found != 0)
-            return found;
-    }
-    return in_the_way_below(database, node, wanted, now);
+    return search_the_way(database, node, wanted, now);
 }
 
 bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {

@@ -123,11 +123,25 @@ pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
     return static_cast<int64>(length);
 }
 
+// A text for a value of a row, into which it is copied.
+struct RowText {
+    alignas(int32) char bytes[VARHDRSZ + kMaxHolderBytes];
+
+    Datum set(const char* value) {
+        size_t length = strlen(value);
+        SET_VARSIZE(bytes, VARHDRSZ + length);
+        memcpy(bytes + VARHDRSZ, value, length);
+        return PointerGetDatum(bytes);
+    }
+};
+
 // outcome, token, expires_at, holder, ticket
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket) {
-    Datum values[5] = {CStringGetTextDatum(lease_outcome_name(answer.outcome)),
-                       Int64GetDatum(answer.token), TimestampTzGetDatum(shown_time(answer.expires)),
-                       CStringGetTextDatum(answer.holder), Int64GetDatum(ticket)};
+    RowText outcome;
+    RowText holder;
+    Datum values[5] = {outcome.set(lease_outcome_name(answer.outcome)), Int64GetDatum(answer.token),
+                       TimestampTzGetDatum(shown_time(answer.expires)), holder.set(answer.holder),
+                       Int64GetDatum(ticket)};
     bool nulls[5] = {false, answer.token == 0, answer.expires == 0, answer.holder[0] == '\0',
                      ticket == 0};
     return result_row(fcinfo, values, nulls);

@@ -165,10 +165,10 @@ void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
 void drop_if_ended_and_serve(Ref ref) {
     Ref root = root_of(lease_at(ref)->node);
     bool is_awaited = has_queue(root);
-    int partition = partition_of_root(root);
+    bool had_tickets = node_at(root)->had_tickets != 0;
     if (lease_at(ref)->ended)
         drop_ended(ref);
-    if (*first_ticket(partition) != 0)
+    if (had_tickets)
         note_end_for_tickets();
     if (is_awaited) // and so the root is still there
         serve_queue(root, nullptr);

@@ -121,7 +121,7 @@ Ref make_node(const LeaseKey& key, size_t length, uint64 hash, Ref parent, Lease
     node->hash = hash;
     node->database = key.database;
     node->parent = parent;
-    node->length = static_cast<uint16>(length);
+    node->length = length & PG_INT16_MAX;
     write_text(node, offsetof(LeaseNode, key), key.bytes, length);
     hang_node(ref);
     chain_node(ref);
@@ -184,8 +184,6 @@ Ref next_lease(Ref lease) {
     Ref next = lease_at(lease)->next;
     return next != 0 ? next : lease_from(next_node(lease_at(lease)->node));
 }
-
-int partition_of_root(Ref root) { return partition_of(node_at(root)->hash); }
 
 Ref* first_ticket(int partition) { return &table->partitions[partition].first_ticket; }
 

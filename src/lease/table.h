@@ -106,7 +106,8 @@ struct LeaseNode {
     uint32 passed_over;       // the last look at the queue in which a waiter for this key stayed
     uint32 passed_below;      // or one for a descendant
     bool passed_exclusive[2]; // of these two: whether one of them was exclusive
-    uint16 length;
+    uint16 length : 15;
+    uint16 had_tickets : 1;          // of the whole tree, in the first level (lease/ticket.h)
     char key[FLEXIBLE_ARRAY_MEMBER]; // at the end of the piece of memory: to be copied
 
     void copy_key(char* to) const { read_text(this, offsetof(LeaseNode, key), to, length); }
@@ -152,8 +153,6 @@ LWLock* partition_lock(int partition);
 // All leases of a partition, one after the other; 0: there are no more.
 Ref first_lease(int partition);
 Ref next_lease(Ref lease);
-
-int partition_of_root(Ref root);
 
 // The link to the first ticket of the partition (lease/ticket.h), for a walk that can drop tickets.
 Ref* first_ticket(int partition);

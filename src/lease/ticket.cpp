@@ -57,6 +57,7 @@ LeaseRoom make_ticket(const LeaseKey& key, const TicketOwner& owner, LeaseAccess
     ticket->holder_length = static_cast<uint8>(owner.holder.size());
     write_text(ticket, sizeof(LeaseTicket), owner.holder.data(), owner.holder.size());
     *end_of(first_ticket(key.partition)) = ref;
+    node_at(root_of(node))->had_tickets = 1;
     *made = ref;
     return LeaseRoom::kYes;
 }

@@ -10,14 +10,13 @@ SELECT is(pg_get_function_arguments(p::regprocedure) || ' -> ' || pg_get_functio
 FROM (VALUES
     ('interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval,boolean)',
      'key text, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, mode text DEFAULT ''exclusive''::text, '
-     'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, at_least interval DEFAULT NULL::interval, notify boolean DEFAULT false, OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text, OUT ticket bigint -> record'),
+     'bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false, at_least interval DEFAULT NULL::interval, notify boolean DEFAULT false -> interlock.acquire_lease_result'),
     ('interlock.acquire_permit(text,integer,interval,interval,text)',
      'key text, capacity integer, ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, '
      'OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
     ('interlock.acquire_leases(text[],interval,interval,text,text,text)',
      'keys text[], ttl interval DEFAULT ''00:00:30''::interval, wait interval DEFAULT ''00:00:00''::interval, holder text DEFAULT NULL::text, '
-     'mode text DEFAULT ''exclusive''::text, bind text DEFAULT ''ttl''::text, '
-     'OUT outcome text, OUT tokens bigint[], OUT expires_at timestamp with time zone, OUT blocked_by text, OUT holder text -> record'),
+     'mode text DEFAULT ''exclusive''::text, bind text DEFAULT ''ttl''::text -> interlock.acquire_leases_result'),
     ('interlock.renew_lease(text,bigint,interval,text)', 'key text, token bigint, ttl interval DEFAULT NULL::interval, holder text DEFAULT NULL::text -> timestamp with time zone'),
     ('interlock.release_lease(text,bigint,text)', 'key text, token bigint DEFAULT NULL::bigint, holder text DEFAULT NULL::text -> boolean'),
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
