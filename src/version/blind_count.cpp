@@ -1,7 +1,9 @@
 #include "version/blind_count.h"
 
+#include "server/result_row.h"
 #include "server/shared_memory.h"
 #include "server/usage_report.h"
+#include "statement/running.h"
 
 using namespace interlock;
 
@@ -36,7 +38,15 @@ bool may_see(Oid table);
 } // namespace
 
 extern "C" {
+PG_FUNCTION_INFO_V1(is_preloaded);
 PG_FUNCTION_INFO_V1(list_blind_updates);
+
+// for_statements, for_all
+Datum is_preloaded(PG_FUNCTION_ARGS) {
+    Datum values[2] = {BoolGetDatum(knows_all_statements()), BoolGetDatum(counts != nullptr)};
+    bool nulls[2] = {};
+    return result_row(fcinfo, values, nulls);
+}
 
 Datum list_blind_updates(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);

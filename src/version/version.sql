@@ -308,36 +308,52 @@ COMMENT ON FUNCTION interlock_internal.list_reused_keys() IS
 'For check_versioning: tables whose history shows keys that were inserted again with a version that they had had, and how often. Of each history
 that the caller may read, without row security, the newest 10000 entries, and of these inserts of the last 7 days.';
 
-CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
+CREATE FUNCTION interlock_internal.is_preloaded(OUT for_statements boolean, OUT for_all boolean)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.is_preloaded() IS
+'For list_findings: whether the session has had the library since its first statement, and whether the server has it.';
+
+CREATE FUNCTION interlock_internal.split_arguments(arguments bytea) RETURNS text[]
+    LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.split_arguments(bytea) IS
+'For list_findings: the arguments of a trigger, as pg_trigger.tgargs has them. None if they have more than 4 MB, which no function of the
+extension makes.';
+
+CREATE FUNCTION interlock_internal.list_findings(
+    reads_history boolean, OUT rel regclass, OUT finding text, OUT advice text, OUT mechanisms text[], OUT enforced boolean) RETURNS SETOF record
     LANGUAGE sql STABLE
 BEGIN ATOMIC
     WITH functions AS ( -- of triggers
-        SELECT p.oid, p.proname
+        SELECT p.oid, p.proname,
+               CASE WHEN p.proname OPERATOR(pg_catalog.=) 'version_trigger' THEN 'versioning'
+                    WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{transition_trigger,initial_state_trigger}'::pg_catalog.name[]) THEN 'transitions'
+                    WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{marker_trigger,marker_notify_trigger}'::pg_catalog.name[]) THEN 'marker'
+                    WHEN p.proname OPERATOR(pg_catalog.=) 'lease_trigger' THEN 'require_lease'
+                    WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
+                    WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
+                END AS mechanism
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
          WHERE v.oid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure),
     own AS (
-        SELECT f.oid, f.proname
+        SELECT f.oid
           FROM functions f
          WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
     triggers AS ( -- with their arguments
         SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgconstrrelid, t.tgnargs, t.tgargs,
-               f.proname AS kind,
-               ARRAY(SELECT pg_catalog.convert_from(pg_catalog.decode(m.hex[1], 'hex'), pg_catalog.getdatabaseencoding())
-                       FROM pg_catalog.regexp_matches(pg_catalog.encode(t.tgargs, 'hex'), '((?:(?!00)..)*)00', 'g')
-                            WITH ORDINALITY m (hex, n)
-                      ORDER BY m.n) AS texts
+               f.proname AS kind, f.mechanism,
+               interlock_internal.split_arguments(t.tgargs) AS texts
           FROM functions f
           JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) f.oid),
     checks AS (
-        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.kind, t.texts, t.texts[1] AS subject
+        SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.kind, t.mechanism, t.texts, t.texts[1] AS subject
           FROM triggers t
           JOIN own ON own.oid OPERATOR(pg_catalog.=) t.tgfoid
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
            AND (t.kind OPERATOR(pg_catalog.<>) 'ownership_trigger'
                 OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
     guards AS ( -- beside versions
-        SELECT t.tgrelid, t.tgname, t.tgenabled, e.effect
+        SELECT t.tgrelid, t.tgname, t.tgenabled, t.mechanism, e.effect
           FROM triggers t
           JOIN (VALUES ('transition_trigger', 'changes of state are not checked'),
                        ('initial_state_trigger', 'states of new rows are not checked'),
@@ -453,25 +469,29 @@ BEGIN ATOMIC
            CASE WHEN g.tgenabled OPERATOR(pg_catalog.=) 'O'
                 THEN pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
                          g.tgrelid::pg_catalog.regclass, g.tgname)
-                ELSE pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname) END
+                ELSE pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname) END,
+           ARRAY[g.mechanism], g.effect OPERATOR(pg_catalog.=) 'nobody is notified of markers'
       FROM guards g
      WHERE g.tgenabled OPERATOR(pg_catalog.=) ANY ('{D,R}')
         OR g.tgenabled OPERATOR(pg_catalog.=) 'O'
            AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
-           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname),
+           ARRAY['versioning'], false
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'D'
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger fires on a replica only',
-           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname)
+           pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname),
+           ARRAY['versioning'], false
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'R'
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'session_replication_role is replica: the trigger does not fire in this session',
            pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
-               v.tgrelid::pg_catalog.regclass, v.tgname)
+               v.tgrelid::pg_catalog.regclass, v.tgname),
+           ARRAY['versioning'], false
       FROM versioned v
      WHERE v.tgenabled OPERATOR(pg_catalog.=) 'O'
        AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
@@ -479,7 +499,8 @@ BEGIN ATOMIC
     SELECT v.tgrelid::pg_catalog.regclass,
            pg_catalog.format('version column "%s" is gone or has another type', v.version_column),
            pg_catalog.format('SELECT interlock.disable_versioning(%L), then interlock.enable_versioning with the present name',
-               v.tgrelid::pg_catalog.regclass)
+               v.tgrelid::pg_catalog.regclass),
+           ARRAY['versioning'], false
       FROM versioned v
      WHERE NOT EXISTS (
                SELECT FROM pg_catalog.pg_attribute a
@@ -492,8 +513,10 @@ BEGIN ATOMIC
     UNION ALL
     SELECT l.rel::pg_catalog.regclass, pg_catalog.format('trigger "%s" fires after trigger "%s": writes are refused', l.tgname, l.first),
            pg_catalog.format('ALTER TRIGGER %I ON %s RENAME TO %I', l.tgname, l.root::pg_catalog.regclass,
-               CASE WHEN 'a_' OPERATOR(pg_catalog.<) l.first THEN 'a_' ELSE '0_' END OPERATOR(pg_catalog.||) l.tgname)
+               CASE WHEN 'a_' OPERATOR(pg_catalog.<) l.first THEN 'a_' ELSE '0_' END OPERATOR(pg_catalog.||) l.tgname),
+           l.mechanisms, false
       FROM (SELECT later.tgrelid AS rel, later.tgname, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C") AS first,
+                   pg_catalog.array_agg(DISTINCT c.mechanism) AS mechanisms,
                    COALESCE((SELECT r.tgrelid
                                FROM pg_catalog.pg_partition_ancestors(later.tgrelid) a
                                JOIN pg_catalog.pg_trigger r ON r.tgrelid OPERATOR(pg_catalog.=) a.relid::pg_catalog.oid
@@ -522,7 +545,8 @@ BEGIN ATOMIC
                d.version_column),
            CASE WHEN d.floor IS NULL OR d.reads_floor THEN d.enable
                 ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
-                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END
+                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END,
+           ARRAY['versioning'], true
       FROM defaults d
      WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
                 WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
@@ -535,19 +559,23 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.rel,
            pg_catalog.format('a key that is used again meets old versions: its history has inserts that did, in the last 7 days %s', r.inserts),
-           pg_catalog.format('leave column "%s" to its default in each INSERT; changed_by in the history says who did not', v.version_column)
+           pg_catalog.format('leave column "%s" to its default in each INSERT; changed_by in the history says who did not', v.version_column),
+           ARRAY['versioning'], true
       FROM interlock_internal.list_reused_keys() r
       JOIN versioned v ON v.tgrelid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid AND v.tgparentid OPERATOR(pg_catalog.=) 0
+     WHERE reads_history
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'a subscription writes to the table without firing the trigger',
-           'version the rows on the publisher, and write them there alone'
+           'version the rows on the publisher, and write them there alone',
+           ARRAY['versioning'], false
       FROM versioned v
       JOIN pg_catalog.pg_subscription_rel s ON s.srrelid OPERATOR(pg_catalog.=) v.tgrelid
      WHERE v.tgenabled OPERATOR(pg_catalog.<>) 'A'
     UNION ALL
     SELECT d.adrelid::pg_catalog.regclass,
            pg_catalog.format('the version trigger is gone: updates do not move column "%s"', a.attname),
-           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', d.adrelid::pg_catalog.regclass, a.attname)
+           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', d.adrelid::pg_catalog.regclass, a.attname),
+           ARRAY['versioning'], false
       FROM readers d
       JOIN pg_catalog.pg_attribute a
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
@@ -555,7 +583,8 @@ BEGIN ATOMIC
                     WHERE s.relid OPERATOR(pg_catalog.=) d.adrelid AND s.attnum OPERATOR(pg_catalog.=) d.adnum)
        AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
     UNION ALL
-    SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice
+    SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice,
+           ARRAY[CASE n.part WHEN 'marker' THEN 'marker' WHEN 'state' THEN 'transitions' WHEN 'lease' THEN 'require_lease' ELSE 'ownership' END], false
       FROM named n
      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
                         WHERE a.attrelid OPERATOR(pg_catalog.=) n.tgrelid AND a.attname OPERATOR(pg_catalog.=) n.name::pg_catalog.name
@@ -564,7 +593,8 @@ BEGIN ATOMIC
     SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
            pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
                (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
-                  FROM pg_catalog.generate_series(r.key_from, pg_catalog.cardinality(r.texts), 2) i (n)))
+                  FROM pg_catalog.generate_series(r.key_from, pg_catalog.cardinality(r.texts), 2) i (n))),
+           ARRAY['history'], false
       FROM recorded r
      WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>=) r.key_from
        AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i
@@ -574,14 +604,16 @@ BEGIN ATOMIC
     SELECT r.tgrelid::pg_catalog.regclass,
            pg_catalog.format('the history is in table %s of another owner: writes are refused', r.tgconstrrelid::pg_catalog.regclass),
            -- No statement: roles with TRIGGER on one of the tables can have made the trigger, to get the other one.
-           pg_catalog.format('if the table is the history, ALTER TABLE ... OWNER TO gives it back; if not, drop trigger "%s"', r.tgname)
+           pg_catalog.format('if the table is the history, ALTER TABLE ... OWNER TO gives it back; if not, drop trigger "%s"', r.tgname),
+           ARRAY['history'], false
       FROM recorded r
      WHERE r.relowner OPERATOR(pg_catalog.<>) r.history_owner
     UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass,
            pg_catalog.format('column "%s" of history table %s is gone: writes are refused', m.name, r.tgconstrrelid::pg_catalog.regclass),
            pg_catalog.format('SELECT interlock.disable_history(%1$L), interlock.enable_history(%1$L, %2$L, %3$L%4$s) -- into a new table',
-               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''), s.others)
+               r.tgrelid::pg_catalog.regclass, NULLIF(r.texts[1], ''), NULLIF(r.texts[2], ''), s.others),
+           ARRAY['history'], false
       FROM recorded r
      CROSS JOIN pg_catalog.unnest('{id,key,version,changed_at,writer,changed_by,operation,row_data,changed,before,transaction,command,writer_from}'
                                   ::pg_catalog.name[]) m (name)
@@ -597,7 +629,8 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass,
            pg_catalog.format('column "%s" in ignore_columns of the history is gone: changes under another name are recorded', m.name),
-           'enable_history with the present names'
+           'enable_history with the present names',
+           ARRAY['history'], true
       FROM recorded r
      CROSS JOIN pg_catalog.unnest(r.ignored_columns) m (name)
      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
@@ -614,12 +647,49 @@ BEGIN ATOMIC
                            pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', i.inhrelid::pg_catalog.regclass, c.subject)
                        WHEN 'transition_trigger' THEN 'define_transitions for it as well'
                        WHEN 'marker_trigger' THEN 'enable_marker for it as well'
-                       ELSE 'own_columns for it as well' END
+                       ELSE 'own_columns for it as well' END,
+           ARRAY[c.mechanism], false
       FROM checks c
       JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
      WHERE NOT EXISTS (SELECT FROM checks child
                         WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
-                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject));
+                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject))
+    UNION ALL
+    SELECT v.tgrelid::pg_catalog.regclass,
+           CASE v.blind_updates WHEN 'reject' THEN 'the library was not preloaded: statements that were planned before it was loaded are refused'
+                                ELSE 'the library was not preloaded: blind updates that were planned before it was loaded are not warned of' END,
+           pg_catalog.format('add pg_interlock to shared_preload_libraries, or ALTER DATABASE %I SET session_preload_libraries = %L',
+               pg_catalog.current_database(),
+               pg_catalog.concat_ws(', ', NULLIF(pg_catalog.current_setting('session_preload_libraries'), ''), 'pg_interlock')),
+           ARRAY[v.mechanism], false
+      FROM (SELECT c.tgrelid, c.mechanism, c.texts[2] AS blind_updates
+              FROM checks c
+             WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'
+             UNION
+            SELECT t.tgrelid, t.mechanism, pg_catalog.min(t.texts[i.n OPERATOR(pg_catalog.+) 2] COLLATE pg_catalog."C") -- reject, if any is
+              FROM triggers t
+             CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.cardinality(t.texts), 3) i (n)
+             WHERE t.kind OPERATOR(pg_catalog.=) 'ownership_trigger' AND t.texts[i.n OPERATOR(pg_catalog.+) 1] OPERATOR(pg_catalog.=) 'blind'
+             GROUP BY t.tgrelid, t.mechanism) v
+     CROSS JOIN interlock_internal.is_preloaded() p
+     WHERE NOT p.for_statements AND v.blind_updates OPERATOR(pg_catalog.=) ANY ('{warn,reject}'::pg_catalog.text[])
+    UNION ALL
+    SELECT DISTINCT t.tgrelid::pg_catalog.regclass,
+           'shared_preload_libraries does not have the library: there are no leases, and writes are refused',
+           'add pg_interlock to shared_preload_libraries, and restart the server',
+           ARRAY[t.mechanism], false
+      FROM triggers t
+     CROSS JOIN interlock_internal.is_preloaded() p
+     WHERE NOT p.for_all AND t.kind OPERATOR(pg_catalog.=) 'lease_trigger';
+END;
+COMMENT ON FUNCTION interlock_internal.list_findings(boolean) IS
+'For check_versioning and the view guards: what check_versioning lists, the mechanisms that a finding is about, by their names in guards, and
+whether they hold nevertheless. Without reads_history it reads the catalog alone, and does not list keys that are used again.';
+
+CREATE FUNCTION interlock.check_versioning(OUT rel regclass, OUT finding text, OUT advice text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT f.rel, f.finding, f.advice FROM interlock_internal.list_findings(true) f;
 END;
 COMMENT ON FUNCTION interlock.check_versioning() IS
 'Lists tables whose versions do not protect every write: trigger gone, disabled, for replicas only or not firing in this session,
@@ -627,4 +697,4 @@ version column gone or without the default that remembers deleted versions, inse
 them to the caller), a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
 writes are refused; and triggers of other concepts that are disabled or do not fire, or refuse writes: a column that they name is
-gone, a history has no key or a table of another owner. No rows: all tables are protected.';
+gone, a history has no key or a table of another owner; or needs the library preloaded where it is not. No rows: all tables are protected.';

@@ -1,0 +1,59 @@
+#include "table/catalog_trigger.h"
+
+namespace interlock {
+
+CatalogTriggers begin_triggers(Oid relid) {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(relid));
+    CatalogTriggers triggers = {};
+    triggers.catalog = table_open(TriggerRelationId, AccessShareLock);
+    triggers.index = index_open(TriggerRelidNameIndexId, AccessShareLock);
+    triggers.scan = systable_beginscan_ordered(triggers.catalog, triggers.index, nullptr,
+                                               OidIsValid(relid) ? 1 : 0, &key);
+    return triggers;
+}
+
+bool next_trigger(CatalogTriggers* triggers, HeapTuple* row, Oid* relid, Trigger* trigger) {
+    *row = systable_getnext_ordered(triggers->scan, ForwardScanDirection);
+    if (!HeapTupleIsValid(*row))
+        return false;
+    auto* form = reinterpret_cast<Form_pg_trigger>(GETSTRUCT(*row));
+    *relid = form->tgrelid;
+    *trigger = {};
+    trigger->tgoid = form->oid;
+    trigger->tgname = NameStr(form->tgname);
+    trigger->tgfoid = form->tgfoid;
+    trigger->tgtype = form->tgtype;
+    trigger->tgenabled = form->tgenabled;
+    trigger->tgisclone = OidIsValid(form->tgparentid);
+    trigger->tgconstrrelid = form->tgconstrrelid;
+    trigger->tgnargs = form->tgnargs;
+    return true;
+}
+
+void end_triggers(CatalogTriggers* triggers) {
+    systable_endscan_ordered(triggers->scan);
+    index_close(triggers->index, AccessShareLock);
+    table_close(triggers->catalog, AccessShareLock);
+}
+
+bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger) {
+    TupleDesc columns = RelationGetDescr(triggers.catalog);
+    bool no_arguments, no_condition;
+    Datum arguments = heap_getattr(row, Anum_pg_trigger_tgargs, columns, &no_arguments);
+    Datum condition = heap_getattr(row, Anum_pg_trigger_tgqual, columns, &no_condition);
+    if ((!no_arguments && toast_raw_datum_size(arguments) > kMostArgumentBytes) ||
+        (!no_condition && toast_raw_datum_size(condition) > kMostArgumentBytes))
+        return false;
+    trigger->tgargs = static_cast<char**>(palloc0(sizeof(char*) * (trigger->tgnargs + 1)));
+    char* at = VARDATA_ANY(DatumGetByteaPP(arguments));
+    for (int i = 0; i < trigger->tgnargs; i++) {
+        trigger->tgargs[i] = at;
+        at += strlen(at) + 1;
+    }
+    trigger->tgqual = no_condition ? nullptr : TextDatumGetCString(condition);
+    return true;
+}
+
+} // namespace interlock

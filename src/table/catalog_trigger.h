@@ -1,0 +1,31 @@
+// Triggers as the catalog has them, for callers that have not opened their tables: it waits for no
+// lock, and runs no code of others.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// The functions of the extension make no longer ones.
+constexpr Size kMostArgumentBytes = 4 * 1024 * 1024;
+
+struct CatalogTriggers {
+    Relation catalog;
+    Relation index;
+    SysScanDesc scan;
+};
+
+// Those of one table; of all with InvalidOid. Sees what is committed by now, and what the
+// transaction has done itself, whatever its snapshot is.
+CatalogTriggers begin_triggers(Oid relid);
+
+// The next one in the order of table and name; false at the end. The trigger has tgoid, tgname,
+// tgfoid, tgtype, tgenabled, tgisclone, tgconstrrelid and tgnargs; read_arguments() adds tgargs and
+// tgqual.
+bool next_trigger(CatalogTriggers* triggers, HeapTuple* row, Oid* relid, Trigger* trigger);
+void end_triggers(CatalogTriggers* triggers);
+
+// False when they are longer than those that any function of ours makes.
+bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger);
+
+} // namespace interlock

@@ -1,0 +1,28 @@
+// What list_findings() needs beside SQL.
+
+#include "table/catalog_trigger.h"
+
+using namespace interlock;
+
+extern "C" {
+PG_FUNCTION_INFO_V1(split_arguments);
+
+// split_arguments(arguments): those of a trigger, as pg_trigger.tgargs has them. None of a trigger
+// with more bytes than any function of ours gives it: anybody can make one of a gigabyte.
+Datum split_arguments(PG_FUNCTION_ARGS) {
+    Datum stored = PG_GETARG_DATUM(0);
+    if (PG_ARGISNULL(0) || toast_raw_datum_size(stored) > kMostArgumentBytes)
+        return PointerGetDatum(construct_empty_array(TEXTOID));
+    const bytea* arguments = DatumGetByteaPP(stored);
+    const char* at = VARDATA_ANY(arguments);
+    const char* end = at + VARSIZE_ANY_EXHDR(arguments);
+    ArrayBuildState* texts = initArrayResult(TEXTOID, CurrentMemoryContext, false);
+    while (at < end) {
+        auto length = static_cast<int>(strnlen(at, end - at));
+        texts = accumArrayResult(texts, PointerGetDatum(cstring_to_text_with_len(at, length)),
+                                 false, TEXTOID, CurrentMemoryContext);
+        at += length + 1;
+    }
+    return makeArrayResult(texts, CurrentMemoryContext);
+}
+}
