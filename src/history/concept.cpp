@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "history/history.h"
+#include "history/mechanism.h"
 #include "history/table.h"
 #include "table/part.h"
 
@@ -17,6 +18,7 @@ constexpr TablePart kParts[] = {
         .number = &history_part,
         .trigger_function = "history_trigger",
         .load_trigger = load_history,
+        .mechanism = &kHistoryMechanism,
         .complete = load_ignored_columns,
     },
     {

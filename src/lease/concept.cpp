@@ -3,6 +3,7 @@
 #include "server/concept.h"
 #include "lease/ask.h"
 #include "lease/lease.h"
+#include "lease/mechanism.h"
 #include "lease/report.h"
 #include "lease/require.h"
 #include "lease/service.h"
@@ -31,6 +32,7 @@ constexpr TablePart kPart = {
     .number = &requirements_part,
     .trigger_function = "lease_trigger",
     .load_trigger = load_requirement,
+    .mechanism = &kLeaseMechanism,
 };
 
 void define_settings() {

@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "marker/marker.h"
+#include "marker/mechanism.h"
 #include "marker/sweep.h"
 #include "marker/trigger.h"
 #include "table/part.h"
@@ -31,6 +32,7 @@ constexpr TablePart kPart = {
     .number = &marker_part,
     .trigger_function = "marker_trigger",
     .load_trigger = load_marker,
+    .mechanism = &kMarkerMechanism,
     .check = check_marker,
     .refuse_use = refuse_use,
 };

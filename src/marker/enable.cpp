@@ -18,7 +18,6 @@ namespace {
 
 constexpr const char* kTriggerName = "zzz_interlock_marker";
 constexpr const char* kNotifyTriggerName = "zzz_interlock_marker_notify";
-constexpr const char* kIndexSuffix = "interlock_sweep_idx";
 
 // The arguments of enable_marker.
 struct Request {
@@ -225,20 +224,7 @@ bool is_partial(Relation index) {
 bool finds_deadlines(Relation index, AttrNumber until, AttrNumber status) {
     return index->rd_index->indisvalid && index->rd_rel->relam == BTREE_AM_OID &&
            index->rd_index->indkey.values[0] == until &&
-           (!is_partial(index) || is_of_marked_rows(index, status));
-}
-
-// As create_sweep_index makes it. The suffix may be followed by the number that made the name
-// unique.
-bool is_ours(Relation index) {
-    if (index->rd_index->indnatts != 1 || !is_partial(index))
-        return false;
-    const char* name = RelationGetRelationName(index);
-    size_t length = strlen(name);
-    while (length > 0 && strchr("0123456789", name[length - 1]) != nullptr)
-        length--;
-    size_t suffix = strlen(kIndexSuffix);
-    return length > suffix && strncmp(name + length - suffix, kIndexSuffix, suffix) == 0;
+           (!is_partial(index) || is_of_marked_rows(index->rd_indextuple, status));
 }
 
 // Calls visit(index) for each index of the table.
@@ -259,7 +245,7 @@ void drop_sweep_indexes(Oid relid, AttrNumber kept) {
     const char* schema = get_namespace_name(get_rel_namespace(relid));
     List* names = NIL;
     each_index(relid, [&](Relation index) {
-        if (is_ours(index) && index->rd_index->indkey.values[0] != kept)
+        if (is_sweep_index(index->rd_indextuple) && index->rd_index->indkey.values[0] != kept)
             names = lappend(names, pstrdup(RelationGetRelationName(index)));
     });
     ListCell* cell;
@@ -275,11 +261,12 @@ void create_sweep_index(Oid relid, const char* table, const Request& request) {
     drop_sweep_indexes(relid, until);
     bool found = false;
     each_index(relid, [&](Relation index) {
-        found = found || finds_deadlines(index, until, status) || is_ours(index);
+        found =
+            found || finds_deadlines(index, until, status) || is_sweep_index(index->rd_indextuple);
     });
     if (found)
         return;
-    char* name = ChooseRelationName(get_rel_name(relid), nullptr, kIndexSuffix,
+    char* name = ChooseRelationName(get_rel_name(relid), nullptr, kSweepIndexSuffix,
                                     get_rel_namespace(relid), false);
     run_command(psprintf("CREATE INDEX %s ON %s (%s) WHERE %s OPERATOR(pg_catalog.=) 1",
                          quote_identifier(name), table, quote_identifier(request.columns[kUntil]),

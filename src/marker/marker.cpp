@@ -85,8 +85,6 @@ const char* check_holder(const char* holder, const char* argument) {
 
 namespace {
 
-constexpr int kFirstColumn = 2; // among the trigger's arguments
-
 // As they are once they are truncated.
 bool names_twice(const MarkerColumn* columns) {
     for (int i = 0; i < kMarkerRoles; i++)
@@ -96,12 +94,13 @@ bool names_twice(const MarkerColumn* columns) {
     return false;
 }
 
-// Reads the ttl, the mode and the names.
-bool read_arguments(const Trigger* trigger, Marker* marker) {
-    if (trigger->tgnargs != kFirstColumn + kMarkerRoles)
+} // namespace
+
+bool read_marker_arguments(const Trigger* trigger, Marker* marker) {
+    if (trigger->tgnargs != kFirstMarkerColumn + kMarkerRoles)
         return false;
     for (int role = 0; role < kMarkerRoles; role++)
-        name_argument(trigger, kFirstColumn + role, &marker->columns[role].name);
+        name_argument(trigger, kFirstMarkerColumn + role, &marker->columns[role].name);
     if (names_twice(marker->columns))
         return false;
     marker->ttl = strtoll(trigger->tgargs[0], nullptr, 10);
@@ -109,15 +108,13 @@ bool read_arguments(const Trigger* trigger, Marker* marker) {
     return marker->ttl > 0 && marker->ttl <= kLongestDuration;
 }
 
-} // namespace
-
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger) {
     auto* marker = static_cast<Marker*>(palloc0(sizeof(Marker)));
     marker->trigger = pstrdup(trigger->tgname);
     marker->root = root_of_trigger(relid, trigger);
     marker->enabled = trigger->tgenabled;
     marker->is_clone = trigger->tgisclone;
-    marker->well_formed = marker->usable = read_arguments(trigger, marker);
+    marker->well_formed = marker->usable = read_marker_arguments(trigger, marker);
     if (!marker->well_formed)
         return marker;
     for (int role = 0; role < kMarkerRoles; role++) {

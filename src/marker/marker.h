@@ -53,6 +53,12 @@ inline const Marker* marker_of(const TableInfo* info) {
     return part_of<const Marker>(info, marker_part);
 }
 
+// The arguments of a trigger are ttl and mode, and from here on the names of the columns by role.
+constexpr int kFirstMarkerColumn = 2;
+
+// Reads them, but for the columns themselves; false when they are not as enable_marker writes them.
+bool read_marker_arguments(const Trigger* trigger, Marker* marker);
+
 // A trigger's arguments as markers of the table.
 Marker* read_marker(Oid relid, TupleDesc columns, const Trigger* trigger);
 

@@ -23,7 +23,8 @@ bool is_marked_condition(const Node* node, AttrNumber status) {
 bool holds_marked(Relation index, const Marker* marker) {
     Form_pg_index form = index->rd_index;
     return form->indisvalid && !form->indcheckxmin && index->rd_rel->relam == BTREE_AM_OID &&
-           only_computes(index) && is_of_marked_rows(index, marker->columns[kStatus].attnum);
+           only_computes(index) &&
+           is_of_marked_rows(index->rd_indextuple, marker->columns[kStatus].attnum);
 }
 
 // Null if there is none.
@@ -53,13 +54,26 @@ bool next_row(MarkedScan* scan) {
 
 } // namespace
 
-bool is_of_marked_rows(Relation index, AttrNumber status) {
+bool is_of_marked_rows(HeapTuple index, AttrNumber status) {
     bool is_null;
-    Datum condition =
-        SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indpred, &is_null);
+    Datum condition = SysCacheGetAttr(INDEXRELID, index, Anum_pg_index_indpred, &is_null);
     return !is_null &&
            is_marked_condition(static_cast<Node*>(stringToNode(TextDatumGetCString(condition))),
                                status);
+}
+
+// The suffix may be followed by the number that made the name unique.
+bool is_sweep_index(HeapTuple index) {
+    auto* form = reinterpret_cast<Form_pg_index>(GETSTRUCT(index));
+    const char* name = get_rel_name(form->indexrelid);
+    if (name == nullptr || form->indnatts != 1 ||
+        heap_attisnull(index, Anum_pg_index_indpred, nullptr))
+        return false;
+    size_t length = strlen(name);
+    while (length > 0 && strchr("0123456789", name[length - 1]) != nullptr)
+        length--;
+    size_t suffix = strlen(kSweepIndexSuffix);
+    return length > suffix && strncmp(name + length - suffix, kSweepIndexSuffix, suffix) == 0;
 }
 
 MarkedScan begin_marked_scan(Relation rel, const Marker* marker) {

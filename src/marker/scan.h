@@ -20,7 +20,11 @@ struct MarkedScan {
 };
 
 // Whether the index has just the rows whose status is 1: WHERE status = 1.
-bool is_of_marked_rows(Relation index, AttrNumber status);
+bool is_of_marked_rows(HeapTuple index, AttrNumber status);
+
+// Whether enable_marker has made the index, by its name. Both take a row of pg_index.
+bool is_sweep_index(HeapTuple index);
+constexpr const char* kSweepIndexSuffix = "interlock_sweep_idx";
 
 // The table and its indexes are locked already (server/relation_lock.h).
 MarkedScan begin_marked_scan(Relation rel, const Marker* marker);

@@ -1,6 +1,7 @@
 // What the concept registers (server/concept.h).
 
 #include "server/concept.h"
+#include "ownership/mechanism.h"
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
@@ -16,6 +17,7 @@ constexpr TablePart kPart = {
     .number = &ownership_part,
     .trigger_function = "ownership_trigger",
     .load_trigger = load_ownership,
+    .mechanism = &kOwnershipMechanism,
     .complete = check_owned_columns,
 };
 

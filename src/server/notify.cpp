@@ -2,14 +2,36 @@
 
 namespace interlock {
 
-Notify notify_argument(const Arguments& arguments, int n) {
-    const char* notify = arguments.string(n, "notify");
-    if (strcmp(notify, "full") == 0)
-        return Notify::kFull;
+const char* notify_name(Notify notify) {
+    switch (notify) {
+    case Notify::kOff:
+        return "off";
+    case Notify::kOn:
+        return "on";
+    case Notify::kFull:
+        return "full";
+    }
+    pg_unreachable();
+}
+
+bool parse_notify(const char* name, Notify* notify) {
+    if (strcmp(name, "full") == 0) {
+        *notify = Notify::kFull;
+        return true;
+    }
     bool on;
-    if (!parse_bool(notify, &on))
-        refuse_value("notify", notify, "Use 'off', 'on' or 'full'.");
-    return on ? Notify::kOn : Notify::kOff;
+    if (!parse_bool(name, &on))
+        return false;
+    *notify = on ? Notify::kOn : Notify::kOff;
+    return true;
+}
+
+Notify notify_argument(const Arguments& arguments, int n) {
+    const char* name = arguments.string(n, "notify");
+    Notify notify;
+    if (!parse_notify(name, &notify))
+        refuse_value("notify", name, "Use 'off', 'on' or 'full'.");
+    return notify;
 }
 
 } // namespace interlock

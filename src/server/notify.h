@@ -17,6 +17,11 @@ enum class Notify : uint8 {
 // The server refuses a payload of 8000 bytes.
 constexpr size_t kLongestPayload = 7900;
 
+const char* notify_name(Notify notify);
+
+// False for a word that is none of them.
+bool parse_notify(const char* name, Notify* notify);
+
 // Argument n: 'off', 'on' or 'full', or a boolean; 22023 for others.
 Notify notify_argument(const Arguments& arguments, int n);
 

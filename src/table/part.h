@@ -9,6 +9,8 @@
 
 namespace interlock {
 
+struct Mechanism; // table/mechanism.h
+
 // What a verb is about to make of a column; see TablePart::refuse_use.
 enum class ColumnUse : uint8 {
     kState,    // declared transitions move it
@@ -28,6 +30,9 @@ struct TablePart {
     // Called for each such trigger, in the order of their names. Raises nothing: anybody can create
     // a trigger with any arguments on a table of his.
     void (*load_trigger)(TableInfo* info, const Trigger* trigger) = nullptr;
+
+    // What such a trigger configures, as JSON; null for what users do not configure.
+    const Mechanism* mechanism = nullptr;
 
     // Called for every table.
     void (*load_table)(TableInfo* info, Relation rel) = nullptr;

@@ -128,22 +128,26 @@ void require_ownership(Oid relid) {
                     errhint("Only user tables can be used with pg_interlock.")));
 }
 
-[[noreturn]] void refuse_kind(Relation rel) {
-    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE),
-                    errmsg("\"%s\" is not a table", RelationGetRelationName(rel)),
+bool is_table(char kind) { return kind == RELKIND_RELATION || kind == RELKIND_PARTITIONED_TABLE; }
+
+[[noreturn]] void refuse_kind(const char* name) {
+    ereport(ERROR, (errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("\"%s\" is not a table", name),
                     errhint("Ordinary and partitioned tables are supported.")));
+}
+
+[[noreturn]] void refuse_other_temp() {
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("cannot access temporary tables of other sessions")));
 }
 
 Relation open_of_right_kind(Oid relid, LOCKMODE mode) {
     Relation rel = try_relation_open(relid, mode);
     if (rel == nullptr)
         raise_missing(relid);
-    if (rel->rd_rel->relkind != RELKIND_RELATION &&
-        rel->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-        refuse_kind(rel);
+    if (!is_table(rel->rd_rel->relkind))
+        refuse_kind(RelationGetRelationName(rel));
     if (RELATION_IS_OTHER_TEMP(rel))
-        ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                        errmsg("cannot access temporary tables of other sessions")));
+        refuse_other_temp();
     return rel;
 }
 
@@ -199,6 +203,20 @@ Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of) {
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {
     return open_if_allowed(relid, mode, [&] { require_ownership(relid); });
+}
+
+void check_table(Oid relid, AclMode any_of) {
+    require_privilege(relid, any_of);
+    if (relid < FirstNormalObjectId)
+        refuse_system_table(relid);
+    const char* name = get_rel_name(relid);
+    Oid schema = get_rel_namespace(relid);
+    if (name == nullptr)
+        raise_missing(relid);
+    if (!is_table(get_rel_relkind(relid)))
+        refuse_kind(name);
+    if (isAnyTempNamespace(schema) && !isTempNamespace(schema))
+        refuse_other_temp();
 }
 
 } // namespace interlock

@@ -31,6 +31,9 @@ Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of);
 // As open_table, for a verb that configures the table: only its owner may (42501).
 Relation open_own_table(Oid relid, LOCKMODE mode);
 
+// The checks of open_table for a caller that does not open it: nothing is locked or waited for.
+void check_table(Oid relid, AclMode any_of);
+
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }
 

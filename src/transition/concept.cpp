@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "table/part.h"
+#include "transition/mechanism.h"
 #include "transition/transition.h"
 #include "transition/trigger.h"
 
@@ -27,6 +28,7 @@ constexpr TablePart kPart = {
     .number = &machines_part,
     .trigger_function = "transition_trigger",
     .load_trigger = load_machine,
+    .mechanism = &kTransitionMechanism,
     .check = check_transitions,
 };
 

@@ -1,6 +1,7 @@
 // Declaring transitions: checks the owner's declaration and stores it as the arguments of a
 // trigger.
 
+#include "transition/define.h"
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/last_word.h"
@@ -26,8 +27,6 @@ constexpr TriggerKind kInsertTrigger = {"zzz_interlock_initial", "initial_state_
 void refuse_clone(Relation rel, const char* name);
 const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column);
 bool has_insert_trigger(Oid relid, const char* column);
-void check_state_column(Relation rel, AttrNumber column);
-Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
 const char* repeat_argument(const Arguments& arguments, int n);
 GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
@@ -117,103 +116,6 @@ void refuse_clone(Relation rel, const char* name) {
             refuse_partition(rel, machine.is_clone);
 }
 
-void check_state_column(Relation rel, AttrNumber column) {
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    if (!can_be_state(attribute->atttypid))
-        ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
-                        errmsg("column \"%s\" of table \"%s\" cannot be a state: its type is %s",
-                               NameStr(attribute->attname), RelationGetRelationName(rel),
-                               format_type_be(attribute->atttypid)),
-                        errhint("Use a text, integer, numeric, boolean, uuid or enum column.")));
-    require_use(rel, table_info(rel), column, ColumnUse::kState);
-    if (attribute->attgenerated != '\0')
-        ereport(ERROR, (errcode(ERRCODE_GENERATED_ALWAYS),
-                        errmsg("generated column \"%s\" of table \"%s\" cannot be a state",
-                               NameStr(attribute->attname), RelationGetRelationName(rel))));
-}
-
-[[noreturn]] void refuse_transitions() {
-    refuse_argument(
-        "transitions", "must be a jsonb object of arrays of states",
-        "For example {\"pending\": [\"paid\", \"cancelled\"], \"paid\": [\"shipped\"]}.");
-}
-
-[[noreturn]] void refuse_two_spellings(Relation rel, AttrNumber column) {
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    ereport(ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("transitions name a state of column \"%s\" twice", NameStr(attribute->attname)),
-             errhint("Two spellings of one value of type %s are one state, as \"01\" and \"1\" are "
-                     "one integer: declare its transitions once.",
-                     format_type_be(attribute->atttypid))));
-}
-
-JsonbValue json_string(char* text) {
-    JsonbValue value;
-    value.type = jbvString;
-    value.val.string.val = text;
-    value.val.string.len = strlen(text);
-    return value;
-}
-
-// States may be written as JSON strings, numbers, or for a boolean column booleans.
-char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    char* text;
-    if (value.type == jbvString)
-        text = pnstrdup(value.val.string.val, value.val.string.len);
-    else if (value.type == jbvNumeric)
-        text =
-            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
-    else if (value.type == jbvBool && getBaseType(attribute->atttypid) == BOOLOID)
-        text = pstrdup(value.val.boolean ? "true" : "false");
-    else
-        refuse_transitions();
-    return canonical_state(rel, attribute->atttypid, attribute->atttypmod, text);
-}
-
-// The states that may follow one state, written as state_text() prints them.
-JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
-    if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
-        refuse_transitions();
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
-    JsonbIterator* iterator = JsonbIteratorInit(targets.val.binary.data);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
-        if (token != WJB_ELEM)
-            continue;
-        JsonbValue to = json_string(state_of_json(rel, column, value));
-        pushJsonbValue(&state, WJB_ELEM, &to);
-    }
-    return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
-}
-
-// Reads the transitions and writes them again with every state as state_text() prints it; a
-// state that the type does not know (no label of the enum, no number) is the type's own error.
-Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
-    if (!JB_ROOT_IS_OBJECT(transitions))
-        refuse_transitions();
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
-    JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
-        if (token == WJB_KEY) {
-            JsonbValue from = json_string(state_of_json(rel, column, value));
-            pushJsonbValue(&state, WJB_KEY, &from);
-        } else if (token == WJB_VALUE) {
-            pushJsonbValue(&state, WJB_VALUE, canonical_targets(rel, column, value));
-        }
-    }
-    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
-    if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
-        refuse_two_spellings(rel, column);
-    return json;
-}
-
 // The initial states as a JSON array, or an empty string when every state is.
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n) {
     if (arguments.is_null(n))
@@ -223,18 +125,13 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
     int count;
     deconstruct_array(DatumGetArrayTypeP(arguments.value(n)), TEXTOID, -1, false, TYPALIGN_INT,
                       &states, &nulls, &count);
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    List* texts = NIL;
     for (int i = 0; i < count; i++) {
         if (nulls[i])
             refuse_nulls("initial");
-        JsonbValue value = json_string(canonical_state(
-            rel, attribute->atttypid, attribute->atttypmod, TextDatumGetCString(states[i])));
-        pushJsonbValue(&state, WJB_ELEM, &value);
+        texts = lappend(texts, TextDatumGetCString(states[i]));
     }
-    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
-    return declaration_text("initial", json);
+    return declaration_text("initial", canonical_states(rel, column, texts));
 }
 
 const char* repeat_argument(const Arguments& arguments, int n) {

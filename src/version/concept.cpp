@@ -5,6 +5,7 @@
 #include "table/part.h"
 #include "version/blind.h"
 #include "version/blind_count.h"
+#include "version/mechanism.h"
 #include "version/trigger.h"
 #include "version/version.h"
 
@@ -75,6 +76,7 @@ constexpr TablePart kPart = {
     .number = &versioning_part,
     .trigger_function = "version_trigger",
     .load_trigger = load_versioning,
+    .mechanism = &kVersionMechanism,
     .complete = ignore_maintained_columns,
     .check = check_version,
     .refuse_use = refuse_use,

@@ -18,6 +18,8 @@ INSERT INTO documented VALUES
     ('break_leases', '{text,text,name}'),
     ('check_versioning', '{}'),
     ('claim_rows', '{regclass,text,integer,jsonb,name,interval}'),
+    ('configuration', '{regclass}'),
+    ('configure', '{regclass,jsonb,boolean}'),
     ('current_writer', '{}'),
     ('define_idempotency_scope', '{text,text,interval,interval,boolean,integer,integer}'),
     ('define_transitions', '{regclass,name,jsonb,text[],text,jsonb}'),

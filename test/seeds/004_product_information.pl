@@ -28,6 +28,30 @@ row '4.1', 'a worker that saves the whole object does not overwrite the editor',
     is(given(q{SELECT columns, owner FROM interlock.skipped_writes WHERE rel = 'product'::regclass}), '{description}|editor', 'and what was skipped is known');
 };
 
+row '4.2', 'the file of fields and their owners is one call, which a migration repeats', sub {
+    my $fields = q{
+        versioning => { "version_column": "version_count" },
+        ownership => { "columns": { "name": { "writer": "editor" }, "description": { "writer": "editor", "on_violation": "skip" },
+            "thumbnail": { "writer": "system" }, "price": { "strategy": "retry", "blind_updates": "reject" }, "stock": { "strategy": "merge" } } },
+        history => { "ignore_writers": ["system"] } };
+    my $call = sprintf q{SELECT interlock.configure('product', '{%s}')}, $fields =~ s/(\w+) =>/"$1":/gr;
+    given($product);
+    my ($editor, $worker) = sessions(2);
+    is(scalar(split /\n/, $editor->ask($call)), 7, 'seven statements are run');
+    is($worker->ask($call), 'SELECT 0', 'and none the next time');
+    $editor->ask(q{BEGIN; SELECT interlock.set_writer('editor')});
+    is($editor->ask(q{UPDATE product SET name = 'cup', description = 'a cup' WHERE id = 1 AND version_count = 1}), 'UPDATE 1', 'the editor writes what is the editor\'s');
+    $worker->begins_to_wait(save('mug|a mug|10', 'a.png'));
+    $editor->ask('COMMIT');
+    is($worker->answer, 'IL007', 'a worker does not overwrite it');
+    is($worker->ask(q{UPDATE product SET description = 'a mug', stock = 3 WHERE id = 1 AND version_count = 2}), 'UPDATE 1', 'a description is skipped');
+    is($worker->ask('UPDATE product SET price = 11 WHERE id = 1'), 'IL011', 'a price that was not read is not overwritten');
+    is(given('SELECT name, description, price, stock FROM product'), 'cup|a cup|10|3', 'all is as it was declared');
+    is($editor->ask(q{SELECT interlock.configure('product', '{"ownership": {"columns": {"description": {"writer": "editor"}}}}')}), 'SELECT 0', 'declared again, skip stays skip');
+    like($editor->ask(q{SELECT interlock.configure('product', '{"ownership": {"columns": {"description": {"writer": "system"}}}}')}),
+        qr/hand_over_columns.*to_writer => 'system'/, 'another owner is handed what the first one had');
+};
+
 row '4.3', 'columns of the system are written by many workers, and by nobody else', sub {
     given($product . q{
         DROP ROLE IF EXISTS scaler, indexer, shop;

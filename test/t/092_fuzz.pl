@@ -86,7 +86,11 @@ my @words = ('', 'id', 'status', 'v', 'n', 'ts', 'key', 'part', 'ctid', 'xmin', 
     'exclusive', 'shared', 'update', 'merge', 'report', 'reject', 'skip', 'api', 'job', 'session', 'transaction', 'public', 'infinity');
 my @json = ('{}', '[]', 'null', '1', '"a"', 'true', '{"id": 1}', '{"id": null}', '{"id": "x"}', '{"id": 1, "part": 1}', '{"status": "b"}', '{"v": 5}', '{"v": 1e400}',
     '{"n": 9223372036854775807}', '{"": 1}', '{"ctid": 1}', '{"ts": "infinity"}', '{"a": ["b"]}', '{"a": 1}', '{"version": 2}', '[{"key": 1, "version": 1, "changes": {}}]',
-    '[{"key": 1}]', '[1]', '{"lock_status": 1}', '{"lock_until": "infinity"}', '{"status": {"x": [1]}}', '[[1]]');
+    '[{"key": 1}]', '[1]', '{"lock_status": 1}', '{"lock_until": "infinity"}', '{"status": {"x": [1]}}', '[[1]]',
+    '{"versioning": {"version_column": "v", "blind_updates": "warn"}}', '{"versioning": null, "marker": {}, "history": null}', '{"marker": {"ttl": 1e400}}', '{"marker": {"sweep_index": false}}',
+    '{"transitions": {"status": {"transitions": {"a": ["b", 1]}, "initial": ["a"]}, "v": null}}', '{"transitions": {"part": {"transitions": {"1": [2]}}}, "require_lease": {"t/{id}": {}}}',
+    '{"ownership": {"columns": {"status": {"writer": "w"}, "v": null, "n": {"strategy": "merge"}}, "groups": [["n", "v"]]}}', '{"ownership": null, "transitions": null, "require_lease": null}',
+    '{"history": {"keep_versions": 1e10, "keep_for": "infinity"}}', '{"ownership": {"groups": [[], [[]], null]}}', '{"ownership": {"columns": {"": {"writer": "\\u0001"}}}}');
 my @tables = map { ("t$_", "lair.t$_") } 1 .. 4;
 my @parts = map { ("t${_}_p1", "t${_}_p2", "lair.t${_}_p1") } 1 .. 4;
 my @relations = (@tables, @tables, @tables, @parts, 'kept', 'kept_history', 't1_history', 'lair.t1_history', 'lair.t2_history', 't1_pkey', 'lair.t1_pkey', 'v1', 'pg_class', 'pg_proc',
@@ -225,7 +229,7 @@ sub ddl
         "CREATE OR REPLACE VIEW v1 AS SELECT 1 AS id", "VACUUM $table", "ANALYZE $table", "LOCK TABLE $table", "CLUSTER $table");
 }
 
-sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|own_|share_|release_columns|hand_over|group_|ungroup)/) }
+sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|own_|share_|release_columns|hand_over|group_|ungroup|configur)/) }
 
 sub control
 {

@@ -1,0 +1,50 @@
+#include "history/mechanism.h"
+
+#include "history/settings.h"
+#include "table/settings_json.h"
+
+namespace interlock {
+
+namespace {
+
+Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+    // DETACH leaves the trigger of a partition where it is (history/load.cpp).
+    if (trigger->tgisclone && !get_rel_relispartition(relid))
+        return Reading::kNone;
+    HistorySettings settings = read_settings(trigger);
+    if (!settings.well_formed)
+        return Reading::kForged;
+    JsonObject arguments;
+    if (settings.keep_versions > 0)
+        arguments.add_number("keep_versions", settings.keep_versions);
+    else
+        arguments.add("keep_versions", json_null());
+    arguments.add("keep_for", settings.keep_for > 0 ? duration_text(settings.keep_for) : nullptr);
+    arguments.add_texts("ignore_columns", settings.ignored_columns.names,
+                        settings.ignored_columns.count);
+    arguments.add_texts("ignore_writers", settings.ignored_writers.names,
+                        settings.ignored_writers.count);
+    arguments.add("notify", notify_name(settings.notify));
+    arguments.add_flag("record_markers", settings.record_markers);
+    setting->arguments = arguments.finish();
+    return Reading::kFound;
+}
+
+Jsonb* stored_form(Relation, const char*, Jsonb* arguments) {
+    return with_text(arguments, "notify", [](const char* name) {
+        Notify notify;
+        return parse_notify(name, &notify) ? notify_name(notify) : name;
+    });
+}
+
+} // namespace
+
+extern const Mechanism kHistoryMechanism = {
+    .name = "history",
+    .enable = "enable_history",
+    .disable = "disable_history",
+    .read = read,
+    .stored_form = stored_form,
+};
+
+} // namespace interlock

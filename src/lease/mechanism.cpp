@@ -1,0 +1,31 @@
+#include "lease/mechanism.h"
+
+#include "lease/require.h"
+#include "table/settings_json.h"
+
+namespace interlock {
+
+namespace {
+
+Reading read(Oid, const Trigger* trigger, Setting* setting) {
+    if (trigger->tgnargs == 0 || parse_template(trigger->tgargs[0]).count == 0)
+        return Reading::kForged;
+    int count = trigger->tgnargs - 1;
+    JsonObject arguments;
+    arguments.add("columns", count > 0 ? json_texts(trigger->tgargs + 1, count) : nullptr);
+    setting->key = trigger->tgargs[0];
+    setting->arguments = arguments.finish();
+    return Reading::kFound;
+}
+
+} // namespace
+
+extern const Mechanism kLeaseMechanism = {
+    .name = "require_lease",
+    .enable = "require_lease",
+    .disable = "unrequire_lease",
+    .key = "key",
+    .read = read,
+};
+
+} // namespace interlock

@@ -1,0 +1,125 @@
+#include "marker/mechanism.h"
+
+#include "marker/marker.h"
+#include "marker/scan.h"
+#include "server/notify.h"
+#include "table/catalog_trigger.h"
+#include "table/own_table.h"
+#include "table/settings_json.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kColumns[kMarkerRoles] = {"status_column", "holder_column", "time_column",
+                                                "until_column", "reason_column"};
+
+// As set_notify_trigger() makes it.
+Notify read_notify(Oid relid) {
+    Oid function = own_trigger_function("marker_notify_trigger");
+    Notify notify = Notify::kOff;
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Trigger trigger;
+    Oid table;
+    while (next_trigger(&triggers, &row, &table, &trigger))
+        if (trigger.tgfoid == function)
+            notify = trigger.tgnargs > 0 ? Notify::kFull : Notify::kOn;
+    end_triggers(&triggers);
+    return notify;
+}
+
+bool is_btree(Oid index) {
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+    if (!HeapTupleIsValid(tuple))
+        return false;
+    bool btree = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relam == BTREE_AM_OID;
+    ReleaseSysCache(tuple);
+    return btree;
+}
+
+// Whether the sweeper finds deadlines by it: one that enable_marker has made, or of the owner.
+bool serves_sweeps(HeapTuple index, AttrNumber until, AttrNumber status) {
+    auto* form = reinterpret_cast<Form_pg_index>(GETSTRUCT(index));
+    return form->indisvalid && form->indkey.values[0] == until &&
+           (heap_attisnull(index, Anum_pg_index_indpred, nullptr) ||
+            is_of_marked_rows(index, status)) &&
+           is_btree(form->indexrelid);
+}
+
+// Whether there is one; with `of_others` one that enable_marker has not made. Read from the
+// catalog: the table is not open. The columns are by role.
+bool has_sweep_index(Oid relid, const char* const* columns, bool of_others) {
+    AttrNumber until = get_attnum(relid, columns[kUntil]);
+    AttrNumber status = get_attnum(relid, columns[kStatus]);
+    if (until == InvalidAttrNumber || status == InvalidAttrNumber)
+        return false;
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(relid));
+    Relation catalog = table_open(IndexRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, IndexIndrelidIndexId, true, nullptr, 1, &key);
+    bool found = false;
+    HeapTuple index;
+    while (!found && HeapTupleIsValid(index = systable_getnext(scan)))
+        found = serves_sweeps(index, until, status) && !(of_others && is_sweep_index(index));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
+Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+    Marker marker = {};
+    if (!read_marker_arguments(trigger, &marker))
+        return Reading::kForged;
+    const char* columns[kMarkerRoles];
+    for (int role = 0; role < kMarkerRoles; role++)
+        columns[role] = NameStr(marker.columns[role].name);
+    JsonObject arguments;
+    arguments.add("ttl", duration_text(marker.ttl));
+    arguments.add_flag("enforce", marker.enforce);
+    arguments.add("notify", notify_name(read_notify(relid)));
+    for (int role = 0; role < kMarkerRoles; role++)
+        arguments.add(kColumns[role], columns[role]);
+    arguments.add_flag("sweep_index", has_sweep_index(relid, columns, false));
+    setting->arguments = arguments.finish();
+    return Reading::kFound;
+}
+
+// What becomes of sweep_index => false: an index of the owner stays, and serves.
+bool keeps_index(Relation rel, JsonbContainer* arguments) {
+    const char* columns[kMarkerRoles];
+    for (int role = 0; role < kMarkerRoles; role++) {
+        const JsonbValue* name = member_of(arguments, kColumns[role]);
+        columns[role] = name->type == jbvString ? text_at(kColumns[role], name) : kDefaultStatus;
+    }
+    return has_sweep_index(RelationGetRelid(rel), columns, true);
+}
+
+Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
+    JsonObject stored;
+    each_member(&arguments->root, [&](const char* name, const JsonbValue* value) {
+        if (value->type == jbvNull && strcmp(name, kColumns[kStatus]) == 0)
+            stored.add(name, kDefaultStatus);
+        else if (value->type == jbvBool && strcmp(name, "sweep_index") == 0)
+            stored.add_flag(name, value->val.boolean || keeps_index(rel, &arguments->root));
+        else
+            stored.add(name, *value);
+    });
+    return with_text(stored.finish(), "notify", [](const char* name) {
+        Notify notify;
+        return parse_notify(name, &notify) ? notify_name(notify) : name;
+    });
+}
+
+} // namespace
+
+extern const Mechanism kMarkerMechanism = {
+    .name = "marker",
+    .enable = "enable_marker",
+    .disable = "disable_marker",
+    .read = read,
+    .stored_form = stored_form,
+};
+
+} // namespace interlock

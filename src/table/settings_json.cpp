@@ -1,0 +1,249 @@
+#include "table/settings_json.h"
+
+namespace interlock {
+
+// --- Reading -------------------------------------------------------------------------------------
+
+void refuse_setting(const char* path, const char* rule, const char* hint) {
+    ereport(ERROR,
+            (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("settings: \"%s\" %s", path, rule),
+             hint != nullptr ? errhint("%s", hint) : 0));
+}
+
+namespace {
+
+// By the number of letters to change. The server's function takes no longer names.
+const char* nearest(const char* name, const KnownNames& known) {
+    const char* best = known.names[0];
+    int least = PG_INT32_MAX;
+    for (int i = 0; i < known.count && strlen(name) < NAMEDATALEN; i++) {
+        const char* each = known.names[i];
+        int distance = varstr_levenshtein(name, static_cast<int>(strlen(name)), each,
+                                          static_cast<int>(strlen(each)), 1, 1, 1, true);
+        if (distance < least) {
+            least = distance;
+            best = each;
+        }
+    }
+    return best;
+}
+
+const char* joined(const KnownNames& known) {
+    StringInfoData text;
+    initStringInfo(&text);
+    for (int i = 0; i < known.count; i++)
+        appendStringInfo(&text, "%s%s", i > 0 ? ", " : "", known.names[i]);
+    return text.data;
+}
+
+} // namespace
+
+void refuse_unknown(const char* path, const char* name, const KnownNames& known) {
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("settings: unknown member \"%s\"", path_to(path, name)),
+                    errhint("Perhaps \"%s\" is meant. Members are %s.", nearest(name, known),
+                            joined(known))));
+}
+
+void require_known(const char* path, const char* name, const KnownNames& known) {
+    for (int i = 0; i < known.count; i++)
+        if (strcmp(known.names[i], name) == 0)
+            return;
+    refuse_unknown(path, name, known);
+}
+
+const char* path_to(const char* path, const char* name) {
+    return path[0] == '\0' ? name : psprintf("%s.%s", path, name);
+}
+
+JsonbContainer* object_at(const char* path, const JsonbValue* value) {
+    if (value->type == jbvNull)
+        return nullptr;
+    if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
+        refuse_setting(path, "must be an object, or null to remove it");
+    return value->val.binary.data;
+}
+
+JsonbValue* member_of(JsonbContainer* object, const char* name) {
+    return getKeyJsonValueFromContainer(object, name, static_cast<int>(strlen(name)), nullptr);
+}
+
+char* text_at(const char* path, const JsonbValue* value) {
+    if (value->type != jbvString)
+        refuse_setting(path, "must be a string");
+    return pnstrdup(value->val.string.val, value->val.string.len);
+}
+
+List* texts_at(const char* path, const JsonbValue* value) {
+    if (value->type != jbvBinary || !JsonContainerIsArray(value->val.binary.data))
+        refuse_setting(path, "must be an array of strings");
+    List* texts = NIL;
+    each_element(value->val.binary.data, [&](const JsonbValue* element) {
+        if (element->type != jbvString)
+            refuse_setting(path, "must be an array of strings");
+        texts = lappend(texts, text_at(path, element));
+    });
+    return texts;
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+JsonbValue json_null() {
+    JsonbValue value = {};
+    value.type = jbvNull;
+    return value;
+}
+
+JsonbValue json_text(const char* text) {
+    if (text == nullptr)
+        return json_null();
+    JsonbValue value = {};
+    value.type = jbvString;
+    value.val.string.val = const_cast<char*>(text);
+    value.val.string.len = static_cast<int>(strlen(text));
+    return value;
+}
+
+void JsonObject::add(const char* name, const JsonbValue& value) {
+    JsonbValue member = json_text(name);
+    JsonbValue copy = value;
+    pushJsonbValue(&state_, WJB_KEY, &member);
+    pushJsonbValue(&state_, WJB_VALUE, &copy);
+}
+
+void JsonObject::add(const char* name, Jsonb* json) {
+    JsonbValue value = json_null();
+    if (json != nullptr)
+        JsonbToJsonbValue(json, &value);
+    add(name, value);
+}
+
+void JsonObject::add_flag(const char* name, bool flag) {
+    JsonbValue value = {};
+    value.type = jbvBool;
+    value.val.boolean = flag;
+    add(name, value);
+}
+
+void JsonObject::add_number(const char* name, int64 number) {
+    JsonbValue value = {};
+    value.type = jbvNumeric;
+    value.val.numeric = int64_to_numeric(number);
+    add(name, value);
+}
+
+void JsonObject::add_texts(const char* name, const char* const* texts, int count) {
+    add(name, json_texts(texts, count));
+}
+
+Jsonb* json_texts(const char* const* texts, int count) {
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    for (int i = 0; i < count; i++) {
+        JsonbValue value = json_text(texts[i]);
+        pushJsonbValue(&state, WJB_ELEM, &value);
+    }
+    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+}
+
+namespace {
+
+int compare_texts(const ListCell* left, const ListCell* right) {
+    return strcmp(static_cast<const char*>(lfirst(left)), static_cast<const char*>(lfirst(right)));
+}
+
+void write_value(StringInfo text, const JsonbValue* value);
+
+void write_array(StringInfo text, JsonbContainer* array) {
+    List* elements = NIL;
+    each_element(array, [&](const JsonbValue* value) {
+        StringInfoData element;
+        initStringInfo(&element);
+        write_value(&element, value);
+        elements = lappend(elements, element.data);
+    });
+    list_sort(elements, compare_texts);
+    const char* before = nullptr;
+    ListCell* cell;
+    appendStringInfoChar(text, '[');
+    foreach (cell, elements) {
+        auto* element = static_cast<const char*>(lfirst(cell));
+        if (before == nullptr || strcmp(before, element) != 0)
+            appendStringInfo(text, "%s%s", before != nullptr ? "," : "", element);
+        before = element;
+    }
+    appendStringInfoChar(text, ']');
+}
+
+void write_object(StringInfo text, JsonbContainer* object) {
+    bool is_first = true;
+    appendStringInfoChar(text, '{');
+    each_member(object, [&](const char* name, const JsonbValue* value) {
+        if (!is_first)
+            appendStringInfoChar(text, ',');
+        is_first = false;
+        escape_json(text, name);
+        appendStringInfoChar(text, ':');
+        write_value(text, value);
+    });
+    appendStringInfoChar(text, '}');
+}
+
+void write_value(StringInfo text, const JsonbValue* value) {
+    check_stack_depth();
+    if (value->type == jbvBinary) {
+        if (JsonContainerIsArray(value->val.binary.data))
+            write_array(text, value->val.binary.data);
+        else
+            write_object(text, value->val.binary.data);
+        return;
+    }
+    JsonbValue copy = *value;
+    Jsonb* scalar = JsonbValueToJsonb(&copy);
+    JsonbToCString(text, &scalar->root, VARSIZE(scalar));
+}
+
+} // namespace
+
+Jsonb* with_sorted_arrays(Jsonb* json) {
+    JsonbValue value;
+    JsonbToJsonbValue(json, &value);
+    StringInfoData text;
+    initStringInfo(&text);
+    write_value(&text, &value);
+    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text.data)));
+}
+
+bool same_json(Jsonb* left, Jsonb* right) {
+    return compareJsonbContainers(&with_sorted_arrays(left)->root,
+                                  &with_sorted_arrays(right)->root) == 0;
+}
+
+char* duration_text(int64 microseconds) {
+    StringInfoData text;
+    initStringInfo(&text);
+    int64 days = microseconds / USECS_PER_DAY;
+    int64 rest = microseconds % USECS_PER_DAY;
+    if (days > 0)
+        appendStringInfo(&text, "%d day%s", static_cast<int>(days), days > 1 ? "s" : "");
+    if (days > 0 && rest > 0)
+        appendStringInfoChar(&text, ' ');
+    if (days == 0 || rest > 0)
+        appendStringInfo(&text, "%02d:%02d:%02d", static_cast<int>(rest / USECS_PER_HOUR),
+                         static_cast<int>(rest / USECS_PER_MINUTE % 60),
+                         static_cast<int>(rest / USECS_PER_SEC % 60));
+    if (rest % USECS_PER_SEC > 0)
+        appendStringInfo(&text, ".%06d", static_cast<int>(rest % USECS_PER_SEC));
+    return text.data;
+}
+
+char* array_literal(const List* texts) {
+    int count = list_length(texts);
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
+    for (int i = 0; i < count; i++)
+        values[i] = CStringGetTextDatum(static_cast<const char*>(list_nth(texts, i)));
+    ArrayType* array = construct_array(values, count, TEXTOID, -1, false, TYPALIGN_INT);
+    return quote_literal_cstr(OidOutputFunctionCall(F_ARRAY_OUT, PointerGetDatum(array)));
+}
+
+} // namespace interlock

@@ -1,0 +1,113 @@
+// Settings as JSON: reading what a user gives, and writing what triggers have.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// --- Reading -------------------------------------------------------------------------------------
+
+// 22023: member "path" and the rule, as in "must be a boolean".
+[[noreturn]] void refuse_setting(const char* path, const char* rule, const char* hint = nullptr);
+
+// 22023: an unknown member; the hint is the nearest of the known names. An empty path is that of
+// the settings themselves.
+struct KnownNames {
+    const char* const* names;
+    int count;
+};
+[[noreturn]] void refuse_unknown(const char* path, const char* name, const KnownNames& known);
+void require_known(const char* path, const char* name, const KnownNames& known);
+
+// path.name
+const char* path_to(const char* path, const char* name);
+
+// The object, or null for JSON null; 22023 for any other value.
+JsonbContainer* object_at(const char* path, const JsonbValue* value);
+
+// The member, null when there is none.
+JsonbValue* member_of(JsonbContainer* object, const char* name);
+
+// Texts: 22023 for other values.
+char* text_at(const char* path, const JsonbValue* value);
+List* texts_at(const char* path, const JsonbValue* value); // of an array
+
+// Calls visit(name, value) for each member of an object.
+template <typename Visit>
+void each_member(JsonbContainer* object, Visit&& visit) {
+    JsonbIterator* iterator = JsonbIteratorInit(object);
+    JsonbValue value;
+    const char* name = "";
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_KEY)
+            name = pnstrdup(value.val.string.val, value.val.string.len);
+        else if (token == WJB_VALUE)
+            visit(name, const_cast<const JsonbValue*>(&value));
+    }
+}
+
+// Calls visit(value) for each element of an array.
+template <typename Visit>
+void each_element(JsonbContainer* array, Visit&& visit) {
+    JsonbIterator* iterator = JsonbIteratorInit(array);
+    JsonbValue value;
+    for (JsonbIteratorToken token;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;)
+        if (token == WJB_ELEM)
+            visit(const_cast<const JsonbValue*>(&value));
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+JsonbValue json_null();
+JsonbValue json_text(const char* text); // null: JSON null
+
+// An object in the making.
+class JsonObject {
+public:
+    JsonObject() { pushJsonbValue(&state_, WJB_BEGIN_OBJECT, nullptr); }
+
+    void add(const char* name, const JsonbValue& value);
+    void add(const char* name, const char* text) { add(name, json_text(text)); }
+    void add(const char* name, Jsonb* json); // an object or array; null: JSON null
+    void add_flag(const char* name, bool flag);
+    void add_number(const char* name, int64 number);
+    void add_texts(const char* name, const char* const* texts, int count);
+
+    Jsonb* finish() { return JsonbValueToJsonb(pushJsonbValue(&state_, WJB_END_OBJECT, nullptr)); }
+
+private:
+    JsonbParseState* state_ = nullptr;
+};
+
+// The object with another value of one member; unchanged when it is not a string.
+template <typename Replace>
+Jsonb* with_text(Jsonb* object, const char* name, Replace&& replace);
+
+Jsonb* json_texts(const char* const* texts, int count);
+
+// The same with the elements of each array sorted, and each of them once: the arrays of settings
+// are sets, but those in which the order counts are inside of texts.
+Jsonb* with_sorted_arrays(Jsonb* json);
+bool same_json(Jsonb* left, Jsonb* right);
+
+// A duration as interval_in() reads it under any IntervalStyle: 2 days 00:05:00.
+char* duration_text(int64 microseconds);
+
+// An array of names or texts as an SQL literal.
+char* array_literal(const List* texts);
+
+template <typename Replace>
+Jsonb* with_text(Jsonb* object, const char* name, Replace&& replace) {
+    JsonObject result;
+    each_member(&object->root, [&](const char* member, const JsonbValue* value) {
+        if (strcmp(member, name) == 0 && value->type == jbvString)
+            result.add(member, replace(pnstrdup(value->val.string.val, value->val.string.len)));
+        else
+            result.add(member, *value);
+    });
+    return result.finish();
+}
+
+} // namespace interlock
