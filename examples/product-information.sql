@@ -18,15 +18,21 @@ GRANT SELECT, UPDATE ON product TO pim_app, pim_worker;
 SELECT interlock.grant_writer('editor', 'pim_app'), interlock.grant_writer('importer', 'pim_app'),
        interlock.grant_writer('worker', 'pim_worker', is_default => true);
 
--- Each part has its writer. What others save along with theirs is skipped, or merged.
-SELECT interlock.enable_versioning('product');
-SELECT interlock.own_columns('product', 'editor', '{title}', on_violation => 'skip');
-SELECT interlock.own_columns('product', 'importer', '{price}', on_violation => 'skip');
-SELECT interlock.own_columns('product', 'worker', '{thumbnail}', on_violation => 'skip');
-SELECT interlock.share_columns('product', '{labels,stock}', strategy => 'merge');
+-- Each column has its writer, or is merged. What others save along with theirs is skipped. The history is for people: what
+-- workers write makes no entry in it.
+SELECT interlock.configure('product', '{
+    "versioning": {},
+    "ownership": {"columns": {
+        "title":     {"writer": "editor", "on_violation": "skip"},
+        "price":     {"writer": "importer", "on_violation": "skip"},
+        "thumbnail": {"writer": "worker", "on_violation": "skip"},
+        "labels":    {"strategy": "merge"},
+        "stock":     {"strategy": "merge"}}},
+    "history": {"keep_versions": 50, "keep_for": "1 year", "ignore_writers": ["worker"]}}');
 
--- The history is for people: what workers write makes no entry in it.
-SELECT interlock.enable_history('product', keep_versions => 50, keep_for => '1 year', ignore_writers => '{worker}');
+-- A migration can repeat that: what is as it says is left alone.
+SELECT count(*) FROM interlock.configure('product', '{"history": {"keep_versions": 50}}');
+-- => 0
 
 INSERT INTO product VALUES (1, 'Chair', 10, 5, NULL, '{wood}');
 
