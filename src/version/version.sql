@@ -329,6 +329,7 @@ BEGIN ATOMIC
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{transition_trigger,initial_state_trigger}'::pg_catalog.name[]) THEN 'transitions'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{marker_trigger,marker_notify_trigger}'::pg_catalog.name[]) THEN 'marker'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'lease_trigger' THEN 'require_lease'
+                    WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'children'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
                 END AS mechanism
@@ -360,6 +361,7 @@ BEGIN ATOMIC
                        ('marker_trigger', 'markers are not enforced'),
                        ('marker_notify_trigger', 'nobody is notified of markers'),
                        ('lease_trigger', 'writes need no lease'),
+                       ('children_trigger', 'changes of children do not move their parents'),
                        ('ownership_trigger', 'columns are written by anybody'),
                        ('history_trigger', 'changes are not recorded'),
                        ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)

@@ -239,6 +239,12 @@ RESET interlock.direct_execution;
 SELECT operation, row_data ->> 'id' AS id, version, changed FROM doc_history ORDER BY id;
 SELECT moved();
 
+\echo -- a trigger that is disabled is found (OCC-6)
+ALTER TABLE line DISABLE TRIGGER zzz_interlock_children_doc_id_insert;
+SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'line'::regclass;
+ALTER TABLE line ENABLE TRIGGER zzz_interlock_children_doc_id_insert;
+SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'line'::regclass;
+
 \echo -- renamed, and moved to another schema
 CREATE SCHEMA other;
 ALTER TABLE line RENAME COLUMN doc_id TO document;
