@@ -141,9 +141,23 @@ sub call
 
 sub call_of { my ($pattern) = @_; call(one(grep { $_->{name} =~ $pattern } @functions)) }
 
+# As guard_children makes them, or nearly
+sub create_child_trigger
+{
+    my ($table) = @_;
+    my $column = one('part', 'part', 'id', 'v', 'status');
+    my ($event, @rows) = @{ one([ 'INSERT', 'new' ], [ 'DELETE', 'old' ], [ 'UPDATE', 'old', 'new' ]) };
+    my @arguments = (quoted(one(@tables)) . '::regclass', "$rows[-1].tableoid", ($event eq 'UPDATE' ? ('old.ctid', 'new.ctid') : ()), map { "$_.$column" } @rows);
+    $arguments[rand @arguments] = one("$rows[0].id", "$rows[0].ctid", "$rows[0].tableoid", 'NULL::int', "'kept'::regclass", "$rows[0].*") if chance(0.2);
+    my $call = 'interlock_internal.changes_parent(' . join(', ', @arguments) . ')';
+    return 'CREATE CONSTRAINT TRIGGER "' . one('x', 'zzz_interlock_children_part_insert', 'zzz_child') . "\" AFTER $event ON $table " . one('', 'DEFERRABLE INITIALLY DEFERRED')
+      . ' FOR EACH ROW WHEN (' . one($call, $call, "NOT $call", "$call OR $call") . ') EXECUTE FUNCTION interlock_internal.' . one('children_trigger', 'children_trigger', 'version_trigger') . '()';
+}
+
 sub create_trigger
 {
     my ($table) = @_;
+    return create_child_trigger($table) if chance(0.1);
     my $function = one(@triggers);
     my $name = one('x', 'zzz_interlock_version', 'zzz_interlock_marker', '000_interlock_history', 'zzz_interlock_writer', 'zzz_interlock_transition_status', "zz$function");
     my $timing = one('BEFORE', 'AFTER');
@@ -219,6 +233,7 @@ sub ddl
         "ALTER TABLE $table ALTER COLUMN " . one('v TYPE bigint USING NULL', 'status TYPE int USING 1', 'lock_status TYPE text', 'v DROP NOT NULL', 'n SET DEFAULT 5', 'v DROP DEFAULT'),
         "CREATE INDEX ON $table (" . one('status', 'v', 'lock_until', '(v + 1)', 'lock_until) WHERE (lock_status = 1') . ')',
         "CREATE UNIQUE INDEX ON $table (" . one('id', 'id, part', 'status') . ')', "DROP INDEX ${schema}${name}_v_idx", "REINDEX TABLE $table",
+        "ALTER TABLE $table ADD FOREIGN KEY (" . one('part', 'id', 'v') . ') REFERENCES ' . one(@tables) . one('', ' (id)') . one('', ' ON DELETE CASCADE', ' ON UPDATE CASCADE DEFERRABLE'),
         "ALTER TABLE $table DROP CONSTRAINT ${name}_pkey CASCADE", "ALTER TABLE $table ADD PRIMARY KEY (id)",
         "ALTER TABLE $table " . one('ENABLE', 'DISABLE', 'ENABLE ALWAYS', 'ENABLE REPLICA') . ' TRIGGER ' . one('ALL', 'USER', 'x', 'zzz_interlock_version', 'zzz_interlock_marker'),
         "ALTER TABLE $table DETACH PARTITION ${table}_p1", "ALTER TABLE $table ATTACH PARTITION ${table}_p1 FOR VALUES IN (1)", "DROP TABLE ${table}_p2",
@@ -229,7 +244,7 @@ sub ddl
         "CREATE OR REPLACE VIEW v1 AS SELECT 1 AS id", "VACUUM $table", "ANALYZE $table", "LOCK TABLE $table", "CLUSTER $table");
 }
 
-sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|own_|share_|release_columns|hand_over|group_|ungroup|configur)/) }
+sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|guard_|unguard_|own_|share_|release_columns|hand_over|group_|ungroup|configur)/) }
 
 sub control
 {
