@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "children/children.h"
+#include "children/mechanism.h"
 #include "table/part.h"
 
 namespace interlock {
@@ -14,6 +15,7 @@ constexpr TablePart kPart = {
     .number = &children_part,
     .trigger_function = "children_trigger",
     .load_trigger = load_guard,
+    .mechanism = &kChildrenMechanism,
     .complete = load_foreign_keys,
 };
 

@@ -4,7 +4,7 @@ CREATE FUNCTION interlock.configure(rel regclass, settings jsonb, dry_run boolea
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.configure(regclass, jsonb, boolean) IS
 'Brings a table to these settings, all or nothing, and returns the statements that it has run: none if they hold already. For migrations, which repeat it.
-Members: versioning, transitions (by state column), marker, ownership ({columns, groups}), history, require_lease (by key); their members are
+Members: versioning, transitions (by state column), marker, ownership ({columns, groups}), history, require_lease (by key), guard_children ({parent: {foreign_keys}}); their members are
 the arguments of enable_versioning, define_transitions, enable_marker, enable_history and require_lease. What is not named stays as it is; null
 for a member removes it (disable_versioning and its like, with their rules: a history table stays), and null for an argument sets its
 default. dry_run: returns the statements and runs none. For the owner of the table. Without a difference it waits for nobody who reads or writes.
@@ -37,5 +37,5 @@ SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mech
 GRANT SELECT ON interlock.guards TO PUBLIC;
 COMMENT ON VIEW interlock.guards IS
 'What is configured on every table and partition on which the reader has some privilege: mechanism (versioning, transitions, marker,
-ownership, history, require_lease) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses them all. findings:
+ownership, history, require_lease, guard_children) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses them all. findings:
 as check_versioning has them, but for keys that are used again: it reads the catalog alone, and waits for no lock. settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';

@@ -332,6 +332,7 @@ BEGIN ATOMIC
                     WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'children'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
+                    WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'guard_children'
                 END AS mechanism
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
@@ -363,6 +364,7 @@ BEGIN ATOMIC
                        ('lease_trigger', 'writes need no lease'),
                        ('children_trigger', 'changes of children do not move their parents'),
                        ('ownership_trigger', 'columns are written by anybody'),
+                       ('children_trigger', 'changes do not move the version of the parent'),
                        ('history_trigger', 'changes are not recorded'),
                        ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),

@@ -110,13 +110,33 @@ SELECT is(changes('{"require_lease": {"product:{id}": {"columns": null}, "catalo
 SELECT is(changes('{"require_lease": {"product:{id}": null}}'), ARRAY['unrequire_lease key => ''product:{id}'''], 'one is removed');
 SELECT is(changes('{"require_lease": null}'), ARRAY['unrequire_lease key => ''catalog/{id}'''], 'all are');
 
+-- children, by parent
+CREATE TABLE invoice (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1);
+SELECT interlock.enable_versioning('invoice');
+CREATE TABLE line (id int PRIMARY KEY, invoice_id int REFERENCES invoice, credit_of int REFERENCES invoice);
+SELECT is(changes('{"guard_children": {"invoice": {"foreign_keys": [["invoice_id"]]}}}', rel => 'line'), ARRAY['guard_children parent => ''public.invoice'', foreign_key => ''{invoice_id}'''], 'children');
+SELECT is(interlock.configuration('line'), '{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', 'are read');
+SELECT is(changes('{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', rel => 'line'), '{}', 'once');
+SELECT is(changes('{"guard_children": {"invoice": {}}}', rel => 'line'), '{}', 'as they are');
+SELECT is(changes('{"guard_children": {"invoice": {"foreign_keys": [["credit_of"], ["invoice_id"]]}}}', rel => 'line'), ARRAY['guard_children parent => ''public.invoice'', foreign_key => ''{credit_of}'''], 'one more');
+SELECT is(changes(interlock.configuration('line'), rel => 'line'), '{}', 'the same');
+SELECT results_eq($$SELECT mechanism, enforced, settings FROM interlock.guards WHERE rel = 'line'::regclass$$,
+    $$VALUES ('guard_children', true, '{"public.invoice": {"foreign_keys": [["credit_of"], ["invoice_id"]]}}'::jsonb)$$, 'in the view');
+SELECT is(changes('{"guard_children": {"invoice": {"foreign_keys": [["credit_of"]]}}}', rel => 'line'),
+    ARRAY['unguard_children parent => ''public.invoice''', 'guard_children parent => ''public.invoice'', foreign_key => ''{credit_of}'''], 'one less');
+ALTER TABLE line DISABLE TRIGGER USER;
+SELECT is((SELECT enforced FROM interlock.guards WHERE rel = 'line'::regclass), false, 'which is off');
+SELECT is(changes('{"guard_children": null}', rel => 'line'), ARRAY['unguard_children parent => ''public.invoice'''], 'removed');
+SELECT is(interlock.configuration('line'), '{}', 'and gone');
+SELECT throws_ok($$SELECT interlock.configure('line', '{"guard_children": {"nowhere": {}}}', true)$$, '42P01', NULL, 'a parent that does not exist');
+
 -- all or nothing
 SELECT throws_ok($$SELECT interlock.configure('product', '{"marker": null, "history": {"ignore_columns": ["nowhere"]}}')$$, '42703', NULL, 'the last one fails');
 SELECT is(interlock.configuration('product') ? 'marker', true, 'and the first has not happened');
 
 -- what is wrong with it
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"versionning": {}}')$$),
-    '22023 | settings: unknown member "versionning" | Perhaps "versioning" is meant. Members are versioning, transitions, marker, require_lease, history, ownership.', 'an unknown member');
+    '22023 | settings: unknown member "versionning" | Perhaps "versioning" is meant. Members are versioning, transitions, marker, guard_children, require_lease, history, ownership.', 'an unknown member');
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"marker": {"tll": 1}}')$$),
     '22023 | settings: unknown member "marker.tll" | Perhaps "ttl" is meant. Members are ttl, enforce, notify, status_column, holder_column, time_column, until_column, reason_column, sweep_index.',
     'of a concept');

@@ -1,0 +1,159 @@
+#include "children/mechanism.h"
+
+#include "children/children.h"
+#include "table/catalog_trigger.h"
+#include "table/name.h"
+#include "table/own_table.h"
+#include "table/settings_json.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kForeignKeys = "foreign_keys";
+
+// --- Reading -------------------------------------------------------------------------------------
+
+bool read_shape(const Trigger* trigger, CallShape* shape) {
+    if (trigger->tgqual == nullptr)
+        return false;
+    const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
+    return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, shape);
+}
+
+Jsonb* columns_json(Oid relid, const CallShape& shape) {
+    const char* names[INDEX_MAX_KEYS];
+    for (int i = 0; i < shape.count; i++) {
+        const char* name = get_attname(relid, shape.columns[i], true);
+        names[i] = name != nullptr ? name : "-"; // it is being dropped
+    }
+    return json_texts(names, shape.count);
+}
+
+// Of all triggers of the table that are about the parent: each foreign key has three.
+Jsonb* foreign_keys_to(Oid relid, Oid parent) {
+    Oid function = own_trigger_function("children_trigger");
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Trigger trigger;
+    Oid table;
+    while (next_trigger(&triggers, &row, &table, &trigger)) {
+        CallShape shape;
+        if (trigger.tgfoid != function || !read_arguments(triggers, row, &trigger) ||
+            !read_shape(&trigger, &shape) || shape.parent != parent)
+            continue;
+        JsonbValue columns;
+        JsonbToJsonbValue(columns_json(relid, shape), &columns);
+        pushJsonbValue(&state, WJB_ELEM, &columns);
+    }
+    end_triggers(&triggers);
+    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+}
+
+Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
+    CallShape shape;
+    if (!read_shape(trigger, &shape))
+        return Reading::kForged;
+    if (get_rel_name(shape.parent) == nullptr) // it is being dropped
+        return Reading::kNone;
+    JsonObject arguments;
+    arguments.add(kForeignKeys, foreign_keys_to(relid, shape.parent));
+    setting->key = qualified_name(shape.parent);
+    setting->arguments = arguments.finish();
+    return Reading::kFound;
+}
+
+// --- Planning ------------------------------------------------------------------------------------
+
+const char* parent_sql(const char* parent) {
+    return psprintf("parent => %s", quote_literal_cstr(parent));
+}
+
+bool has_key(JsonbContainer* keys, const JsonbValue* key) {
+    bool found = false;
+    JsonbValue wanted = *key;
+    Jsonb* json = JsonbValueToJsonb(&wanted);
+    each_element(keys, [&](const JsonbValue* each) {
+        JsonbValue copy = *each;
+        found = found || same_json(JsonbValueToJsonb(&copy), json);
+    });
+    return found;
+}
+
+bool has_all(JsonbContainer* keys, JsonbContainer* others) {
+    bool all = true;
+    each_element(others, [&](const JsonbValue* key) { all = all && has_key(keys, key); });
+    return all;
+}
+
+// The foreign keys of one parent; `present` is null when there are none. One of several is not
+// removed alone.
+void plan_keys(SettingsPlan* plan, const char* path, const char* parent, JsonbContainer* present,
+               const JsonbValue* wanted) {
+    if (wanted == nullptr || wanted->type == jbvNull) { // the only one that there is
+        if (present == nullptr)
+            plan->set("guard_children", parent_sql(parent));
+        return;
+    }
+    if (wanted->type != jbvBinary || !JsonContainerIsArray(wanted->val.binary.data))
+        refuse_setting(path, "must be an array of arrays of columns");
+    JsonbContainer* keys = wanted->val.binary.data;
+    each_element(keys, [&](const JsonbValue* key) { texts_at(path, key); });
+    bool begins_anew = present != nullptr && !has_all(keys, present);
+    if (begins_anew)
+        plan->remove("unguard_children", parent_sql(parent));
+    each_element(keys, [&](const JsonbValue* key) {
+        if (begins_anew || present == nullptr || !has_key(present, key))
+            plan->set("guard_children", psprintf("%s, foreign_key => %s", parent_sql(parent),
+                                                 array_literal(texts_at(path, key))));
+    });
+}
+
+JsonbContainer* present_keys(Jsonb* present, const char* parent) {
+    const JsonbValue* object = present != nullptr ? member_of(&present->root, parent) : nullptr;
+    return object != nullptr ? member_of(object->val.binary.data, kForeignKeys)->val.binary.data
+                             : nullptr;
+}
+
+void plan_parent(SettingsPlan* plan, Jsonb* present, const char* name, const JsonbValue* wanted) {
+    Oid table = DatumGetObjectId(DirectFunctionCall1(regclassin, CStringGetDatum(name)));
+    const char* parent = get_rel_name(table) != nullptr ? qualified_name(table) : name;
+    const char* path = path_to("guard_children", name);
+    JsonbContainer* there = present_keys(present, parent);
+    JsonbContainer* object = object_at(path, wanted);
+    if (object == nullptr) {
+        if (there != nullptr)
+            plan->remove("unguard_children", parent_sql(parent));
+        return;
+    }
+    each_member(object, [&](const char* member, const JsonbValue*) {
+        require_known(path, member, {&kForeignKeys, 1});
+    });
+    plan_keys(plan, path_to(path, kForeignKeys), parent, there, member_of(object, kForeignKeys));
+}
+
+void plan_children(SettingsPlan* plan, Relation, Jsonb* present, const JsonbValue* wanted) {
+    JsonbContainer* object = object_at("guard_children", wanted);
+    if (object == nullptr && present == nullptr)
+        return;
+    JsonbValue nothing = json_null();
+    each_member(object != nullptr ? object : &present->root,
+                [&](const char* name, const JsonbValue* value) {
+                    plan_parent(plan, present, name, object != nullptr ? value : &nothing);
+                });
+}
+
+} // namespace
+
+extern const Mechanism kChildrenMechanism = {
+    .name = "guard_children",
+    .enable = "guard_children",
+    .disable = "unguard_children",
+    .key = "parent",
+    .read = read,
+    .plan = plan_children,
+};
+
+} // namespace interlock

@@ -1,0 +1,12 @@
+// What users configure of children, as JSON (table/mechanism.h): foreign keys by parent.
+//
+//     {"public.invoice": {"foreign_keys": [["invoice_id"]]}}
+#pragma once
+
+#include "table/mechanism.h"
+
+namespace interlock {
+
+extern const Mechanism kChildrenMechanism;
+
+} // namespace interlock
