@@ -26,7 +26,6 @@ BEGIN ATOMIC
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{transition_trigger,initial_state_trigger}'::pg_catalog.name[]) THEN 'transitions'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{marker_trigger,marker_notify_trigger}'::pg_catalog.name[]) THEN 'marker'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'lease_trigger' THEN 'require_lease'
-                    WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'children'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'guard_children'
@@ -61,7 +60,6 @@ BEGIN ATOMIC
                        ('lease_trigger', 'writes need no lease'),
                        ('children_trigger', 'changes of children do not move their parents'),
                        ('ownership_trigger', 'columns are written by anybody'),
-                       ('children_trigger', 'changes do not move the version of the parent'),
                        ('history_trigger', 'changes are not recorded'),
                        ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
