@@ -199,7 +199,7 @@ bool differ(const TableInfo* info, TupleTableSlot* old_row, TupleTableSlot* new_
     if (versioning != nullptr && versioning->column != InvalidAttrNumber &&
         trigger_fires(versioning->enabled))
         return !same_value(info->columns, old_row, new_row, versioning->column);
-    for (AttrNumber column = 1; column <= info->columns->natts; column++)
+    for (int column = 1; column <= info->columns->natts; column++)
         if (!TupleDescAttr(info->columns, column - 1)->attisdropped &&
             !bms_is_member(column, info->maintained) &&
             !same_value(info->columns, old_row, new_row, column))

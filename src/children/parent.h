@@ -8,12 +8,12 @@ namespace interlock {
 // When a child is written. Raises IL004 while the marker of the parent is another holder's, and
 // 42501 when the current user may not write the parent: both early, move_parent() decides. Asks
 // nothing of a parent that is not there, nor of partitioned parents.
-void ask_parent(const ChangedParent& parent);
+void ask_parent(const ChangedParent& changed);
 
 // Writes the parent as the user who has changed the child: its triggers move the version and ask
 // the marker. Does nothing to a row that is gone, or whose version this transaction has moved.
 // Raises what an UPDATE does, and 42501 with the privileges that are missing.
-void move_parent(const ChangedParent& parent);
+void move_parent(const ChangedParent& changed);
 
 // Finds the key that the columns are, for the order of the parents. False when the table is gone.
 // Raises 55000 when they name no row, or have other types by now.
