@@ -129,13 +129,14 @@ scale_leases() {
     local leases before=0
     write lease_among "SELECT (interlock.acquire_lease('mine:' || :id::text, '30 s')).token \\gset" \
         "SELECT interlock.release_lease('mine:' || :id::text, :token);"
+    write lease_look "SELECT blocks_key FROM interlock.lease_of('other:' || :id::text || '/part');"
     for leases in $LEASE_COUNTS; do
         progress "taking $leases leases"
         psql -qXAt -v ON_ERROR_STOP=1 \
             -c "SELECT 1 / (count(*) = $leases - $before)::int FROM (SELECT (interlock.acquire_lease('other:' || g, '50 min')).outcome
                 FROM generate_series($before + 1, $leases) g) taken WHERE outcome = 'acquired'" >/dev/null
         before=$leases
-        scale_loads leases "$leases" 1 us "acquire_lease + release_lease" lease_among
+        scale_loads leases "$leases" 1 us "acquire_lease + release_lease" lease_among "lease_of" lease_look
     done
     scale_table leases "Leases: one client, time of a pair of calls" "leases there"
     scale_row "lease memory" "shared memory for each of interlock.max_leases" "$(psql -qXAt -c "SHOW interlock.max_leases")" \

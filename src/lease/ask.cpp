@@ -157,6 +157,7 @@ bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool i
                int64 now) {
     if (now >= ticket->asked + kLife)
         return false;
+    turn->next = Min(turn->next, ticket->asked + kLife);
     bool has_missed = ticket->notified != 0 && !is_awaited(*ticket, now);
     if (has_missed && ticket->is_sure)
         return false;
@@ -268,7 +269,7 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
         Asked asked = ask(database, request);
         if (asked.until != 0) {
             *ticket = asked.number;
-            wake_sweeper_at(asked.until);
+            wake_sweeper_at(Min(asked.until, monotonic_now() + kLife));
             return answer;
         }
     }

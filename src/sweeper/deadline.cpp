@@ -31,6 +31,8 @@ void note_deadline(TimestampTz until) {
 }
 
 void report_deadline_now(TimestampTz until) {
+    if (!sweeper_memory_is_there())
+        return;
     bool earlier = false;
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         earlier = until < entry->next_deadline;
