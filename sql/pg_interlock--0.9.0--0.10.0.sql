@@ -705,3 +705,145 @@ COMMENT ON VIEW interlock.guards IS
 ownership, history, require_lease, guard_children) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses them all. findings:
 as check_versioning has them, but for keys that are used again: it reads the catalog alone, and waits for no lock. settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';
 
+CREATE FUNCTION interlock.advise(OUT rel regclass, OUT finding text, OUT evidence text, OUT advice text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH visible AS (
+        SELECT c.oid, c.relispartition, c.reltuples
+          FROM pg_catalog.pg_class c
+         WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
+           AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
+           AND (pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+                OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))),
+    tables AS ( -- that users have made
+        SELECT v.oid
+          FROM visible v
+          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) v.oid
+          JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+         WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_' AND n.nspname OPERATOR(pg_catalog.<>) 'information_schema'
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                            WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                              AND d.objid OPERATOR(pg_catalog.=) v.oid AND d.deptype OPERATOR(pg_catalog.=) 'e')
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a -- a history, also one that is not recorded any more
+                            WHERE a.attrelid OPERATOR(pg_catalog.=) v.oid AND NOT a.attisdropped
+                              AND a.attname OPERATOR(pg_catalog.=) ANY ('{row_data,operation,changed_at}'::pg_catalog.name[])
+                           HAVING pg_catalog.count(*) OPERATOR(pg_catalog.=) 3)),
+    columns AS ( -- that a mechanism could use
+        SELECT t.oid, a.attnum, a.attname, a.atttypid,
+               pg_catalog.lower(pg_catalog.regexp_replace(a.attname::pg_catalog.text, '[^[:alnum:]]', '', 'g')) AS word
+          FROM tables t
+          JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid
+         WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND a.attinhcount OPERATOR(pg_catalog.=) 0
+           AND a.attidentity OPERATOR(pg_catalog.=) '' AND a.attgenerated OPERATOR(pg_catalog.=) ''),
+    holders AS ( -- of locks made by hand
+        SELECT c.oid, c.attname
+          FROM columns c
+         WHERE c.word OPERATOR(pg_catalog.=) ANY ('{lockby,lockedby,lockuser,lockeduser,lockedbyuser,lockowner,lockholder,checkedoutby}'::pg_catalog.text[])
+           AND c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.text'::pg_catalog.regtype, 'pg_catalog.varchar'::pg_catalog.regtype]::pg_catalog.oid[])),
+    guards AS MATERIALIZED (
+        SELECT g.rel, g.mechanism, g.settings, g.findings FROM interlock_internal.list_guards() g),
+    findings AS MATERIALIZED (
+        SELECT f.rel, f.finding, f.mechanisms, f.advice
+          FROM interlock_internal.list_findings(true) f
+          JOIN visible v ON v.oid OPERATOR(pg_catalog.=) f.rel::pg_catalog.oid),
+    guarded AS (
+        SELECT g.rel::pg_catalog.oid AS oid, g.mechanism FROM guards g
+         UNION
+        SELECT f.rel::pg_catalog.oid, m.mechanism FROM findings f CROSS JOIN LATERAL pg_catalog.unnest(f.mechanisms) m (mechanism)),
+    states AS ( -- columns that are guarded, as such or as those of a marker
+        SELECT g.rel::pg_catalog.oid AS oid, k.name
+          FROM guards g
+         CROSS JOIN LATERAL pg_catalog.jsonb_object_keys(g.settings) k (name)
+         WHERE g.mechanism OPERATOR(pg_catalog.=) 'transitions'
+         UNION ALL
+        SELECT g.rel::pg_catalog.oid, g.settings OPERATOR(pg_catalog.->>) 'status_column'
+          FROM guards g
+         WHERE g.mechanism OPERATOR(pg_catalog.=) 'marker' AND g.settings IS NOT NULL),
+    preload AS (
+        SELECT p.for_all,
+               (SELECT pg_catalog.count(*) FROM guards g WHERE g.mechanism OPERATOR(pg_catalog.=) 'marker') AS markers,
+               (SELECT pg_catalog.count(*) FROM guards g
+                 WHERE g.mechanism OPERATOR(pg_catalog.=) 'history'
+                   AND pg_catalog.num_nonnulls(g.settings OPERATOR(pg_catalog.->>) 'keep_versions', g.settings OPERATOR(pg_catalog.->>) 'keep_for')
+                       OPERATOR(pg_catalog.>) 0) AS histories
+          FROM interlock_internal.is_preloaded() p),
+    found AS (
+        SELECT f.rel, f.finding, pg_catalog.array_to_string(f.mechanisms, ', ') AS evidence, f.advice FROM findings f
+        UNION ALL
+        SELECT g.rel, f.finding, g.mechanism, 'drop the trigger: no function of the extension has made it'
+          FROM guards g
+         CROSS JOIN LATERAL pg_catalog.unnest(g.findings) f (finding)
+        UNION ALL
+        SELECT c.oid::pg_catalog.regclass, pg_catalog.format('updates do not move column "%s": a stale save is not refused', c.attname),
+               'the name of the column',
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L)', c.oid::pg_catalog.regclass, c.attname)
+          FROM columns c
+         WHERE c.word OPERATOR(pg_catalog.=)
+                   ANY ('{version,lockversion,rowversion,rowver,recordversion,entityversion,objectversion,optlock,optimisticlock}'::pg_catalog.text[])
+           AND c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+           AND NOT c.oid OPERATOR(pg_catalog.=) ANY (SELECT g.oid FROM guarded g WHERE g.mechanism OPERATOR(pg_catalog.=) 'versioning')
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i -- versions of a document, each in a row of its own
+                            WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND c.attnum OPERATOR(pg_catalog.=) ANY (i.indkey))
+           AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                            WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'f'
+                              AND c.attnum OPERATOR(pg_catalog.=) ANY (k.conkey))
+        UNION ALL
+        SELECT c.oid::pg_catalog.regclass, pg_catalog.format('column "%s" has a list of states, and may change from each to each', c.attname), s.evidence,
+               pg_catalog.format('interlock.define_transitions(%L, %L, ...) declares which state may follow which', c.oid::pg_catalog.regclass, c.attname)
+          FROM columns c
+         CROSS JOIN LATERAL (
+               SELECT (SELECT pg_catalog.format('type %s', e.oid::pg_catalog.regtype) -- an enum, or a CHECK (... IN (...)) of this column alone
+                         FROM pg_catalog.pg_type e
+                        WHERE e.oid OPERATOR(pg_catalog.=) c.atttypid AND e.typtype OPERATOR(pg_catalog.=) 'e'
+                        UNION ALL
+                       SELECT pg_catalog.format('constraint "%s"', pg_catalog.min(k.conname::pg_catalog.text))
+                         FROM pg_catalog.pg_constraint k
+                        WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c'
+                          AND k.conkey OPERATOR(pg_catalog.=) ARRAY[c.attnum]
+                          AND k.conbin::pg_catalog.text OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
+                       HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+                        LIMIT 1) AS evidence) s
+         WHERE c.attname OPERATOR(pg_catalog.~*) '(status|state)$' AND s.evidence IS NOT NULL
+           AND NOT ROW (c.oid, c.attname::pg_catalog.text) OPERATOR(pg_catalog.=) ANY (SELECT g.oid, g.name FROM states g)
+           AND NOT c.oid OPERATOR(pg_catalog.=) ANY (SELECT g.rel::pg_catalog.oid FROM guards g
+                                                      WHERE g.mechanism OPERATOR(pg_catalog.=) 'transitions' AND g.settings IS NULL)
+           AND NOT (c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype, 'pg_catalog.int4'::pg_catalog.regtype,
+                                                                 'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+                    AND c.oid OPERATOR(pg_catalog.=) ANY (SELECT h.oid FROM holders h)) -- that of the lock
+        UNION ALL
+        SELECT h.oid::pg_catalog.regclass, pg_catalog.format('column "%s" is of a lock made by hand: other writers need not look at it, and it does not expire', h.attname),
+               'the name of the column',
+               pg_catalog.format('SELECT interlock.enable_marker(%L, holder_column => %L%s%s)', h.oid::pg_catalog.regclass, h.attname,
+                   (SELECT pg_catalog.format(', time_column => %L', pg_catalog.min(a.attname::pg_catalog.text))
+                      FROM pg_catalog.pg_attribute a
+                     WHERE a.attrelid OPERATOR(pg_catalog.=) h.oid AND NOT a.attisdropped
+                       AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.timestamp'::pg_catalog.regtype,
+                               'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[])
+                       AND a.attname OPERATOR(pg_catalog.~*) '^(lock_?time|lock(ed)?_?at|checked_?out_?at)$'
+                    HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0),
+                   (SELECT ', status_column => ''status'''
+                      FROM pg_catalog.pg_attribute a
+                     WHERE a.attrelid OPERATOR(pg_catalog.=) h.oid AND a.attname OPERATOR(pg_catalog.=) 'status'
+                       AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype, 'pg_catalog.int4'::pg_catalog.regtype]::pg_catalog.oid[])))
+          FROM holders h
+         WHERE NOT h.oid OPERATOR(pg_catalog.=) ANY (SELECT g.oid FROM guarded g WHERE g.mechanism OPERATOR(pg_catalog.=) 'marker')
+        UNION ALL
+        SELECT g.rel, 'no index for sweeps: each one reads the whole table', pg_catalog.format('%s rows, by the last ANALYZE', v.reltuples::pg_catalog.int8),
+               pg_catalog.format('SELECT interlock.configure(%L, %L)', g.rel, '{"marker": {"sweep_index": true}}')
+          FROM guards g
+          JOIN visible v ON v.oid OPERATOR(pg_catalog.=) g.rel::pg_catalog.oid AND NOT v.relispartition
+         WHERE g.mechanism OPERATOR(pg_catalog.=) 'marker' AND g.settings OPERATOR(pg_catalog.->>) 'sweep_index' OPERATOR(pg_catalog.=) 'false'
+           AND v.reltuples OPERATOR(pg_catalog.>=) 10000
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, 'shared_preload_libraries does not have the library: no worker releases expired markers, nor trims histories',
+               pg_catalog.format('tables with markers: %s, with histories of a limited length: %s', p.markers, p.histories),
+               'add pg_interlock to shared_preload_libraries, and restart the server'
+          FROM preload p
+         WHERE NOT p.for_all AND p.markers OPERATOR(pg_catalog.+) p.histories OPERATOR(pg_catalog.>) 0)
+    SELECT f.rel, f.finding, f.evidence, f.advice FROM found f ORDER BY f.rel::pg_catalog.text NULLS FIRST, f.finding;
+END;
+COMMENT ON FUNCTION interlock.advise() IS
+'What to change, as the catalog shows it: all that check_versioning lists, triggers that no function of the extension has made, columns that look like
+versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by hand and no marker, large tables with markers
+and no index for sweeps, and the library that is not preloaded. evidence: what says so. Tables on which the caller has some privilege. Waits for no
+lock. No row means that nothing of this was found.';

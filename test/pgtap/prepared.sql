@@ -9,6 +9,7 @@ INSERT INTO documented VALUES
     ('acquire_lease', '{text,interval,interval,text,text,text,boolean,interval,boolean}'),
     ('acquire_leases', '{text[],interval,interval,text,text,text}'),
     ('acquire_permit', '{text,integer,interval,interval,text}'),
+    ('advise', '{}'),
     ('any_version', '{text}'),
     ('applock_mode', '{text,text}'),
     ('applock_test', '{text,text,text}'),
