@@ -39,6 +39,7 @@ measure_instructions() {
     lease_costs
     idempotency_costs
     trigger_costs
+    option_costs
     end_progress
 }
 
@@ -118,7 +119,7 @@ prepare() {
 TRUNCATE rows;
 INSERT INTO rows SELECT ${SPREAD} FROM generate_series(:first + 1, :last) g;
 ${BEFORE[$1]:-SELECT 0};
-VACUUM plain, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, own.leases, keys, interlock.idempotency;
+VACUUM plain, versioned, refusing, machine, marked, unswept, hand_marked, queue, hand_queue, owned, recorded, repeating, conditional, ignoring, notifying, shared, own.leases, keys, interlock.idempotency;
 SQL
 }
 
@@ -403,4 +404,24 @@ trigger_costs() {
     cost "UPDATE with owned columns" update_owned update
     cost "UPDATE with history" update_recorded update
     cost "BEGIN, suppress_history, UPDATE, COMMIT" suppressed hand_block
+}
+
+# --- Options ---------------------------------------------------------------------
+
+# By hand is the same statement where the option is off.
+option_costs() {
+    local table lines="VALUES (:id + 1000000 * (:n + 1), :id, 'x');"
+    for table in machine repeating conditional; do counted state_$table "UPDATE $table SET status = 'b' WHERE id = :id AND status = 'a';"; done
+    for table in recorded ignoring notifying; do counted entry_$table "UPDATE $table SET a = a + 1 WHERE id = :id;"; done
+    for table in versioned shared; do counted share_$table "UPDATE $table SET a = a + 1 WHERE id = :id AND version = :version;"; done
+    for table in line unguarded_line; do counted insert_$table "INSERT INTO $table $lines"; done
+    counted try_machine "SELECT (interlock.try_transition('machine', :id, 'a', 'b')).outcome;"
+    counted try_match "SELECT (interlock.try_transition('machine', :id, 'a', 'b', match => '{\"b\": \"x\"}')).outcome;"
+    cost "transition of a table, on_repeat => 'reject'" state_repeating state_machine
+    cost "transition of a table, a guard in SQL" state_conditional state_machine
+    cost "try_transition, match of a column" try_match try_machine
+    cost "history of an ignored column" entry_ignoring entry_recorded
+    cost "history, notify => 'full'" entry_notifying entry_recorded
+    cost "shared column, blind updates refused" share_shared share_versioned
+    cost "INSERT of a guarded child" insert_line insert_unguarded_line
 }

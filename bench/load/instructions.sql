@@ -9,3 +9,28 @@ ALTER TABLE batches ALTER updates SET STORAGE EXTERNAL;
 INSERT INTO batches SELECT b, (SELECT jsonb_agg(jsonb_build_object('key', b * 1000 + k, 'version', 1,
         'changes', jsonb '{"a": 1, "b": "y", "c": 2.5}'))::text FROM generate_series(1, 1000) k)
     FROM generate_series(0, 63) b;
+
+-- Options, each in a table of its own that is otherwise like machine, recorded, plain.
+CREATE TABLE repeating (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO repeating SELECT * FROM plain;
+SELECT interlock.define_transitions('repeating', 'status', '{"a": ["a", "b"]}', on_repeat => 'reject');
+CREATE TABLE conditional (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO conditional SELECT * FROM plain;
+CREATE FUNCTION may_move(old conditional, new conditional) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT new.a >= 0';
+SELECT interlock.define_transitions('conditional', 'status', '{"a": ["a", "b"]}',
+    guards => '{"a": {"b": "may_move(conditional, conditional)"}}');
+CREATE TABLE ignoring (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO ignoring SELECT * FROM plain;
+SELECT interlock.enable_history('ignoring', ignore_columns => '{a}');
+CREATE TABLE notifying (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO notifying SELECT * FROM plain;
+SELECT interlock.enable_history('notifying', notify => 'full');
+CREATE TABLE shared (LIKE plain INCLUDING ALL) WITH (fillfactor = 50);
+INSERT INTO shared SELECT * FROM plain;
+SELECT interlock.enable_versioning('shared'), interlock.share_columns('shared', '{a}', blind_updates => 'reject');
+
+CREATE TABLE line (id int PRIMARY KEY, doc int REFERENCES versioned, b text);
+CREATE TABLE unguarded_line (id int PRIMARY KEY, doc int REFERENCES versioned, b text);
+DO $$ BEGIN -- SQL of 0.9.0 has none
+    IF EXISTS (SELECT FROM pg_proc WHERE proname = 'guard_children') THEN PERFORM interlock.guard_children('line', 'versioned'); END IF;
+END $$;
