@@ -32,11 +32,13 @@ void forget_all() {
 }
 
 // The events that move the parents have fired before. One is left if a trigger of others has called
-// changes_parent(): its own event does nothing, and ours was not queued.
+// changes_parent(): its own event does nothing, and ours was not queued. So it is when a trigger
+// was dropped since: its events do not fire.
 void refuse_pending() {
     const ChangedParent* left = nullptr;
     for (int i = 0; i < happened_count && left == nullptr; i++)
-        if (is_pending(*happened[i].parent))
+        if (is_pending(*happened[i].parent) &&
+            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(happened[i].parent->name.by->table)))
             left = happened[i].parent;
     if (left == nullptr)
         return;
@@ -45,8 +47,9 @@ void refuse_pending() {
             (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
              errmsg("a change of children in table \"%s\" has not reached their parent",
                     child != nullptr ? child : ""),
-             errhint("A trigger that interlock.guard_children did not create calls %s.%s(): drop "
-                     "it.",
+             errhint("Run SET CONSTRAINTS ALL IMMEDIATE before you drop triggers of "
+                     "interlock.guard_children or detach a partition. A trigger that it did not "
+                     "create must not call %s.%s().",
                      "interlock_internal", kChangesParent)));
 }
 

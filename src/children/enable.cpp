@@ -1,6 +1,7 @@
 // Guarding children: checks the foreign key and the parent, and creates the triggers.
 
 #include "children/children.h"
+#include "children/parent.h"
 #include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/scope.h"
@@ -61,6 +62,7 @@ Datum guard_children(PG_FUNCTION_ARGS) {
 Datum unguard_children(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Oid parent = DatumGetObjectId(arguments.required(1, "parent"));
+    move_pending_parents(); // the server drops the events of triggers that are gone
     Relation child =
         open_own_table(DatumGetObjectId(arguments.required(0, "child")), AccessExclusiveLock);
     List* commands = NIL;

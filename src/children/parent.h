@@ -15,6 +15,9 @@ void ask_parent(const ChangedParent& changed);
 // Raises what an UPDATE does, and 42501 with the privileges that are missing.
 void move_parent(const ChangedParent& changed);
 
+// Moves all that are pending, as the deferred triggers do.
+void move_pending_parents();
+
 // Finds the key that the columns are, for the order of the parents. False when the table is gone.
 // Raises 55000 when they name no row, or have other types by now.
 bool find_parent_key(ParentColumns* by);

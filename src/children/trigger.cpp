@@ -8,7 +8,6 @@ using namespace interlock;
 namespace {
 
 void require_own_trigger(const TriggerData* trigger);
-void move_parents();
 
 } // namespace
 
@@ -20,7 +19,7 @@ Datum children_trigger(PG_FUNCTION_ARGS) {
     if (count_pending() == 0)
         return 0;
     require_own_trigger(trigger);
-    move_parents();
+    move_pending_parents();
     return 0;
 }
 }
@@ -98,8 +97,12 @@ void keep_highest(Turn* turn) {
         qsort(turn->parents, turn->count, sizeof(ChangedParent*), compare_parents);
 }
 
+} // namespace
+
+namespace interlock {
+
 // Each is noted before it is moved: what its triggers do may come here again.
-void move_parents() {
+void move_pending_parents() {
     while (count_pending() > 0) {
         Turn turn = pending_parents();
         keep_highest(&turn);
@@ -114,4 +117,4 @@ void move_parents() {
     }
 }
 
-} // namespace
+} // namespace interlock

@@ -134,6 +134,35 @@ INSERT INTO shared VALUES (3, 1);
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'shared'::regclass AND NOT tgisinternal;
 DROP TABLE shared, one;
 
+\echo -- in the transaction of a change, too; unguard_children moves the parents before
+CREATE TABLE doc (id int PRIMARY KEY);
+CREATE TABLE line (id int PRIMARY KEY, doc_id int REFERENCES doc);
+SELECT interlock.enable_versioning('doc');
+SELECT interlock.guard_children('line', 'doc');
+INSERT INTO doc VALUES (1);
+BEGIN;
+INSERT INTO line VALUES (1, 1);
+SELECT interlock.unguard_children('line', 'doc');
+COMMIT;
+SELECT version FROM doc;
+SELECT interlock.guard_children('line', 'doc');
+BEGIN;
+INSERT INTO line VALUES (2, 1);
+DROP TRIGGER zzz_interlock_children_doc_id_insert ON line;
+COMMIT;
+BEGIN;
+INSERT INTO line VALUES (2, 1);
+SET CONSTRAINTS ALL IMMEDIATE;
+DROP TRIGGER zzz_interlock_children_doc_id_insert ON line;
+COMMIT;
+SELECT version FROM doc;
+BEGIN;
+UPDATE line SET id = 3 WHERE id = 2;
+DROP TABLE doc CASCADE;
+COMMIT;
+SELECT id FROM line ORDER BY id;
+DROP TABLE line;
+
 \echo -- tables that inherit have no guard, as they have no foreign key
 CREATE TABLE base (id int PRIMARY KEY);
 CREATE TABLE derived () INHERITS (base);
