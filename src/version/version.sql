@@ -435,6 +435,19 @@ BEGIN ATOMIC
          CROSS JOIN LATERAL (SELECT COALESCE(pg_catalog.substring(a.texts[7 OPERATOR(pg_catalog.+) n.columns],
                                                                   '^([0-9]{1,4}) ignored writers$')::pg_catalog.int4, 0)) m (writers)
          WHERE a.kind OPERATOR(pg_catalog.=) 'history_trigger'),
+    children AS ( -- guards of children: what WHEN of their triggers names
+        SELECT c.tgrelid, c.parent, c.columns, pg_catalog.bit_or(c.tgtype::pg_catalog.int4) OPERATOR(pg_catalog.&) 28 AS events
+          FROM (SELECT t.tgrelid, t.tgtype, pg_catalog.max(d.refobjid) FILTER (WHERE d.refobjid OPERATOR(pg_catalog.<>) t.tgrelid) AS parent,
+                       pg_catalog.array_agg(d.refobjsubid ORDER BY d.refobjsubid)
+                           FILTER (WHERE d.refobjid OPERATOR(pg_catalog.=) t.tgrelid AND d.refobjsubid OPERATOR(pg_catalog.>) 0) AS columns
+                  FROM triggers t
+                  JOIN pg_catalog.pg_depend d
+                    ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_trigger'::pg_catalog.regclass AND d.objid OPERATOR(pg_catalog.=) t.oid
+                   AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                 WHERE t.kind OPERATOR(pg_catalog.=) 'children_trigger' AND t.tgparentid OPERATOR(pg_catalog.=) 0
+                 GROUP BY t.oid, t.tgrelid, t.tgtype) c
+         WHERE c.parent IS NOT NULL AND c.columns IS NOT NULL
+         GROUP BY c.tgrelid, c.parent, c.columns),
     floors AS NOT MATERIALIZED ( -- sequences that belong to columns
         SELECT o.refobjid AS relid, o.refobjsubid AS attnum, s.oid, s.relname, s.relnamespace
           FROM pg_catalog.pg_depend o
@@ -592,6 +605,32 @@ BEGIN ATOMIC
                         WHERE a.attrelid OPERATOR(pg_catalog.=) n.tgrelid AND a.attname OPERATOR(pg_catalog.=) n.name::pg_catalog.name
                           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
     UNION ALL
+    SELECT c.tgrelid::pg_catalog.regclass, f.finding, f.advice, ARRAY['guard_children'], false
+      FROM children c
+     CROSS JOIN LATERAL (
+           SELECT pg_catalog.format('its rows are children of table %s, and the foreign key is gone: writes are refused', c.parent::pg_catalog.regclass),
+                  pg_catalog.format('add it again, or SELECT interlock.unguard_children(%L, %L)',
+                      c.tgrelid::pg_catalog.regclass, c.parent::pg_catalog.regclass)
+            WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                               WHERE k.conrelid OPERATOR(pg_catalog.=) c.tgrelid AND k.confrelid OPERATOR(pg_catalog.=) c.parent
+                                 AND k.contype OPERATOR(pg_catalog.=) 'f'
+                                 AND ARRAY(SELECT n.attnum::pg_catalog.int4 FROM pg_catalog.unnest(k.conkey) n (attnum) ORDER BY 1)
+                                     OPERATOR(pg_catalog.=) c.columns)
+            UNION ALL
+           SELECT pg_catalog.format('its rows are children of table %s, which has neither versions nor markers', c.parent::pg_catalog.regclass),
+                  pg_catalog.format('SELECT interlock.enable_versioning(%L)', c.parent::pg_catalog.regclass)
+            WHERE NOT EXISTS (SELECT FROM triggers t
+                               WHERE t.tgrelid OPERATOR(pg_catalog.=) c.parent
+                                 AND t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,marker_trigger}'::pg_catalog.name[]))
+            UNION ALL
+           SELECT pg_catalog.format('its rows are children of table %s, and a trigger is gone: not every change moves their parents',
+                      c.parent::pg_catalog.regclass),
+                  pg_catalog.format('SELECT interlock.guard_children(%L, %L, %L)', c.tgrelid::pg_catalog.regclass, c.parent::pg_catalog.regclass,
+                      ARRAY(SELECT a.attname FROM pg_catalog.pg_attribute a
+                             WHERE a.attrelid OPERATOR(pg_catalog.=) c.tgrelid AND a.attnum OPERATOR(pg_catalog.=) ANY (c.columns)
+                             ORDER BY a.attnum))
+            WHERE c.events OPERATOR(pg_catalog.<>) 28) f (finding, advice)
+    UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
            pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
                (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
@@ -699,4 +738,5 @@ version column gone or without the default that remembers deleted versions, inse
 them to the caller), a subscription that writes past the trigger, an
 inheriting table, also of one with transitions, markers or owned columns; BEFORE triggers that fire after ours, so that
 writes are refused; and triggers of other concepts that are disabled or do not fire, or refuse writes: a column that they name is
-gone, a history has no key or a table of another owner; or needs the library preloaded where it is not. No rows: all tables are protected.';
+gone, a history has no key or a table of another owner, children have lost a trigger, their foreign key or the versions of
+their parents; or needs the library preloaded where it is not. No rows: all tables are protected.';

@@ -245,6 +245,27 @@ SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'line'::reg
 ALTER TABLE line ENABLE TRIGGER zzz_interlock_children_doc_id_insert;
 SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'line'::regclass;
 
+\echo -- so is a guard that does not hold, or refuses all writes (OCC-6)
+CREATE TABLE part (id int PRIMARY KEY, doc_id int REFERENCES doc);
+SELECT interlock.guard_children('part', 'doc');
+CREATE VIEW found AS SELECT finding, advice, enforced FROM interlock.check_versioning() f JOIN interlock.guards g USING (rel) WHERE rel = 'part'::regclass ORDER BY 1;
+DROP TRIGGER zzz_interlock_children_doc_id_update ON part;
+SELECT * FROM found;
+SELECT interlock.guard_children('part', 'doc', '{doc_id}');
+SELECT * FROM found;
+ALTER TABLE part DROP CONSTRAINT part_doc_id_fkey;
+SELECT * FROM found;
+CREATE TABLE plain (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('plain');
+ALTER TABLE part ADD FOREIGN KEY (doc_id) REFERENCES plain;
+SELECT interlock.unguard_children('part', 'doc');
+SELECT interlock.guard_children('part', 'plain');
+SELECT * FROM found;
+SELECT interlock.disable_versioning('plain');
+SELECT * FROM found;
+DROP VIEW found;
+DROP TABLE part, plain;
+
 \echo -- renamed, and moved to another schema
 CREATE SCHEMA other;
 ALTER TABLE line RENAME COLUMN doc_id TO document;
