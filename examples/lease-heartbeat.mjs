@@ -1,12 +1,19 @@
 // withLease(pool, key, ttl, work): runs work(lease) while a lease is held and renewed, on node-pg. One copy works at a time.
-// `pool` should have a connection that nothing else waits on. Returns { outcome, result }.
+//
+//     pool.on('error', () => {});      // without it a restart of the server ends a node process
+//     const { outcome, result } = await withLease(pool, 'report:daily', 30, async ({ token, signal }) => ...);
+//
+// `pool` should have a connection that nothing else waits on. `outcome` is 'held' when another copy works. It throws when
+// the lease is lost or the work throws.
 //
 // lease.signal is aborted when the lease is lost, or could not be renewed for three quarters of ttl: stop then. A paused
 // process sees that too late, so assert lease.token in each transaction that writes.
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 
 export async function withLease(pool, key, ttl, work) {
-    const holder = randomUUID();                         // by which an answer that was lost is asked for again
+    // Views show it to an administrator. It is of this call alone: an answer that was lost is asked for again by it.
+    const holder = `${hostname()} ${process.pid} ${randomUUID().slice(0, 8)}`;
     const ask = async (sql, ...more) => (await pool.query(sql, [key, ...more])).rows[0];
     const acquire = () => ask('SELECT outcome, token FROM interlock.acquire_lease($1, make_interval(secs => $2), ' +
         'holder => $3, resume => true)', ttl, holder);
