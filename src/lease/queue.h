@@ -41,8 +41,8 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking);
 // Of a look at a queue, from its head: notes that one for the key was passed over, and tells
 // whether one that was excludes a later one. For the same key a shared lease that waits does not,
 // but what keeps it waiting keeps another waiting too; a permit keeps others.
-void pass_over(Ref node, LeaseMode mode, uint32 look);
-bool is_behind(Ref node, LeaseMode mode, uint32 look);
+void pass_over(Ref at, LeaseMode mode, uint32 look);
+bool is_behind(Ref at, LeaseMode mode, uint32 look);
 
 // The end of a lease is reported to the sweeper if there are tickets (lease/ask.h) that may be for
 // it; while it is deferred, it is noted for a caller that notifies by itself.
