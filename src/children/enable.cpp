@@ -147,11 +147,16 @@ bool is_over(const ForeignKey& key, const Bitmapset* columns) {
                                      int count) {
     const char* child_name = RelationGetRelationName(child);
     const char* parent_name = RelationGetRelationName(parent);
+    bool is_reverse = false;
+    each_foreign_key(parent, child, [&](const ForeignKey&) { is_reverse = true; });
     if (count == 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                  errmsg("table \"%s\" has no foreign key to table \"%s\"", child_name, parent_name),
-                 errhint("Add one: its rows belong to the row that it names.")));
+                 is_reverse ? errhint("Table \"%s\" references table \"%s\": it is the child, and "
+                                      "comes first.",
+                                      parent_name, child_name)
+                            : errhint("Add one: its rows belong to the row that it names.")));
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
              errmsg("which foreign key of table \"%s\" to table \"%s\" names the parent of a row "

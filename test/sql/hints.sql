@@ -138,6 +138,14 @@ SELECT interlock.getapplock('Account:1', 'Exclusive', 'Transaction', -2);
 SELECT interlock.getapplock('Account:1', 'Exclusive', NULL);
 SELECT says($$SELECT interlock.applock_test('Account:1', 'X')$$);
 
+-- children before their parents, and a parent without a guard
+CREATE TABLE invoice (id int PRIMARY KEY);
+CREATE TABLE invoice_line (id int PRIMARY KEY, invoice_id int REFERENCES invoice);
+SELECT says($$SELECT interlock.guard_children('hints.invoice', 'hints.invoice_line')$$);
+SELECT says($$SELECT interlock.guard_children('hints.invoice_line', 'hints.invoice')$$);
+SELECT says($$SELECT interlock.enable_versioning('hints.invoice')$$);
+SELECT says($$SELECT interlock.guard_children('hints.invoice_line', 'hints.invoice')$$);
+
 -- idempotency and writers
 SELECT says($$SELECT interlock.run_once('pay', 'k', 'now()')$$);
 SELECT says($$SELECT interlock.define_idempotency_scope('pay', 'request')$$);
