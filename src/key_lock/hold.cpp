@@ -135,10 +135,12 @@ void store_names() {
     Relation table = dlist_is_empty(&transaction_holds) ? nullptr : open_prepared_names();
     if (table == nullptr)
         return;
+    PushActiveSnapshot(GetTransactionSnapshot()); // the table has a TOAST table
     for_each_lock([&](NamedLock* lock) {
         if (held_modes(lock, LockScope::kTransaction) != 0)
             store_prepared_name(table, lock->name);
     });
+    PopActiveSnapshot();
     close_prepared_names(table);
 }
 
