@@ -204,11 +204,14 @@ void send(const Turn& turn) {
         Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
 }
 
-// A full queue of notifications would fail the transaction.
+// A full queue of notifications would fail the transaction. To ask how full it is removes what all
+// listeners have read, which nothing else does while it is full.
+bool has_room_for_notifications(double most_used) {
+    return DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < most_used;
+}
+
 bool can_notify_here() {
-    constexpr double kHalf = 0.5;
-    return !IsTransactionBlock() && !IsSubTransaction() &&
-           DatumGetFloat8(DirectFunctionCall1(pg_notification_queue_usage, 0)) < kHalf;
+    return !IsTransactionBlock() && !IsSubTransaction() && has_room_for_notifications(0.5);
 }
 
 // Null: its leases were not used since the start.
@@ -220,6 +223,16 @@ LeaseDatabase* used_database() {
     return nullptr;
 }
 
+// They are chosen again when their owners have not come.
+void note_unsent(int partition, const Turn& turn) {
+    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
+    for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next)
+        for (int i = 0; i < turn.count; i++)
+            if (ticket_at(ref)->number == turn.numbers[i])
+                ticket_at(ref)->is_sure = false;
+    LWLockRelease(partition_lock(partition));
+}
+
 void run_ticket_task(SweepRun* run, List*) {
     LeaseDatabase* database = used_database();
     if (database == nullptr)
@@ -227,10 +240,16 @@ void run_ticket_task(SweepRun* run, List*) {
     for (int i = 0; i < kLeasePartitions; i++) {
         if (*first_ticket(i) == 0)
             continue;
+        if (!has_room_for_notifications(0.9)) {
+            come_again(run, shown_time(monotonic_now() + kPatience));
+            return;
+        }
         Turn turn = look_at_tickets(database, i, true);
         char message[kErrorBytes];
-        if (turn.count > 0 && !in_transaction(message, [&] { send(turn); }))
+        if (turn.count > 0 && !in_transaction(message, [&] { send(turn); })) {
+            note_unsent(i, turn);
             note_failure(run, "notifications of leases", message);
+        }
         if (turn.next != kNeverExpires)
             come_again(run, shown_time(turn.next));
     }
