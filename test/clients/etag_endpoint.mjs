@@ -8,7 +8,7 @@ import { load, check } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const { pool, server } = await load('etag-endpoint', client);
+const { pool, server } = await load('recipes/etag-endpoint', client);
 server.listen(0);
 await event(server, 'listening');
 

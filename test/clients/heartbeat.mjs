@@ -5,22 +5,11 @@ import pg from 'pg';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { check } from './lib/page.mjs';
 
 const example = `${process.env.ROOT}/examples/lease-heartbeat.mjs`;
 const { withLease } = await import(example);
 const pool = new pg.Pool();
-let number = 0;
-
-async function check(name, body) {
-    number++;
-    try {
-        await body();
-        console.log(`ok ${number} - ${name}`);
-    } catch (error) {
-        console.log(`not ok ${number} - ${name}\n# ${error.message.replaceAll('\n', '\n# ')}`);
-        process.exitCode = 1;
-    }
-}
 
 const one = async (sql, ...parameters) => (await pool.query(sql, parameters)).rows[0];
 const lost = (signal) => signal.aborted || once(signal, 'abort');
@@ -71,5 +60,5 @@ await check('LEA-4: an acquire whose answer was lost is repeated', async () => {
 await check('docs/guide/leases.md has it as it is', async () => {
     assert(readFileSync(`${process.env.ROOT}/docs/guide/leases.md`, 'utf8').includes(readFileSync(example, 'utf8')));
 });
-console.log(`1..${number}`);
+console.log(`1..${check.count}`);
 await pool.end();

@@ -9,7 +9,7 @@ import { load, check, eventually } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const page = await load('http-endpoint', client);
+const page = await load('recipes/http-endpoint', client);
 const { pool, server } = page;
 server.listen(0);
 await event(server, 'listening');

@@ -8,7 +8,7 @@ import { load, check, eventually } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const { pool, candidate, send } = await load('leader-election', client);
+const { pool, candidate, send } = await load('recipes/leader-election', client);
 const value = async (sql, ...parameters) => Object.values((await client.query(sql, parameters)).rows[0])[0];
 const leader = () => value('SELECT max(holder) FROM interlock.leases WHERE key = $1', 'leader/mail');
 

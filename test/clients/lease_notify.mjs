@@ -3,12 +3,10 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { check, eventually } from './lib/page.mjs';
+import { writeFileSync } from 'node:fs';
+import { blocks, check, eventually } from './lib/page.mjs';
 
-const text = readFileSync(`${process.env.ROOT}/docs/guide/leases.md`, 'utf8');
-const block = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map((match) => match[1]).find((code) => code.includes('LISTEN'));
-writeFileSync('waiting.mjs', block);
+writeFileSync('waiting.mjs', blocks('guide/leases', 'js').find((code) => code.includes('LISTEN')));
 const { pool, woken, listen, acquire } = await import(`${process.cwd()}/waiting.mjs`);
 
 const client = new pg.Client();

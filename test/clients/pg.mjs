@@ -3,21 +3,10 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
+import { check } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-let number = 0;
-
-async function check(name, body) {
-    number++;
-    try {
-        await body();
-        console.log(`ok ${number} - ${name}`);
-    } catch (error) {
-        console.log(`not ok ${number} - ${name}\n# ${error.message.replaceAll('\n', '\n# ')}`);
-        process.exitCode = 1;
-    }
-}
 
 const one = async (sql, ...parameters) => (await client.query(sql, parameters)).rows[0];
 
@@ -134,5 +123,5 @@ await check('a permit of a pool', async () => {
     assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', 'pool', mine.token)).released, true);
 });
 
-console.log(`1..${number}`);
+console.log(`1..${check.count}`);
 await client.end();

@@ -8,7 +8,7 @@ import { load, check } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const { pool, handle, ship, consume } = await load('queue-consumer', client);
+const { pool, handle, ship, consume } = await load('recipes/queue-consumer', client);
 const value = async (sql, ...parameters) => Object.values((await client.query(sql, parameters)).rows[0])[0];
 const message = (order, quantity = 1) => ({ id: `order-${order}`, body: JSON.stringify({ order, quantity }), deliveries: 1 });
 

@@ -7,7 +7,7 @@ import { load, check, eventually } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const { pool, tick } = await load('scheduled-job', client);
+const { pool, tick } = await load('recipes/scheduled-job', client);
 const value = async (sql, ...parameters) => Object.values((await client.query(sql, parameters)).rows[0])[0];
 const save = (node) => (its, { day, lines }) => its.query('INSERT INTO report VALUES ($1, $2, $3)', [day, lines, node]);
 const run = (day, node, work = async () => {}) => tick(day, async (signal) => { await work(signal); return { day, lines: 7 }; }, save(node), 20);

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { transformSync } from 'esbuild';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
+import { check } from './lib/page.mjs';
 
 // What the page says, as a module.
 const page = readFileSync(`${process.env.ROOT}/docs/guide/versions.md`, 'utf8');
@@ -19,19 +20,12 @@ const { Note, VersionSubscriber } = await import(`${process.cwd()}/page.mjs`);
 const client = new pg.Client();
 await client.connect();
 const stored = async () => (await client.query('SELECT body, version FROM note WHERE id = 1')).rows[0];
-let number = 0;
 
-async function check(name, body) {
-    number++;
-    try {
-        await client.query(`DELETE FROM note WHERE interlock.any_version(version); INSERT INTO note (id, body, version) VALUES (1, 'old', 1)`);
-        await body();
-        console.log(`ok ${number} - ${name}`);
-    } catch (error) {
-        console.log(`not ok ${number} - ${name}\n# ${error.stack.replaceAll('\n', '\n# ')}`);
-        process.exitCode = 1;
-    }
-}
+// From a row of version 1 each time.
+const fresh = (name, body) => check(name, async () => {
+    await client.query(`DELETE FROM note WHERE interlock.any_version(version); INSERT INTO note (id, body, version) VALUES (1, 'old', 1)`);
+    await body();
+});
 
 const source = (synchronize, subscribers) => new DataSource({
     type: 'postgres', database: process.env.PGDATABASE, synchronize, entities: [Note], subscribers,
@@ -46,7 +40,7 @@ await client.query(table);
 const sources = [await connect(), await connect(VersionSubscriber)];
 const [plain, guarded] = sources.map((source) => source.getRepository(Note));
 
-await check('schema synchronization leaves an integer column, and takes its default', async () => {
+await fresh('schema synchronization leaves an integer column, and takes its default', async () => {
     const { rows: [{ type }] } = await client.query(
         `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'`);
     assert.equal(type, 'integer');
@@ -64,30 +58,30 @@ async function stale(repository, verb) {
     return note;
 }
 
-await check('without the subscriber, save() of a stale entity is IL001', async () => {
+await fresh('without the subscriber, save() of a stale entity is IL001', async () => {
     await refused(plain.save(await stale(plain, 'save')), 'IL001');
 });
 for (const verb of ['softRemove', 'recover', 'remove']) {
-    await check(`${verb}() of one succeeds`, async () => {
+    await fresh(`${verb}() of one succeeds`, async () => {
         const note = await stale(plain, verb);
         const { version } = await stored();
         await plain[verb](note);
         assert.notEqual((await stored())?.version, version);
     });
 }
-await check('and an object without a version overwrites', async () => {
+await fresh('and an object without a version overwrites', async () => {
     await client.query(`UPDATE note SET body = 'of another writer'`);
     await plain.save({ id: 1, body: 'mine' });
     assert.equal((await stored()).body, 'mine');
 });
 
-await check('with it, save() of an entity that is not stale moves the version', async () => {
+await fresh('with it, save() of an entity that is not stale moves the version', async () => {
     const note = await guarded.findOneBy({ id: 1 });
     await guarded.save(Object.assign(note, { body: 'mine' }));
     await guarded.save(Object.assign(note, { body: 'mine again' }));
     assert.deepEqual([note.version, await stored()], [3, { body: 'mine again', version: 3 }]);
 });
-await check('and softRemove(), recover(), remove() work', async () => {
+await fresh('and softRemove(), recover(), remove() work', async () => {
     const note = await guarded.findOneBy({ id: 1 });
     await guarded.softRemove(note);
     await guarded.recover(note);
@@ -96,17 +90,17 @@ await check('and softRemove(), recover(), remove() work', async () => {
     assert.equal(await stored(), undefined);
 });
 for (const verb of ['save', 'softRemove', 'recover', 'remove']) {
-    await check(`${verb}() of a stale entity is IL001`, async () => {
+    await fresh(`${verb}() of a stale entity is IL001`, async () => {
         const note = await stale(guarded, verb);
         const before = await stored();
         await refused(guarded[verb](note), 'IL001');
         assert.deepEqual(await stored(), before);
     });
 }
-await check('an object without a version is 22004', async () => {
+await fresh('an object without a version is 22004', async () => {
     await refused(guarded.save({ id: 1, body: 'mine' }), '22004');
 });
-await check('new rows are inserted, and update() compares what it names', async () => {
+await fresh('new rows are inserted, and update() compares what it names', async () => {
     await guarded.save({ id: 2, body: 'new' });
     assert.equal((await guarded.update({ id: 2, version: 1 }, { body: 'changed' })).affected, 1);
     assert.equal((await guarded.update({ id: 2, version: 1 }, { body: 'stale' })).affected, 0);
@@ -128,27 +122,27 @@ async function saveAll(workers, change) {
 const asForm = (note, n) => ({ id: note.id, body: `of ${n}` });
 const asEntity = (note, n) => Object.assign(note, { body: `of ${n}` });
 
-await check('eight saves of what all of them have read: seven are lost', async () => {
+await fresh('eight saves of what all of them have read: seven are lost', async () => {
     assert.deepEqual(await saveAll(careless, asForm), Array(8).fill('saved'));
     assert.equal((await stored()).version, 9);
 });
 await client.query(`SELECT interlock.enable_versioning('note', blind_updates => 'reject')`);
-await check('with blind updates refused none passes', async () => {
+await fresh('with blind updates refused none passes', async () => {
     assert.deepEqual(await saveAll(careless, asForm), Array(8).fill('IL011'));
     assert.deepEqual(await saveAll(careless, asEntity), Array(8).fill('IL011'));
     assert.deepEqual(await stored(), { body: 'old', version: 1 });
 });
 for (const verb of ['softRemove', 'recover', 'remove']) {
-    await check(`nor does ${verb}()`, async () => {
+    await fresh(`nor does ${verb}()`, async () => {
         const note = await plain.findOneBy({ id: 1 });
         if (verb === 'recover') await client.query('UPDATE note SET deleted = now() WHERE version = 1');
         await refused(plain[verb](note), 'IL011');
     });
 }
-await check('and with the subscriber one passes', async () => {
+await fresh('and with the subscriber one passes', async () => {
     assert.deepEqual(await saveAll(careful, asEntity), [...Array(7).fill('IL001'), 'saved']);
 });
-await check('eight workers that save again after a conflict lose nothing', async () => {
+await fresh('eight workers that save again after a conflict lose nothing', async () => {
     await client.query(`UPDATE note SET body = '0' WHERE version = 1`);
     let conflicts = 0;
     await Promise.all(notes(careful).map(async (repository) => {
@@ -167,7 +161,7 @@ await check('eight workers that save again after a conflict lose nothing', async
     console.log(`# ${conflicts} conflicts`);
 });
 
-console.log(`1..${number}`);
+console.log(`1..${check.count}`);
 for (const each of sources)
     await each.destroy();
 await client.end();

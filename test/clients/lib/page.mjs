@@ -1,25 +1,42 @@
-// The code of a page of docs/recipes, and lines of TAP for what it does.
+// The code of a page of docs, and lines of TAP for what it does.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
-// Runs the blocks of SQL of the page, and returns what its blocks of JavaScript, taken together, export.
-export async function load(page, client) {
-    const text = readFileSync(`${process.env.ROOT}/docs/recipes/${page}.md`, 'utf8');
-    const blocks = (language) => [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
-    for (const sql of blocks('sql'))
-        await client.query(sql);
-    writeFileSync(`${page}.mjs`, blocks('js').join('\n'));
-    return import(`${process.cwd()}/${page}.mjs`);
+// The blocks of a language of a page, such as clients/pg.
+export function blocks(page, language) {
+    const text = readFileSync(`${process.env.ROOT}/docs/${page}.md`, 'utf8');
+    return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map((match) => match[1]);
 }
 
+// Runs the blocks of SQL of the page, and returns what its blocks of JavaScript or TypeScript, taken together, export.
+export async function load(page, client) {
+    for (const sql of blocks(page, 'sql'))
+        await client.query(sql);
+    return loadCode(page);
+}
+
+export async function loadCode(page) {
+    const module = `${process.cwd()}/${page.replace('/', '-')}.page.mjs`;
+    const typed = blocks(page, 'typescript').join('\n');
+    writeFileSync(module, typed ? await javascript(typed) : blocks(page, 'js').join('\n'));
+    return import(module);
+}
+
+async function javascript(code) {
+    const { transformSync } = await import('esbuild');
+    const tsconfigRaw = { compilerOptions: { experimentalDecorators: true, useDefineForClassFields: false } };
+    return transformSync(code, { loader: 'ts', tsconfigRaw }).code;
+}
+
+// At its end a test prints the line 1..N, with check.count.
 export async function check(name, body) {
     check.count = (check.count ?? 0) + 1;
     try {
         await body();
         console.log(`ok ${check.count} - ${name}`);
     } catch (error) {
-        console.log(`not ok ${check.count} - ${name}\n# ${error.stack.replaceAll('\n', '\n# ')}`);
+        console.log(`not ok ${check.count} - ${name}\n# ${String(error.stack ?? error).replaceAll('\n', '\n# ')}`);
         process.exitCode = 1;
     }
 }
