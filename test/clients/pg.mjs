@@ -3,6 +3,7 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
+import { callAll, calls } from './lib/calls.mjs';
 import { check } from './lib/page.mjs';
 
 const client = new pg.Client();
@@ -121,6 +122,14 @@ await check('a permit of a pool', async () => {
     const mine = await take();
     assert.deepEqual([mine.outcome, (await take()).outcome], ['acquired', 'held']);
     assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', 'pool', mine.token)).released, true);
+});
+
+await callAll('pg', async (text, values) => (await client.query({ text, values, rowMode: 'array' })).rows);
+await check('calls.json has every function of the API', async () => {
+    const { rows } = await client.query(
+        `SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND prorettype <> 'trigger'::regtype`);
+    const called = calls.map(({ sql }) => sql).join();
+    assert.deepEqual(rows.filter(({ proname }) => !called.includes(`interlock.${proname}(`)), []);
 });
 
 console.log(`1..${check.count}`);
