@@ -1,6 +1,7 @@
 #include "children/changed.h"
 
 #include "server/transaction_end.h"
+#include "server/transaction_list.h"
 
 namespace interlock {
 
@@ -17,9 +18,7 @@ struct Happened {
 HTAB* parents = nullptr;
 ParentColumns* columns = nullptr;
 const char* search_path = nullptr; // the last one
-Happened* happened = nullptr;
-int happened_count = 0;
-int happened_room = 0;
+TransactionList<Happened> happened = {};
 int pending = 0;
 int first_pending = 0; // none before it
 
@@ -27,8 +26,8 @@ void forget_all() {
     parents = nullptr;
     columns = nullptr;
     search_path = nullptr;
-    happened = nullptr;
-    happened_count = happened_room = pending = first_pending = 0;
+    happened.forget();
+    pending = first_pending = 0;
 }
 
 // The events that move the parents have fired before. One is left if a trigger of others has called
@@ -36,7 +35,7 @@ void forget_all() {
 // was dropped since: its events do not fire.
 void refuse_pending() {
     const ChangedParent* left = nullptr;
-    for (int i = 0; i < happened_count && left == nullptr; i++)
+    for (int i = 0; i < happened.count && left == nullptr; i++)
         if (is_pending(*happened[i].parent) &&
             SearchSysCacheExists1(RELOID, ObjectIdGetDatum(happened[i].parent->name.by->table)))
             left = happened[i].parent;
@@ -81,33 +80,19 @@ void take_back(const Happened& last) {
 }
 
 void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer, void*) {
-    if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+    int first = happened.first_of(ended);
+    if (event == SUBXACT_EVENT_COMMIT_SUB)
+        happened.give_to(outer, first);
+    if (event != SUBXACT_EVENT_ABORT_SUB || first == happened.count)
         return;
-    // What happened in it is the last.
-    int first = happened_count;
-    while (first > 0 && happened[first - 1].subtransaction == ended) {
-        first--;
-        if (event == SUBXACT_EVENT_ABORT_SUB)
-            take_back(happened[first]);
-        else
-            happened[first].subtransaction = outer;
-    }
-    if (event == SUBXACT_EVENT_ABORT_SUB && first < happened_count) {
-        happened_count = first;
-        first_pending = 0;
-    }
+    for (int i = happened.count - 1; i >= first; i--)
+        take_back(happened[i]);
+    happened.count = first;
+    first_pending = 0;
 }
 
 void add(ChangedParent* parent, bool moved) {
-    if (happened_count == happened_room) {
-        int room = Max(8, happened_room * 2);
-        size_t size = sizeof(Happened) * room;
-        happened = static_cast<Happened*>(happened == nullptr
-                                              ? MemoryContextAlloc(TopTransactionContext, size)
-                                              : repalloc_huge(happened, size));
-        happened_room = room;
-    }
-    happened[happened_count++] = {parent, moved, GetCurrentSubTransactionId()};
+    happened.add({parent, moved, GetCurrentSubTransactionId()});
 }
 
 // --- Finding one ---------------------------------------------------------------------------------
@@ -229,8 +214,8 @@ void note_moved(ChangedParent* parent) {
 int count_pending() { return pending; }
 
 void each_pending(VisitParent visit, void* closure) {
-    int first = happened_count;
-    for (int i = happened_count - 1; i >= first_pending; i--) {
+    int first = happened.count;
+    for (int i = happened.count - 1; i >= first_pending; i--) {
         ChangedParent* parent = happened[i].parent;
         if (happened[i].moved || !is_pending(*parent))
             continue;
