@@ -84,6 +84,9 @@ struct CallShape {
 // in the expression.
 bool read_call(const FuncExpr* call, int old_side, int new_side, CallShape* shape);
 
+// The same for WHEN of a trigger; false when that is no call of ours.
+bool read_when(const Trigger* trigger, CallShape* shape);
+
 // Fills in the part: a trigger's arguments, then what the catalogs say.
 void load_guard(TableInfo* info, const Trigger* trigger);
 void load_foreign_keys(TableInfo* info);

@@ -1,6 +1,7 @@
 // Guarding children: checks the foreign key and the parent, and creates the triggers.
 
 #include "children/children.h"
+#include "children/foreign_key.h"
 #include "children/parent.h"
 #include "marker/marker.h"
 #include "server/arguments.h"
@@ -15,13 +16,6 @@ namespace {
 
 constexpr const char* kTriggerPrefix = "zzz_interlock_children";
 constexpr const char* kTriggerFunction = "children_trigger";
-
-// A foreign key of the child.
-struct ForeignKey {
-    int count;
-    AttrNumber columns[INDEX_MAX_KEYS];
-    AttrNumber parents[INDEX_MAX_KEYS];
-};
 
 ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation child, Relation parent);
 void check_parent(Relation parent);
@@ -93,46 +87,24 @@ namespace {
 
 // --- The foreign key -----------------------------------------------------------------------------
 
-int read_numbers(HeapTuple tuple, AttrNumber attribute, Relation catalog, AttrNumber* numbers) {
-    bool is_null;
-    Datum value = heap_getattr(tuple, attribute, RelationGetDescr(catalog), &is_null);
-    ArrayType* array = DatumGetArrayTypeP(value);
-    int count = ARR_DIMS(array)[0];
-    memcpy(numbers, ARR_DATA_PTR(array), sizeof(AttrNumber) * count);
-    return count;
-}
-
 // Calls visit(key) for each foreign key from child to parent.
 template <typename Visit>
-void each_foreign_key(Relation child, Relation parent, Visit&& visit) {
-    ScanKeyData scan_key;
-    ScanKeyInit(&scan_key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(RelationGetRelid(child)));
-    Relation catalog = table_open(ConstraintRelationId, AccessShareLock);
-    SysScanDesc scan =
-        systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, nullptr, 1, &scan_key);
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        auto* constraint = reinterpret_cast<Form_pg_constraint>(GETSTRUCT(tuple));
-        if (constraint->contype != CONSTRAINT_FOREIGN ||
-            constraint->confrelid != RelationGetRelid(parent))
-            continue;
-        ForeignKey key = {};
-        key.count = read_numbers(tuple, Anum_pg_constraint_conkey, catalog, key.columns);
-        read_numbers(tuple, Anum_pg_constraint_confkey, catalog, key.parents);
-        visit(key);
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+void each_foreign_key_to(Relation parent, Relation child, Visit&& visit) {
+    each_foreign_key(RelationGetRelid(child), [&](const ForeignKey& key) {
+        if (key.parent == RelationGetRelid(parent))
+            visit(key);
+    });
+}
+
+const char* column_of(Relation rel, AttrNumber column) {
+    return NameStr(TupleDescAttr(RelationGetDescr(rel), column - 1)->attname);
 }
 
 const char* list_columns(Relation rel, const AttrNumber* columns, int count) {
     StringInfoData list;
     initStringInfo(&list);
     for (int i = 0; i < count; i++)
-        appendStringInfo(&list, "%s%s", i > 0 ? ", " : "",
-                         quote_identifier(NameStr(
-                             TupleDescAttr(RelationGetDescr(rel), columns[i] - 1)->attname)));
+        add_column(&list, column_of(rel, columns[i]));
     return list.data;
 }
 
@@ -148,7 +120,7 @@ bool is_over(const ForeignKey& key, const Bitmapset* columns) {
     const char* child_name = RelationGetRelationName(child);
     const char* parent_name = RelationGetRelationName(parent);
     bool is_reverse = false;
-    each_foreign_key(parent, child, [&](const ForeignKey&) { is_reverse = true; });
+    each_foreign_key_to(child, parent, [&](const ForeignKey&) { is_reverse = true; });
     if (count == 0)
         ereport(ERROR,
                 (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -183,7 +155,7 @@ ForeignKey foreign_key_argument(const Arguments& arguments, int n, Relation chil
     int count = 0;
     StringInfoData present;
     initStringInfo(&present);
-    each_foreign_key(child, parent, [&](const ForeignKey& key) {
+    each_foreign_key_to(parent, child, [&](const ForeignKey& key) {
         appendStringInfo(&present, "%s(%s)", count++ > 0 ? ", " : "",
                          list_columns(child, key.columns, key.count));
         if (is_named && !is_over(key, columns))
@@ -230,8 +202,8 @@ void refuse_version_in_key(Relation parent, AttrNumber version) {
             ereport(ERROR,
                     (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                      errmsg("version column \"%s\" of table \"%s\" is in unique index \"%s\"",
-                            NameStr(TupleDescAttr(RelationGetDescr(parent), version - 1)->attname),
-                            RelationGetRelationName(parent), get_rel_name(lfirst_oid(cell))),
+                            column_of(parent, version), RelationGetRelationName(parent),
+                            get_rel_name(lfirst_oid(cell))),
                      errdetail("Writers of children of one row would deadlock."),
                      errhint("Replace the index by one without the version.")));
 }
@@ -324,9 +296,7 @@ const char* free_name(Relation child, const ForeignKey& key) {
     StringInfoData columns;
     initStringInfo(&columns);
     for (int i = 0; i < key.count; i++)
-        appendStringInfo(
-            &columns, "%s%s", i > 0 ? "_" : "",
-            NameStr(TupleDescAttr(RelationGetDescr(child), key.columns[i] - 1)->attname));
+        appendStringInfo(&columns, "%s%s", i > 0 ? "_" : "", column_of(child, key.columns[i]));
     for (int number = 0;; number++) {
         const char* name = number == 0 ? columns.data : psprintf("%s%d", columns.data, number);
         bool taken = false;
@@ -341,9 +311,7 @@ const char* free_name(Relation child, const ForeignKey& key) {
 
 void add_values(StringInfo call, Relation child, const ForeignKey& key, const char* side) {
     for (int i = 0; i < key.count; i++)
-        appendStringInfo(call, ", %s.%s", side,
-                         quote_identifier(NameStr(
-                             TupleDescAttr(RelationGetDescr(child), key.columns[i] - 1)->attname)));
+        appendStringInfo(call, ", %s.%s", side, quote_identifier(column_of(child, key.columns[i])));
 }
 
 const char* call_in(Relation child, Relation parent, const ForeignKey& key, int event) {

@@ -2,6 +2,7 @@
 
 #include "children/children.h"
 
+#include "children/foreign_key.h"
 #include "table/own_table.h"
 
 namespace interlock {
@@ -136,12 +137,16 @@ int event_of(const Trigger* trigger, const CallShape& shape) {
 
 } // namespace
 
-void load_guard(TableInfo* info, const Trigger* trigger) {
+bool read_when(const Trigger* trigger, CallShape* shape) {
     if (trigger->tgqual == nullptr)
-        return;
+        return false;
     const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
+    return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, shape);
+}
+
+void load_guard(TableInfo* info, const Trigger* trigger) {
     CallShape shape;
-    if (call == nullptr || !read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, &shape))
+    if (!read_when(trigger, &shape))
         return;
     int event = event_of(trigger, shape);
     if (event >= 0)
@@ -190,36 +195,16 @@ void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* co
     load_cast(column, info->memory);
 }
 
-int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns, AttrNumber* numbers) {
-    bool is_null;
-    Datum value = heap_getattr(tuple, attribute, columns, &is_null);
-    if (is_null)
-        return 0;
-    ArrayType* array = DatumGetArrayTypeP(value);
-    int count = ARR_NDIM(array) == 1 ? ARR_DIMS(array)[0] : 0;
-    if (count > INDEX_MAX_KEYS)
-        return 0;
-    memcpy(numbers, ARR_DATA_PTR(array), sizeof(AttrNumber) * count);
-    return count;
-}
-
 // Takes the parent's columns from the constraint, if it is the guard's. Of several over the same
 // columns any serves: they name the same rows of the parent.
-void take_foreign_key(ChildGuard* guard, HeapTuple tuple, TupleDesc columns) {
-    auto* constraint = reinterpret_cast<Form_pg_constraint>(GETSTRUCT(tuple));
-    if (constraint->contype != CONSTRAINT_FOREIGN || constraint->confrelid != guard->parent ||
-        guard->has_key)
-        return;
-    AttrNumber own[INDEX_MAX_KEYS];
-    AttrNumber parents[INDEX_MAX_KEYS];
-    if (read_numbers(tuple, Anum_pg_constraint_conkey, columns, own) != guard->count ||
-        read_numbers(tuple, Anum_pg_constraint_confkey, columns, parents) != guard->count)
+void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
+    if (guard->has_key || key.parent != guard->parent || key.count != guard->count)
         return;
     for (int i = 0; i < guard->count; i++)
-        if (own[i] != guard->columns[i].column)
+        if (key.columns[i] != guard->columns[i].column)
             return;
     for (int i = 0; i < guard->count; i++)
-        guard->columns[i].parent = parents[i];
+        guard->columns[i].parent = key.parents[i];
     guard->has_key = true;
 }
 
@@ -229,18 +214,10 @@ void load_foreign_keys(TableInfo* info) {
     auto* guards = part_of<ChildGuards>(info, children_part);
     if (guards == nullptr)
         return;
-    ScanKeyData key;
-    ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(info->relid));
-    Relation catalog = table_open(ConstraintRelationId, AccessShareLock);
-    SysScanDesc scan =
-        systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, nullptr, 1, &key);
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+    each_foreign_key(info->relid, [&](const ForeignKey& key) {
         for (int i = 0; i < guards->count; i++)
-            take_foreign_key(&guards->first[i], tuple, RelationGetDescr(catalog));
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+            take_foreign_key(&guards->first[i], key);
+    });
     for (int i = 0; i < guards->count; i++)
         for (int n = 0; guards->first[i].has_key && n < guards->first[i].count; n++)
             load_column(info, guards->first[i], &guards->first[i].columns[n]);
@@ -259,8 +236,7 @@ void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard
     StringInfoData columns;
     initStringInfo(&columns);
     for (int i = 0; i < guard.count; i++)
-        appendStringInfo(&columns, "%s%s", i > 0 ? ", " : "",
-                         quote_identifier(column_name(info, guard.columns[i].column)));
+        add_column(&columns, column_name(info, guard.columns[i].column));
     const char* parent = get_rel_name(guard.parent);
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

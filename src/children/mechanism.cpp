@@ -14,13 +14,6 @@ constexpr const char* kForeignKeys = "foreign_keys";
 
 // --- Reading -------------------------------------------------------------------------------------
 
-bool read_shape(const Trigger* trigger, CallShape* shape) {
-    if (trigger->tgqual == nullptr)
-        return false;
-    const FuncExpr* call = call_in_when(static_cast<Node*>(stringToNode(trigger->tgqual)));
-    return call != nullptr && read_call(call, PRS2_OLD_VARNO, PRS2_NEW_VARNO, shape);
-}
-
 Jsonb* columns_json(Oid relid, const CallShape& shape) {
     const char* names[INDEX_MAX_KEYS];
     for (int i = 0; i < shape.count; i++) {
@@ -42,7 +35,7 @@ Jsonb* foreign_keys_to(Oid relid, Oid parent) {
     while (next_trigger(&triggers, &row, &table, &trigger)) {
         CallShape shape;
         if (trigger.tgfoid != function || !read_arguments(triggers, row, &trigger) ||
-            !read_shape(&trigger, &shape) || shape.parent != parent)
+            !read_when(&trigger, &shape) || shape.parent != parent)
             continue;
         JsonbValue columns;
         JsonbToJsonbValue(columns_json(relid, shape), &columns);
@@ -54,7 +47,7 @@ Jsonb* foreign_keys_to(Oid relid, Oid parent) {
 
 Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     CallShape shape;
-    if (!read_shape(trigger, &shape))
+    if (!read_when(trigger, &shape))
         return Reading::kForged;
     if (get_rel_name(shape.parent) == nullptr) // it is being dropped
         return Reading::kNone;

@@ -1,5 +1,6 @@
 #include "children/parent.h"
 
+#include "children/foreign_key.h"
 #include "execution/returned.h"
 #include "execution/write.h"
 #include "marker/marker.h"
@@ -93,8 +94,7 @@ const char* list_columns(const TableInfo* info, const Bitmapset* columns) {
     StringInfoData list;
     initStringInfo(&list);
     for (int column = -1; (column = bms_next_member(columns, column)) >= 0;)
-        appendStringInfo(&list, "%s%s", list.len > 0 ? ", " : "",
-                         quote_identifier(column_name(info, static_cast<AttrNumber>(column))));
+        add_column(&list, column_name(info, static_cast<AttrNumber>(column)));
     return list.data;
 }
 
