@@ -38,9 +38,7 @@ LeaseKey lease_key_argument(const text* key, int element) {
 }
 
 int64 ttl_argument(const Arguments& arguments, int n) {
-    const Interval* ttl = arguments.interval(n, "ttl");
-    double days = ttl->month * 30.0 + ttl->day;
-    double length = days * USECS_PER_DAY + static_cast<double>(ttl->time);
+    double length = length_of(*arguments.interval(n, "ttl"));
     if (length < 1.0)
         refuse_argument("ttl", "must be above zero", "For example '30 s'.");
     if (length > max_lease_ttl * static_cast<double>(USECS_PER_SEC))

@@ -110,9 +110,7 @@ namespace {
 // Zero to ttl, which ends the lease in any case.
 pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
                                     const LeaseRequest& request) {
-    const Interval* time = arguments.interval(n, "at_least");
-    double length =
-        (time->month * 30.0 + time->day) * USECS_PER_DAY + static_cast<double>(time->time);
+    double length = length_of(*arguments.interval(n, "at_least"));
     if (length < 0)
         refuse_argument("at_least", "must not be negative");
     if (length > static_cast<double>(request.ttl))

@@ -22,6 +22,12 @@ inline bool is_same_word(std::string_view left, std::string_view right) {
 // A value as a cast to text prints it. A literal without a cast is of type unknown.
 char* print_value(Oid type, Datum value);
 
+// In microseconds; a month has 30 days.
+inline double length_of(const Interval& interval) {
+    return (interval.month * 30.0 + interval.day) * USECS_PER_DAY +
+           static_cast<double>(interval.time);
+}
+
 // Of any kind that users set: ten years.
 constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 

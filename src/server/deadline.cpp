@@ -22,9 +22,7 @@ Deadline::Deadline(int64 limit) : limit_(limit) {
 Deadline Deadline::argument(const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return Deadline(kForever);
-    const Interval* wait = arguments.interval(n, "wait");
-    double limit =
-        (wait->month * 30.0 + wait->day) * USECS_PER_DAY + static_cast<double>(wait->time);
+    double limit = length_of(*arguments.interval(n, "wait"));
     if (limit < 0)
         refuse_argument("wait", "must not be negative", "Zero does not wait at all.");
     return Deadline(limit > kLongest ? kForever : static_cast<int64>(limit));
