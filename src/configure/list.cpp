@@ -44,20 +44,15 @@ Datum list_guards(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     Mechanisms mechanisms = all_mechanisms();
-    MemoryContext memory =
-        AllocSetContextCreate(CurrentMemoryContext, "listed table", ALLOCSET_DEFAULT_SIZES);
     ListCell* cell;
     foreach (cell, configured_tables(mechanisms)) {
         CHECK_FOR_INTERRUPTS();
-        Oid relid = lfirst_oid(cell);
-        in_context(memory, [&] {
+        in_scratch([&] {
+            Oid relid = lfirst_oid(cell);
             if (may_see(relid))
                 list_table(mechanisms, relid, output);
-            return 0;
         });
-        MemoryContextReset(memory);
     }
-    MemoryContextDelete(memory);
     return 0;
 }
 }
@@ -68,10 +63,7 @@ bool may_see(Oid relid) {
     Oid schema = get_rel_namespace(relid);
     if (!OidIsValid(schema) || (isAnyTempNamespace(schema) && !isTempNamespace(schema)))
         return false;
-    bool is_missing = false;
-    return pg_class_aclcheck_ext(relid, GetUserId(), kAnyOfTable, &is_missing) == ACLCHECK_OK ||
-           (!is_missing &&
-            pg_attribute_aclcheck_all(relid, GetUserId(), kAnyOfTable, ACLMASK_ANY) == ACLCHECK_OK);
+    return has_any_privilege(relid, kAnyOfTable);
 }
 
 const char* forged_finding(const Mechanism& mechanism, const char* trigger) {

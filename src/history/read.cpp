@@ -69,9 +69,7 @@ Key key_of_entries(const Question& question, const Key& key) {
 // Without it the statements below would fail, with themselves as the context and no hint. SELECT on
 // some columns may be enough for them.
 void require_select(Relation entries) {
-    Oid relid = RelationGetRelid(entries);
-    if (pg_class_aclcheck(relid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
-        pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
+    if (!has_any_privilege(RelationGetRelid(entries), ACL_SELECT))
         ereport(ERROR,
                 (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
                  errmsg("permission denied for table %s", RelationGetRelationName(entries)),

@@ -64,13 +64,6 @@ const Marker* marker_of(Relation rel) {
     return marker;
 }
 
-bool may_read_some(Oid relid) {
-    bool is_missing = false;
-    return pg_class_aclcheck_ext(relid, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK ||
-           (!is_missing &&
-            pg_attribute_aclcheck_all(relid, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK);
-}
-
 Bitmapset* key_attnums(const Listed& table, Relation rel) {
     Bitmapset* attnums = nullptr;
     ListCell* cell;
@@ -249,7 +242,7 @@ bool list_rows(const Listed& table) {
 
 // Checks made before the lock are repeated after it.
 bool list_table(Oid relid, ReturnSetInfo* output) {
-    if (!may_read_some(relid))
+    if (!has_any_privilege(relid, ACL_SELECT))
         return true;
     if (!lock_without_waiting(relid, AccessShareLock))
         return false;

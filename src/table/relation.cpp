@@ -103,14 +103,11 @@ bool is_right(const CacheEntry* entry) { return entry->info != nullptr && entry-
 
 // As for LOCK TABLE: requires one of the privileges on the table or on any column.
 void require_privilege(Oid relid, AclMode needed) {
-    Oid user = GetUserId();
-    bool is_missing = false;
-    if (pg_class_aclcheck_ext(relid, user, needed, &is_missing) == ACLCHECK_OK)
+    if (has_any_privilege(relid, needed))
         return;
-    if (is_missing)
+    if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)))
         raise_missing(relid);
-    if (pg_attribute_aclcheck_all(relid, user, needed, ACLMASK_ANY) != ACLCHECK_OK)
-        refuse(relid, ACLCHECK_NO_PRIV);
+    refuse(relid, ACLCHECK_NO_PRIV);
 }
 
 void require_ownership(Oid relid) {
@@ -195,6 +192,13 @@ const TableInfo* cached_table_info(Oid relid) {
 
 Relation open_table(Oid relid, LOCKMODE mode) {
     return open_table(relid, mode, mode == AccessShareLock ? ACL_SELECT : ACL_UPDATE | ACL_DELETE);
+}
+
+bool has_any_privilege(Oid relid, AclMode any_of) {
+    bool is_missing = false;
+    return pg_class_aclcheck_ext(relid, GetUserId(), any_of, &is_missing) == ACLCHECK_OK ||
+           (!is_missing &&
+            pg_attribute_aclcheck_all(relid, GetUserId(), any_of, ACLMASK_ANY) == ACLCHECK_OK);
 }
 
 Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of) {

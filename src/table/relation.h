@@ -34,6 +34,10 @@ Relation open_own_table(Oid relid, LOCKMODE mode);
 // The checks of open_table for a caller that does not open it: nothing is locked or waited for.
 void check_table(Oid relid, AclMode any_of);
 
+// Whether the current user has one of these privileges on the table or on any of its columns; false
+// for a table that is gone. Nothing is locked.
+bool has_any_privilege(Oid relid, AclMode any_of);
+
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }
 

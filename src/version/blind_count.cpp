@@ -4,6 +4,7 @@
 #include "server/shared_memory.h"
 #include "server/usage_report.h"
 #include "statement/running.h"
+#include "table/relation.h"
 
 using namespace interlock;
 
@@ -73,12 +74,9 @@ namespace {
 
 // Nor is a table shown that is not there any more.
 bool may_see(Oid table) {
-    bool is_missing = false;
-    AclResult allowed = pg_class_aclcheck_ext(table, GetUserId(), ACL_SELECT, &is_missing);
-    if (is_missing)
-        return false;
-    return allowed == ACLCHECK_OK || has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-           pg_attribute_aclcheck_all(table, GetUserId(), ACL_SELECT, ACLMASK_ANY) == ACLCHECK_OK;
+    return has_any_privilege(table, ACL_SELECT) ||
+           (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&
+            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)));
 }
 
 void request_memory() { RequestAddinShmemSpace(sizeof(Counts)); }
