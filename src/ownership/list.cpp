@@ -4,6 +4,7 @@
 
 #include "server/result_row.h"
 #include "server/scope.h"
+#include "table/catalog_trigger.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/row_json.h"
@@ -77,14 +78,8 @@ void list_rule(const ListedTrigger& trigger, const ColumnRule& rule, ReturnSetIn
 
 // Returns nothing for a trigger with invalid arguments.
 void list_rules(const ListedTrigger& trigger, ReturnSetInfo* output) {
-    auto** texts = static_cast<char**>(palloc(sizeof(char*) * (trigger.count + 1)));
-    char* at = VARDATA_ANY(trigger.arguments);
-    for (int i = 0; i < trigger.count; i++) {
-        texts[i] = at;
-        at += strlen(at) + 1;
-    }
     ColumnRules rules;
-    if (!parse_rules(texts, trigger.count, &rules))
+    if (!parse_rules(arguments_in(trigger.arguments, trigger.count), trigger.count, &rules))
         return;
     for (int i = 0; i < rules.count; i++)
         list_rule(trigger, rules.rules[i], output);

@@ -46,14 +46,19 @@ bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* tri
     if ((!no_arguments && toast_raw_datum_size(arguments) > kMostArgumentBytes) ||
         (!no_condition && toast_raw_datum_size(condition) > kMostArgumentBytes))
         return false;
-    trigger->tgargs = static_cast<char**>(palloc0(sizeof(char*) * (trigger->tgnargs + 1)));
-    char* at = VARDATA_ANY(DatumGetByteaPP(arguments));
-    for (int i = 0; i < trigger->tgnargs; i++) {
-        trigger->tgargs[i] = at;
-        at += strlen(at) + 1;
-    }
+    trigger->tgargs = arguments_in(DatumGetByteaPP(arguments), trigger->tgnargs);
     trigger->tgqual = no_condition ? nullptr : TextDatumGetCString(condition);
     return true;
+}
+
+char** arguments_in(const bytea* stored, int count) {
+    auto** arguments = static_cast<char**>(palloc(sizeof(char*) * (count + 1)));
+    const char* at = VARDATA_ANY(stored);
+    for (int i = 0; i < count; i++) {
+        arguments[i] = const_cast<char*>(at);
+        at += strlen(at) + 1;
+    }
+    return arguments;
 }
 
 } // namespace interlock

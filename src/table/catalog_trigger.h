@@ -28,4 +28,7 @@ void end_triggers(CatalogTriggers* triggers);
 // False when they are longer than those that any function of ours makes.
 bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger);
 
+// tgargs as the catalog has them: that many texts, each ends with a zero byte.
+char** arguments_in(const bytea* stored, int count);
+
 } // namespace interlock

@@ -2,6 +2,7 @@
 // that it waits for no lock, and runs no code of others.
 
 #include "server/scope.h"
+#include "table/catalog_trigger.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "transition/guard.h"
@@ -66,12 +67,8 @@ Trigger trigger_of(HeapTuple row, TupleDesc columns) {
     Trigger trigger = {};
     bool is_null;
     trigger.tgnargs = DatumGetInt16(SPI_getbinval(row, columns, 2, &is_null));
-    trigger.tgargs = static_cast<char**>(palloc(sizeof(char*) * (trigger.tgnargs + 1)));
-    char* at = VARDATA_ANY(DatumGetByteaPP(SPI_getbinval(row, columns, 3, &is_null)));
-    for (int i = 0; i < trigger.tgnargs; i++) {
-        trigger.tgargs[i] = at;
-        at += strlen(at) + 1;
-    }
+    trigger.tgargs =
+        arguments_in(DatumGetByteaPP(SPI_getbinval(row, columns, 3, &is_null)), trigger.tgnargs);
     trigger.tgqual = SPI_getvalue(row, columns, 4); // null if there is none
     return trigger;
 }
