@@ -66,12 +66,7 @@ const char* parent_sql(const char* parent) {
 
 bool has_key(JsonbContainer* keys, const JsonbValue* key) {
     bool found = false;
-    JsonbValue wanted = *key;
-    Jsonb* json = JsonbValueToJsonb(&wanted);
-    each_element(keys, [&](const JsonbValue* each) {
-        JsonbValue copy = *each;
-        found = found || same_json(JsonbValueToJsonb(&copy), json);
-    });
+    each_element(keys, [&](const JsonbValue* each) { found = found || same_value(*each, *key); });
     return found;
 }
 

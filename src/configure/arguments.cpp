@@ -224,11 +224,6 @@ JsonbValue typed_value(const char* path, Oid type, const JsonbValue* value) {
     }
 }
 
-Jsonb* to_json(const JsonbValue& value) {
-    JsonbValue copy = value;
-    return JsonbValueToJsonb(&copy);
-}
-
 const char* sql_value(Oid type, const JsonbValue& value) {
     switch (value.type) {
     case jbvNull:

@@ -36,6 +36,4 @@ const char* typed_key(Oid type, const char* key);
 // A typed value as SQL.
 const char* sql_value(Oid type, const JsonbValue& value);
 
-Jsonb* to_json(const JsonbValue& value);
-
 } // namespace interlock

@@ -120,10 +120,6 @@ JsonbValue wanted_value(const Instance& instance, const SettingArgument& argumen
     return argument.default_value;
 }
 
-bool same_value(const JsonbValue& left, const JsonbValue& right) {
-    return same_json(to_json(left), to_json(right));
-}
-
 // The arguments of the call; those that have their default are left out.
 const char* call_sql(const Instance& instance, Jsonb* values) {
     StringInfoData sql;

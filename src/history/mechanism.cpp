@@ -31,10 +31,7 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
 }
 
 Jsonb* stored_form(Relation, const char*, Jsonb* arguments) {
-    return with_text(arguments, "notify", [](const char* name) {
-        Notify notify;
-        return parse_notify(name, &notify) ? notify_name(notify) : name;
-    });
+    return with_stored_notify(arguments);
 }
 
 } // namespace

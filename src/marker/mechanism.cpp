@@ -106,10 +106,7 @@ Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
         else
             stored.add(name, *value);
     });
-    return with_text(stored.finish(), "notify", [](const char* name) {
-        Notify notify;
-        return parse_notify(name, &notify) ? notify_name(notify) : name;
-    });
+    return with_stored_notify(stored.finish());
 }
 
 } // namespace

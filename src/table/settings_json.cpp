@@ -1,5 +1,7 @@
 #include "table/settings_json.h"
 
+#include "server/notify.h"
+
 namespace interlock {
 
 // --- Reading -------------------------------------------------------------------------------------
@@ -146,6 +148,19 @@ Jsonb* json_texts(const char* const* texts, int count) {
     return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
 }
 
+Jsonb* with_stored_notify(Jsonb* object) {
+    JsonObject stored;
+    each_member(&object->root, [&](const char* name, const JsonbValue* value) {
+        Notify notify;
+        if (strcmp(name, "notify") == 0 && value->type == jbvString &&
+            parse_notify(pnstrdup(value->val.string.val, value->val.string.len), &notify))
+            stored.add(name, notify_name(notify));
+        else
+            stored.add(name, *value);
+    });
+    return stored.finish();
+}
+
 namespace {
 
 int compare_texts(const ListCell* left, const ListCell* right) {
@@ -198,8 +213,7 @@ void write_value(StringInfo text, const JsonbValue* value) {
             write_object(text, value->val.binary.data);
         return;
     }
-    JsonbValue copy = *value;
-    Jsonb* scalar = JsonbValueToJsonb(&copy);
+    Jsonb* scalar = to_json(*value);
     JsonbToCString(text, &scalar->root, VARSIZE(scalar));
 }
 
@@ -217,6 +231,15 @@ Jsonb* with_sorted_arrays(Jsonb* json) {
 bool same_json(Jsonb* left, Jsonb* right) {
     return compareJsonbContainers(&with_sorted_arrays(left)->root,
                                   &with_sorted_arrays(right)->root) == 0;
+}
+
+bool same_value(const JsonbValue& left, const JsonbValue& right) {
+    return same_json(to_json(left), to_json(right));
+}
+
+Jsonb* to_json(const JsonbValue& value) {
+    JsonbValue copy = value;
+    return JsonbValueToJsonb(&copy);
 }
 
 char* duration_text(int64 microseconds) {

@@ -81,9 +81,8 @@ private:
     JsonbParseState* state_ = nullptr;
 };
 
-// The object with another value of one member; unchanged when it is not a string.
-template <typename Replace>
-Jsonb* with_text(Jsonb* object, const char* name, Replace&& replace);
+// The object with the word that a trigger stores for its member "notify" (server/notify.h).
+Jsonb* with_stored_notify(Jsonb* object);
 
 Jsonb* json_texts(const char* const* texts, int count);
 
@@ -91,23 +90,15 @@ Jsonb* json_texts(const char* const* texts, int count);
 // are sets, but those in which the order counts are inside of texts.
 Jsonb* with_sorted_arrays(Jsonb* json);
 bool same_json(Jsonb* left, Jsonb* right);
+bool same_value(const JsonbValue& left, const JsonbValue& right);
+
+// A value by itself; the value stays as it is.
+Jsonb* to_json(const JsonbValue& value);
 
 // A duration as interval_in() reads it under any IntervalStyle: 2 days 00:05:00.
 char* duration_text(int64 microseconds);
 
 // An array of names or texts as an SQL literal.
 char* array_literal(const List* texts);
-
-template <typename Replace>
-Jsonb* with_text(Jsonb* object, const char* name, Replace&& replace) {
-    JsonObject result;
-    each_member(&object->root, [&](const char* member, const JsonbValue* value) {
-        if (strcmp(member, name) == 0 && value->type == jbvString)
-            result.add(member, replace(pnstrdup(value->val.string.val, value->val.string.len)));
-        else
-            result.add(member, *value);
-    });
-    return result.finish();
-}
 
 } // namespace interlock
