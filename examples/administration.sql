@@ -1,7 +1,7 @@
 -- An administration program: a configuration that several people edit, orders, coupons, refunds, stock.
 CREATE EXTENSION IF NOT EXISTS pg_interlock;
 
--- 1. The configuration. The update time that is there becomes the version: each write moves it, whoever writes.
+-- 1. The configuration. The update time that is there becomes the version: each write moves it, by any program.
 CREATE TABLE sys_config (
     id int PRIMARY KEY,
     config_key text NOT NULL UNIQUE,

@@ -40,6 +40,6 @@ SELECT outcome, token, attempt, coalesce(checkpoint, 'page 1') AS resume_at
 -- => acquired, attempt 2, from page 2
 SELECT interlock.idempotency_complete('statement', '2030-01', :token, result_id => 'statement 2030-01');
 
--- Whoever comes later gets the result.
+-- A later call gets the result.
 SELECT outcome, result_id FROM interlock.idempotency_claim('statement', '2030-01');
 -- => replay | statement 2030-01

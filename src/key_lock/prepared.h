@@ -1,8 +1,8 @@
 // The names of the keys that prepared transactions hold.
 //
 // Such a transaction has no process that keeps its names in shared memory, and it outlives a crash.
-// So it writes them into a table before it is prepared, and deletes them at once. Nobody sees these
-// rows in a snapshot. Until the transaction is decided a look at undecided rows finds them, over a
+// So it writes them into a table before it is prepared, and deletes them at once. No snapshot sees
+// these rows. Until the transaction is decided a look at undecided rows finds them, over a
 // crash and on a promoted standby too; from then on they are dead, however it was decided, and
 // vacuum removes them.
 #pragma once

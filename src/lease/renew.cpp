@@ -114,7 +114,7 @@ bool has_to_stay(Lease* lease, int64 now) {
     return true;
 }
 
-// R9, with the time that is left. A crash before that leaves it the time of before.
+// R9, with the time that is left. A crash before that leaves the old expiry.
 void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     if (write_record(database, key, token, 0) == RecordWrite::kCanceled)
         raise_not_on_standbys();
