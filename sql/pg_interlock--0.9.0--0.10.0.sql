@@ -153,9 +153,11 @@ BEGIN ATOMIC
            AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
            AND o.deptype OPERATOR(pg_catalog.=) 'a'),
     readers AS NOT MATERIALIZED ( -- defaults that call first_version
-        SELECT d.oid, d.adrelid, d.adnum
+        SELECT d.oid, d.adrelid, d.adnum, c.relowner,
+               pg_catalog.substring(d.adbin::pg_catalog.text, ':constvalue [^]]*\]') AS named
           FROM pg_catalog.pg_depend u
           JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
+          JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.adrelid
          WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
            AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
            AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid),
@@ -291,9 +293,23 @@ BEGIN ATOMIC
       FROM readers d
       JOIN pg_catalog.pg_attribute a
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
-     WHERE EXISTS (SELECT FROM floors s -- not a copy by LIKE, nor a partition
+     WHERE EXISTS (SELECT FROM floors s
                     WHERE s.relid OPERATOR(pg_catalog.=) d.adrelid AND s.attnum OPERATOR(pg_catalog.=) d.adnum)
        AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+    UNION ALL
+    SELECT d.adrelid::pg_catalog.regclass, -- loaded by a schema tool that knows defaults, and neither sequences nor triggers
+           pg_catalog.format('no version trigger is there, and the default of column "%s" calls first_version', a.attname),
+           pg_catalog.format('SELECT interlock.enable_versioning(%L, %L), or ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT',
+               d.adrelid::pg_catalog.regclass, a.attname, d.adrelid::pg_catalog.regclass, a.attname),
+           ARRAY['versioning'], false
+      FROM readers d
+      JOIN pg_catalog.pg_attribute a
+        ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
+     WHERE NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+       AND NOT EXISTS (SELECT FROM readers o -- its own sequence, or that of a table that it copies or was a partition of
+                         JOIN floors s ON s.relid OPERATOR(pg_catalog.=) o.adrelid AND s.attnum OPERATOR(pg_catalog.=) o.adnum
+                        WHERE o.oid OPERATOR(pg_catalog.=) d.oid
+                           OR o.named OPERATOR(pg_catalog.=) d.named AND o.relowner OPERATOR(pg_catalog.=) d.relowner)
     UNION ALL
     SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice,
            ARRAY[CASE n.part WHEN 'marker' THEN 'marker' WHEN 'state' THEN 'transitions' WHEN 'lease' THEN 'require_lease' ELSE 'ownership' END], false

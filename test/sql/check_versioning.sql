@@ -60,6 +60,13 @@ UPDATE "No trigger" SET id = 1 RETURNING "Lock";
 SELECT interlock.disable_versioning('"No trigger"');
 SELECT * FROM interlock.check_versioning();
 DROP TABLE "No trigger", copied;
+-- ORM-1: a schema file has the default, and neither the sequence nor the trigger
+CREATE TABLE loaded (id int PRIMARY KEY, version int NOT NULL DEFAULT interlock.first_version('public.loaded_version_floor'::text));
+SELECT * FROM interlock.check_versioning();
+SELECT interlock.enable_versioning('loaded');
+CREATE TABLE copied (LIKE loaded INCLUDING ALL);
+SELECT * FROM interlock.check_versioning();
+DROP TABLE loaded, copied;
 CREATE TABLE part (id int, version bigint) PARTITION BY RANGE (id);
 CREATE TABLE part_1 PARTITION OF part DEFAULT;
 SELECT interlock.enable_versioning('part');
