@@ -23,25 +23,60 @@ Jsonb* columns_json(Oid relid, const CallShape& shape) {
     return json_texts(names, shape.count);
 }
 
-// Of all triggers of the table that are about the parent: each foreign key has three.
-Jsonb* foreign_keys_to(Oid relid, Oid parent) {
+struct SeenKey {
+    CallShape shape;
+    int triggers;
+};
+
+bool is_same_key(const CallShape& left, const CallShape& right) {
+    return left.count == right.count &&
+           memcmp(left.columns, right.columns, sizeof(AttrNumber) * left.count) == 0;
+}
+
+List* count_trigger(List* keys, const CallShape& shape) {
+    ListCell* cell;
+    foreach (cell, keys) {
+        auto* key = static_cast<SeenKey*>(lfirst(cell));
+        if (is_same_key(key->shape, shape)) {
+            key->triggers++;
+            return keys;
+        }
+    }
+    auto* key = static_cast<SeenKey*>(palloc(sizeof(SeenKey)));
+    *key = {shape, 1};
+    return lappend(keys, key);
+}
+
+List* keys_to(Oid relid, Oid parent) {
     Oid function = own_trigger_function("children_trigger");
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    List* keys = NIL;
     CatalogTriggers triggers = begin_triggers(relid);
     HeapTuple row;
     Trigger trigger;
     Oid table;
     while (next_trigger(&triggers, &row, &table, &trigger)) {
         CallShape shape;
-        if (trigger.tgfoid != function || !read_arguments(triggers, row, &trigger) ||
-            !read_when(&trigger, &shape) || shape.parent != parent)
-            continue;
-        JsonbValue columns;
-        JsonbToJsonbValue(columns_json(relid, shape), &columns);
-        pushJsonbValue(&state, WJB_ELEM, &columns);
+        if (trigger.tgfoid == function && read_arguments(triggers, row, &trigger) &&
+            read_when(&trigger, &shape) && shape.parent == parent)
+            keys = count_trigger(keys, shape);
     }
     end_triggers(&triggers);
+    return keys;
+}
+
+// Those that have all their triggers: guard_children creates the missing ones of the others.
+Jsonb* foreign_keys_to(Oid relid, Oid parent) {
+    JsonbParseState* state = nullptr;
+    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    ListCell* cell;
+    foreach (cell, keys_to(relid, parent)) {
+        auto* key = static_cast<const SeenKey*>(lfirst(cell));
+        if (key->triggers < kChildEvents)
+            continue;
+        JsonbValue columns;
+        JsonbToJsonbValue(columns_json(relid, key->shape), &columns);
+        pushJsonbValue(&state, WJB_ELEM, &columns);
+    }
     return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
 }
 
@@ -81,7 +116,7 @@ bool has_all(JsonbContainer* keys, JsonbContainer* others) {
 void plan_keys(SettingsPlan* plan, const char* path, const char* parent, JsonbContainer* present,
                const JsonbValue* wanted) {
     if (wanted == nullptr || wanted->type == jbvNull) { // the only one that there is
-        if (present == nullptr)
+        if (present == nullptr || JsonContainerSize(present) == 0)
             plan->set("guard_children", parent_sql(parent));
         return;
     }

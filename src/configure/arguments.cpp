@@ -1,6 +1,7 @@
 #include "configure/arguments.h"
 
 #include "server/arguments.h"
+#include "server/error.h"
 #include "table/own_table.h"
 
 namespace interlock {
@@ -150,8 +151,12 @@ JsonbValue typed_duration(const char* path, const JsonbValue* value) {
     char* text = value->type == jbvString ? text_at(path, value)
                                           : DatumGetCString(DirectFunctionCall1(
                                                 numeric_out, NumericGetDatum(value->val.numeric)));
-    Datum interval = DirectFunctionCall3(interval_in, CStringGetDatum(text),
-                                         ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+    Datum interval =
+        with_hint([&] { errhint("Member \"%s\" is an interval or a number of seconds.", path); },
+                  [&] {
+                      return DirectFunctionCall3(interval_in, CStringGetDatum(text),
+                                                 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+                  });
     return json_text(duration_text(duration_argument(DatumGetIntervalP(interval), path)));
 }
 

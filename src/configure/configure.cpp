@@ -32,8 +32,8 @@ Datum configure(PG_FUNCTION_ARGS) {
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     Mechanisms mechanisms = all_mechanisms();
     check_members(mechanisms, settings);
-    // Where there is nothing to do, no session has to wait. Otherwise what is there is read again under
-    // a lock that excludes other calls, which upgrading the first one could deadlock with.
+    // Where there is nothing to do, no session has to wait. Otherwise what is there is read again
+    // under a lock that excludes other calls, which upgrading the first one could deadlock with.
     List* statements = plan_statements(relid, AccessShareLock, mechanisms, settings);
     if (statements != NIL && !dry_run) {
         statements = plan_statements(relid, ShareUpdateExclusiveLock, mechanisms, settings);

@@ -61,8 +61,10 @@ const char* path_to(const char* path, const char* name) {
 JsonbContainer* object_at(const char* path, const JsonbValue* value) {
     if (value->type == jbvNull)
         return nullptr;
+    if (value->type == jbvBool && value->val.boolean)
+        return &JsonObject().finish()->root;
     if (value->type != jbvBinary || !JsonContainerIsObject(value->val.binary.data))
-        refuse_setting(path, "must be an object, or null to remove it");
+        refuse_setting(path, "must be an object, true for an empty one, or null to remove it");
     return value->val.binary.data;
 }
 

@@ -22,7 +22,7 @@ void require_known(const char* path, const char* name, const KnownNames& known);
 // path.name
 const char* path_to(const char* path, const char* name);
 
-// The object, or null for JSON null; 22023 for any other value.
+// The object, an empty one for true, null for JSON null; 22023 for any other value.
 JsonbContainer* object_at(const char* path, const JsonbValue* value);
 
 // The member, null when there is none.

@@ -118,6 +118,11 @@ SELECT is(changes('{"guard_children": {"invoice": {"foreign_keys": [["invoice_id
 SELECT is(interlock.configuration('line'), '{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', 'are read');
 SELECT is(changes('{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', rel => 'line'), '{}', 'once');
 SELECT is(changes('{"guard_children": {"invoice": {}}}', rel => 'line'), '{}', 'as they are');
+SELECT is(changes('{"guard_children": {"invoice": true}}', rel => 'line'), '{}', 'true is an empty object');
+DROP TRIGGER zzz_interlock_children_invoice_id_update ON line;
+SELECT is(interlock.configuration('line'), '{"guard_children": {"public.invoice": {"foreign_keys": []}}}', 'without one of its triggers a key is not guarded');
+SELECT is(changes('{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', rel => 'line'), ARRAY['guard_children parent => ''public.invoice'', foreign_key => ''{invoice_id}'''], 'and is guarded again');
+SELECT is(interlock.configuration('line'), '{"guard_children": {"public.invoice": {"foreign_keys": [["invoice_id"]]}}}', 'with all of them');
 SELECT is(changes('{"guard_children": {"invoice": {"foreign_keys": [["credit_of"], ["invoice_id"]]}}}', rel => 'line'), ARRAY['guard_children parent => ''public.invoice'', foreign_key => ''{credit_of}'''], 'one more');
 SELECT is(changes(interlock.configuration('line'), rel => 'line'), '{}', 'the same');
 SELECT results_eq($$SELECT mechanism, enforced, settings FROM interlock.guards WHERE rel = 'line'::regclass$$,
@@ -147,14 +152,14 @@ SELECT is(hint_of(format('SELECT interlock.configure(''product'', %L)', s)), e, 
   FROM (VALUES
     ('[]', '22023 | argument "settings" must be a jsonb object | For example {"versioning": {"version_column": "version"}}.'),
     ('1', '22023 | argument "settings" must be a jsonb object | For example {"versioning": {"version_column": "version"}}.'),
-    ('{"versioning": true}', '22023 | settings: "versioning" must be an object, or null to remove it'),
+    ('{"versioning": false}', '22023 | settings: "versioning" must be an object, true for an empty one, or null to remove it'),
     ('{"versioning": {"version_column": 1}}', '22023 | settings: "versioning.version_column" must be a string'),
     ('{"versioning": {"ignore_columns": "name"}}', '22023 | settings: "versioning.ignore_columns" must be an array of strings'),
     ('{"versioning": {"ignore_columns": [null]}}', '22023 | settings: "versioning.ignore_columns" must be an array of strings'),
     ('{"versioning": {"blind_updates": "never"}}', '22023 | unknown value "never" for argument "blind_updates" | Use ''allow'', ''warn'' or ''reject''.'),
     ('{"versioning": {"version_column": "w"}}', '55000 | table "product" is already versioned by column "v" | Disable that first: SELECT interlock.disable_versioning(''public.product'');'),
-    ('{"transitions": []}', '22023 | settings: "transitions" must be an object, or null to remove it'),
-    ('{"transitions": {"status": []}}', '22023 | settings: "transitions.status" must be an object, or null to remove it'),
+    ('{"transitions": []}', '22023 | settings: "transitions" must be an object, true for an empty one, or null to remove it'),
+    ('{"transitions": {"status": []}}', '22023 | settings: "transitions.status" must be an object, true for an empty one, or null to remove it'),
     ('{"transitions": {"kind": {}}}', '22023 | settings: "transitions.kind.transitions" is missing'),
     ('{"transitions": {"kind": {"transitions": null}}}', '22023 | settings: "transitions.kind.transitions" must not be null'),
     ('{"transitions": {"kind": {"transitions": 1}}}', '22023 | settings: "transitions.kind.transitions" must be an object'),
@@ -162,12 +167,12 @@ SELECT is(hint_of(format('SELECT interlock.configure(''product'', %L)', s)), e, 
     ('{"transitions": {"kind": {"transitions": {}, "initial": [{}]}}}', '22023 | settings: "transitions.kind.initial" must be a string'),
     ('{"marker": {"enforce": "yes"}}', '22023 | settings: "marker.enforce" must be true or false'),
     ('{"marker": {"ttl": true}}', '22023 | settings: "marker.ttl" must be an interval or a number of seconds'),
-    ('{"marker": {"ttl": "soon"}}', '22007 | invalid input syntax for type interval: "soon"'),
+    ('{"marker": {"ttl": "soon"}}', '22007 | invalid input syntax for type interval: "soon" | Member "marker.ttl" is an interval or a number of seconds.'),
     ('{"marker": {"ttl": 0}}', '22023 | argument "marker.ttl" must be a duration above zero and at most ten years | For example ''5 min''.'),
     ('{"history": {"keep_versions": 1.5}}', '22023 | settings: "history.keep_versions" must be an integer'),
     ('{"history": {"keep_versions": 3000000000}}', '22023 | settings: "history.keep_versions" must be an integer'),
     ('{"history": {"keep_versions": "5"}}', '22023 | settings: "history.keep_versions" must be an integer'),
-    ('{"ownership": {"columns": []}}', '22023 | settings: "ownership.columns" must be an object, or null to remove it'),
+    ('{"ownership": {"columns": []}}', '22023 | settings: "ownership.columns" must be an object, true for an empty one, or null to remove it'),
     ('{"ownership": {"columns": {"name": {}}}}', '22023 | settings: "ownership.columns.name" needs a writer or a strategy | A column is owned, {"writer": "importer"}, or shared, {"strategy": "merge"}.'),
     ('{"ownership": {"columns": {"name": {"writer": "a", "strategy": "skip"}}}}', '22023 | settings: "ownership.columns.name" cannot be both owned and shared | A column is owned, {"writer": "importer"}, or shared, {"strategy": "merge"}.'),
     ('{"ownership": {"columns": {"name": {"writer": null}}}}', '22023 | settings: "ownership.columns.name.writer" must be a string'),
