@@ -425,4 +425,9 @@ Dir.mktmpdir do |directory|
   end
 end
 raw("DROP DATABASE #{COPY}")
+# Every function, with the values of $1 to $n as sanitize_sql writes them.
+def literals(sql, values)
+  ApplicationRecord.sanitize_sql([sql.gsub(/\$(\d+)/, ':value\1'), values.each_with_index.to_h { |value, n| [:"value#{n + 1}", value] }])
+end
+Page.call_all('activerecord', ->(sql, values) { ApplicationRecord.connection.select_rows(literals(sql, values)) }, :to_json.to_proc)
 Page.done
