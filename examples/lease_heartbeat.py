@@ -1,4 +1,4 @@
-"""lease(connect, key, ttl): a block that runs while a lease is held and renewed, on psycopg 3. One copy works at a time.
+"""lease(connect, key, ttl): a block that runs while a lease is held and renewed, on psycopg 2 or 3. One copy works at a time.
 
     with lease(lambda: psycopg.connect("dbname=app"), "report:daily", 30) as held:
         if held:
@@ -27,8 +27,10 @@ def lease(connect, key, ttl):
             if connection is None:
                 connection = connect()
                 connection.autocommit = True
-                connection.execute(f"SET statement_timeout = {int(ttl * 250)}")
-            return connection.execute(sql, (key, *more)).fetchone()
+                connection.cursor().execute(f"SET statement_timeout = {int(ttl * 250)}")
+            cursor = connection.cursor()
+            cursor.execute(sql, (key, *more))
+            return cursor.fetchone()
         except Exception:
             connection = None
             raise

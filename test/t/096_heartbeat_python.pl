@@ -45,25 +45,25 @@ with lease(connect, "report", 2) as held:
     print("lost")
 PYTHON
 runs('a server that cannot be reached ends it before the lease ends', 'lost', <<'PYTHON');
-class Away(psycopg.Connection):
+class Away(psycopg.Cursor):
     def execute(self, query, *more):
         if "renew_lease" in query:
             raise psycopg.OperationalError("gone")
         return super().execute(query, *more)
-with lease(lambda: Away.connect(''), "report", 4) as held:
+with lease(lambda: psycopg.connect('', cursor_factory=Away), "report", 4) as held:
     held.lost.wait()
     print("lost")
 PYTHON
 runs('LEA-4: an acquire whose answer was lost is repeated', 'True', <<'PYTHON');
 calls = []
-class Lossy(psycopg.Connection):
+class Lossy(psycopg.Cursor):
     def execute(self, query, *more):
         answer = super().execute(query, *more)
         if "acquire_lease" in query and not calls:
             calls.append(query)
             raise psycopg.OperationalError("gone")
         return answer
-with lease(lambda: Lossy.connect(''), "answer", 1000) as held:
+with lease(lambda: psycopg.connect('', cursor_factory=Lossy), "answer", 1000) as held:
     print(held is not None)
 PYTHON
 ok(index(slurp_file("$FindBin::RealBin/../../docs/guide/leases.md"), slurp_file("$examples/lease_heartbeat.py")) >= 0, 'docs/guide/leases.md has it as it is');
