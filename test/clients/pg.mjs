@@ -1,10 +1,12 @@
-// What an application on node-pg does: parameters without a type, errors by SQLSTATE, JSON in DETAIL.
+// What an application on node-postgres does: the code of docs/clients/pg.md, and beside it parameters without a type, errors
+// by SQLSTATE, JSON in DETAIL.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
 import { callAll, calls } from './lib/calls.mjs';
-import { check } from './lib/page.mjs';
+import { checkPage, freshNotes, stored } from './lib/client.mjs';
+import { check, load } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
@@ -15,9 +17,9 @@ await client.query(`
     CREATE TABLE doc (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), body text, updated_time timestamptz DEFAULT now());
     SELECT interlock.enable_versioning('doc');
     SELECT interlock.enable_marker('doc');
-    CREATE TABLE note (id int PRIMARY KEY, body text, updated_time timestamptz NOT NULL DEFAULT now());
-    SELECT interlock.enable_versioning('note', 'updated_time');
-    INSERT INTO note VALUES (1, 'x')`);
+    CREATE TABLE memo (id int PRIMARY KEY, body text, updated_time timestamptz NOT NULL DEFAULT now());
+    SELECT interlock.enable_versioning('memo', 'updated_time');
+    INSERT INTO memo VALUES (1, 'x')`);
 const { id } = await one(`INSERT INTO doc (body) VALUES ('x') RETURNING id`);
 
 await check('an update with parameters without a type', async () => {
@@ -43,10 +45,10 @@ await check('the UPDATE of an ORM is safe', async () => {
     assert.equal((await client.query(sql, ['orm', id, 2])).rowCount, 0);
 });
 await check('a timestamp travels as text, to the microsecond', async () => {
-    const { token } = await one('SELECT updated_time::text AS token FROM note');
-    const { version } = await one('SELECT interlock.versioned_update($1, $2, $3, $4) AS version', 'note', 1, token, { body: 'y' });
+    const { token } = await one('SELECT updated_time::text AS token FROM memo');
+    const { version } = await one('SELECT interlock.versioned_update($1, $2, $3, $4) AS version', 'memo', 1, token, { body: 'y' });
     assert.notEqual(version, token);
-    const next = await one('SELECT outcome FROM interlock.try_versioned_update($1, $2, $3, $4)', 'note', 1, version, { body: 'z' });
+    const next = await one('SELECT outcome FROM interlock.try_versioned_update($1, $2, $3, $4)', 'memo', 1, version, { body: 'z' });
     assert.equal(next.outcome, 'updated');
 });
 await check('a row is locked, refused and saved', async () => {
@@ -123,6 +125,19 @@ await check('a permit of a pool', async () => {
     assert.deepEqual([mine.outcome, (await take()).outcome], ['acquired', 'held']);
     assert.equal((await one('SELECT interlock.release_lease($1, $2) AS released', 'pool', mine.token)).released, true);
 });
+
+const page = await load('clients/pg', client);
+await checkPage(page, client, [
+    async (id) => (await page.query('SELECT id, hits FROM plain_note WHERE id = $1', id))[0],
+    ({ id, hits }) => page.query('UPDATE plain_note SET hits = $1 WHERE id = $2', hits + 1, id),
+]);
+await check('what the page does under a lease', async () => {
+    await freshNotes(client);
+    await client.query(`UPDATE note SET body = '' WHERE id = 1 AND version = 1`);
+    assert.equal((await page.tidy()).outcome, 'acquired');
+    assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
+});
+await page.pool.end();
 
 await callAll('pg', async (text, values) => (await client.query({ text, values, rowMode: 'array' })).rows);
 await check('calls.json has every function of the API', async () => {

@@ -1,6 +1,6 @@
 // The code of a page of docs, and lines of TAP for what it does.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
 // The blocks of a language of a page, such as clients/pg.
@@ -16,7 +16,9 @@ export async function load(page, client) {
     return loadCode(page);
 }
 
+// Its code finds the heartbeat of examples beside it, as the pages say.
 export async function loadCode(page) {
+    copyFileSync(`${process.env.ROOT}/examples/lease-heartbeat.mjs`, 'lease-heartbeat.mjs');
     const module = `${process.cwd()}/${page.replace('/', '-')}.page.mjs`;
     const typed = blocks(page, 'typescript').join('\n');
     writeFileSync(module, typed ? await javascript(typed) : blocks(page, 'js').join('\n'));
