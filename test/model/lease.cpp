@@ -8,16 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <future>
-#include <string_view>
-#include <thread>
 #include <type_traits>
-#include <vector>
+
+#include "search.h"
 
 namespace {
 
@@ -182,47 +178,6 @@ enum class Fault {
 };
 using enum Fault;
 
-// A rule to break, what that must lead to, and a world in which it does.
-struct Planted {
-    const char* rule;
-    const char* words;
-    Fault fault;
-    Outcome expected;
-    const Scope& scope = kAll;
-};
-
-const Planted kPlanted[] = {
-    {"R1", "an answer comes before the horizon is durable", kEarlyAnswer, kDoubleGrant},
-    {"R2", "there is no grace", kNoGrace, kDoubleGrant},
-    {"R3", "tokens are given out unreserved", kUnreserved, kTokenAgain},
-    {"R4", "a grant does not wait for the floor", kLateFloor, kLateCommit},
-    {"R4", "a clean stop forgets what was lost", kFloorNotSaved, kLateCommit},
-    {"R4", "a release of an expired lease gives it back", kLateRelease, kLateCommit},
-    {"R4", "what ended before a start was never there", kEndedWhileStopped, kLateCommit, kLong},
-    {"R5", "a reclaim ignores the floor", kFloorIgnored, kLateCommit},
-    {"R5", "a reclaim ignores the epoch", kEpochIgnored, kLateCommit},
-    {"R5", "a reclaim accepts a token of another role", kForeignToken, kDoubleGrant},
-    {"R5", "a reclaimed lease is taken as shared", kReclaimedShared, kDoubleGrant, kShared},
-    {"R5", "a reclaimed lease is taken as exclusive", kReclaimedExclusive, kDoubleGrant, kShared},
-    {"R6", "the first grant leaves the epoch", kEpochStays, kLateCommit},
-    {"R7", "the first to reclaim has it", kFirstHasIt, kHolderRefused},
-    {"R7", "the last to reclaim has it", kLastHasIt, kDoubleGrant, kMany},
-    {"R8", "an expired lease is free though pinned", kExpiryUnpins, kGrantOverTransaction},
-    {"R8", "a released lease is free though pinned", kReleaseUnpins, kGrantOverTransaction},
-    {"R8", "a broken lease is free though pinned", kBreakUnpins, kGrantOverTransaction},
-    {"R9", "a long lease is granted before its record", kNoRecord, kDoubleGrant},
-    {"R9", "a record counts though its token is dead", kDeadRecord, kLateCommit},
-    {"R10", "a file of any run counts", kAnyRun, kDoubleGrant},
-    {"R10", "the first use does not write the run", kRunNotWritten, kDoubleGrant},
-    {"R10", "a stop in the grace saves leases", kSavedInGrace, kDoubleGrant},
-    {"R10", "a stop before the first grant saves leases", kSavedTooSoon, kLateCommit},
-    {"R11", "a failover trusts the horizon", kHorizonTrusted, kDoubleGrant},
-    {"R11", "tokens go on without the timeline", kNoTimeline, kTokenAgain},
-    {"R11", "the timeline counts until the page is written", kTimelineOnce, kTokenAgain},
-    {"R11", "the page is written without the grace", kGraceNotWritten, kDoubleGrant},
-    {"R11", "a file counts after a failover", kFileAfterFailover, kDoubleGrant},
-};
-
 bool excludes(bool shared, bool other_shared) { return !shared || !other_shared; }
 
 Lease* find(State* s, Token token) {
@@ -278,6 +233,11 @@ enum class Start { kRestart, kFailover, kLossyFailover };
 
 class Model {
 public:
+    using State = ::State;
+    using Outcome = ::Outcome;
+    using Scope = ::Scope;
+    using Fault = ::Fault;
+
     Model(const Scope& scope, Fault fault) : scope_(scope), fault_(fault) {}
 
     // visit(state, outcome, words, client) for every step from this state.
@@ -313,6 +273,10 @@ public:
     }
 
     void normalize(State* state) const;
+
+    static const char* words(Outcome outcome) { return kOutcomeWords[static_cast<int>(outcome)]; }
+
+    static void tell(const State& before, const State& after, const char* words, int who, int now);
 
 private:
     bool broken(Fault fault) const { return fault_ == fault; }
@@ -809,193 +773,60 @@ void Model::normalize(State* state) const {
     std::sort(s.file.leases.begin(), s.file.leases.end(), larger);
 }
 
-// --- The search --------------------------------------------------------------
-
-uint64_t fingerprint(const State& state) {
-    uint64_t words[(sizeof(State) + 7) / 8] = {};
-    std::memcpy(words, &state, sizeof(State));
-    uint64_t print = 0;
-    for (uint64_t word : words) {
-        auto product =
-            static_cast<unsigned __int128>(print ^ word ^ 0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93;
-        print = static_cast<uint64_t>(product) + static_cast<uint64_t>(product >> 64) * 3;
+void Model::tell(const State& before, const State& after, const char* words, int who, int now) {
+    std::printf("at %d  ", now);
+    const Page& page = after.page;
+    if (before.published && !after.published) {
+        std::printf("%s (tokens below %d, horizon %d, epoch %d, floor %d)\n", words, page.high,
+                    now + page.horizon, page.epoch, page.floor[0]);
+    } else if (who < 0) {
+        std::printf("%s\n", words);
+    } else {
+        const Client& client = after.clients[who];
+        std::printf("%c: %s, token %d", 'A' + who, words,
+                    std::max(client.token, before.clients[who].token));
+        if (client.told > 0 && client.told != kForever)
+            std::printf(", holds until %d", now + client.told);
+        std::printf("\n");
     }
-    return print == 0 ? 1 : print;
 }
 
-// The states that were seen, by fingerprint: that two of thirty million share one has a chance of
-// one in forty thousand.
-class Seen {
-public:
-    bool add(uint64_t print) {
-        if (count_ * 2 >= slots_.size()) {
-            std::vector<uint64_t> old(slots_.size() * 2);
-            old.swap(slots_);
-            for (uint64_t one : old)
-                if (one != 0)
-                    put(one);
-        }
-        return put(print) && ++count_ != 0;
-    }
+// --- The rules, broken one by one ----------------------------------------------
 
-private:
-    bool put(uint64_t print) {
-        size_t mask = slots_.size() - 1, slot = print & mask;
-        while (slots_[slot] != 0 && slots_[slot] != print)
-            slot = (slot + 1) & mask;
-        bool fresh = slots_[slot] == 0;
-        slots_[slot] = print;
-        return fresh;
-    }
-
-    std::vector<uint64_t> slots_ = std::vector<uint64_t>(1 << 12);
-    size_t count_ = 0;
+const search::Planted<Model> kPlanted[] = {
+    {"R1", "an answer comes before the horizon is durable", kEarlyAnswer, kDoubleGrant, kAll},
+    {"R2", "there is no grace", kNoGrace, kDoubleGrant, kAll},
+    {"R3", "tokens are given out unreserved", kUnreserved, kTokenAgain, kAll},
+    {"R4", "a grant does not wait for the floor", kLateFloor, kLateCommit, kAll},
+    {"R4", "a clean stop forgets what was lost", kFloorNotSaved, kLateCommit, kAll},
+    {"R4", "a release of an expired lease gives it back", kLateRelease, kLateCommit, kAll},
+    {"R4", "what ended before a start was never there", kEndedWhileStopped, kLateCommit, kLong},
+    {"R5", "a reclaim ignores the floor", kFloorIgnored, kLateCommit, kAll},
+    {"R5", "a reclaim ignores the epoch", kEpochIgnored, kLateCommit, kAll},
+    {"R5", "a reclaim accepts a token of another role", kForeignToken, kDoubleGrant, kAll},
+    {"R5", "a reclaimed lease is taken as shared", kReclaimedShared, kDoubleGrant, kShared},
+    {"R5", "a reclaimed lease is taken as exclusive", kReclaimedExclusive, kDoubleGrant, kShared},
+    {"R6", "the first grant leaves the epoch", kEpochStays, kLateCommit, kAll},
+    {"R7", "the first to reclaim has it", kFirstHasIt, kHolderRefused, kAll},
+    {"R7", "the last to reclaim has it", kLastHasIt, kDoubleGrant, kMany},
+    {"R8", "an expired lease is free though pinned", kExpiryUnpins, kGrantOverTransaction, kAll},
+    {"R8", "a released lease is free though pinned", kReleaseUnpins, kGrantOverTransaction, kAll},
+    {"R8", "a broken lease is free though pinned", kBreakUnpins, kGrantOverTransaction, kAll},
+    {"R9", "a long lease is granted before its record", kNoRecord, kDoubleGrant, kAll},
+    {"R9", "a record counts though its token is dead", kDeadRecord, kLateCommit, kAll},
+    {"R10", "a file of any run counts", kAnyRun, kDoubleGrant, kAll},
+    {"R10", "the first use does not write the run", kRunNotWritten, kDoubleGrant, kAll},
+    {"R10", "a stop in the grace saves leases", kSavedInGrace, kDoubleGrant, kAll},
+    {"R10", "a stop before the first grant saves leases", kSavedTooSoon, kLateCommit, kAll},
+    {"R11", "a failover trusts the horizon", kHorizonTrusted, kDoubleGrant, kAll},
+    {"R11", "tokens go on without the timeline", kNoTimeline, kTokenAgain, kAll},
+    {"R11", "the timeline counts until the page is written", kTimelineOnce, kTokenAgain, kAll},
+    {"R11", "the page is written without the grace", kGraceNotWritten, kDoubleGrant, kAll},
+    {"R11", "a file counts after a failover", kFileAfterFailover, kDoubleGrant, kAll},
 };
-
-struct Result {
-    Outcome outcome = kFine;
-    size_t states = 0;
-    std::vector<uint64_t> path; // the fingerprints of a shortest way there
-};
-
-// Ends at the first step that goes wrong: in the way that is expected of a fault, else in any.
-Result search(const Model& model, Outcome expected) {
-    struct Visited {
-        uint64_t print;
-        uint32_t from;
-    };
-    Result result;
-    Seen seen;
-    std::vector<Visited> visited;
-    std::vector<State> level(1), next;
-    model.normalize(&level[0]);
-    visited.push_back({fingerprint(level[0]), 0});
-    seen.add(visited[0].print);
-    for (uint32_t from = 0; !level.empty(); level.swap(next), next.clear()) {
-        for (const State& state : level) {
-            model.each_step(state, [&](State& after, Outcome outcome, const char*, int) {
-                if (result.outcome != kFine)
-                    return;
-                model.normalize(&after);
-                uint64_t print = fingerprint(after);
-                if (seen.add(print)) {
-                    visited.push_back({print, from});
-                    next.push_back(after);
-                }
-                if (outcome == kFine || (expected != kFine && outcome != expected))
-                    return;
-                result.outcome = outcome;
-                result.path.push_back(print);
-                for (uint32_t at = from; at != 0; at = visited[at].from)
-                    result.path.push_back(visited[at].print);
-                std::reverse(result.path.begin(), result.path.end());
-            });
-            result.states = visited.size();
-            if (result.outcome != kFine)
-                return result;
-            from++;
-        }
-    }
-    return result;
-}
-
-// Goes the way again with the tokens and clients that the search has renamed.
-void tell(const Model& model, const Result& result) {
-    State state;
-    int now = 0;
-    for (size_t i = 0; i < result.path.size(); i++) {
-        bool last = i + 1 == result.path.size(), found = false;
-        State next;
-        model.each_step(state, [&](State& after, Outcome outcome, const char* words, int who) {
-            State normal = after;
-            model.normalize(&normal);
-            if (found || (last ? outcome != result.outcome : fingerprint(normal) != result.path[i]))
-                return;
-            found = true;
-            next = after;
-            now += std::string_view(words) == "time passes";
-            std::printf("# %2zu  at %d  ", i + 1, now);
-            const Page& page = after.page;
-            if (state.published && !after.published) {
-                std::printf("%s (tokens below %d, horizon %d, epoch %d, floor %d)\n", words,
-                            page.high, now + page.horizon, page.epoch, page.floor[0]);
-            } else if (who < 0) {
-                std::printf("%s\n", words);
-            } else {
-                const Client& client = after.clients[who];
-                std::printf("%c: %s, token %d", 'A' + who, words,
-                            std::max(client.token, state.clients[who].token));
-                if (client.told > 0 && client.told != kForever)
-                    std::printf(", holds until %d", now + client.told);
-                std::printf("\n");
-            }
-        });
-        if (!found)
-            std::printf("# %2zu  cannot be told: normalize() has made different states equal\n",
-                        i + 1);
-        state = next;
-    }
-    std::printf("#     so: %s\n", kOutcomeWords[static_cast<int>(result.outcome)]);
-}
-
-struct Check {
-    Planted planted;
-    Result result;
-    std::promise<void> done;
-};
-
-// Two at a time: the larger ones take half a gigabyte.
-void run(std::vector<Check>* checks) {
-    std::atomic<size_t> started = 0;
-    auto work = [&] {
-        for (size_t i = started++; i < checks->size(); i = started++) {
-            Check& check = (*checks)[i];
-            const Planted& planted = check.planted;
-            check.result = search(Model(planted.scope, planted.fault), planted.expected);
-            check.done.set_value();
-        }
-    };
-    std::jthread one(work), other(work);
-}
 
 } // namespace
 
 int main(int argc, char** argv) {
-    std::string_view option = argc > 1 ? argv[1] : "", traced = argc > 2 ? argv[2] : "";
-    if (!(argc == 1 || (argc == 2 && option == "--deep") || (argc == 3 && option == "--trace"))) {
-        std::fprintf(stderr, "usage: %s [--deep | --trace RULE]\n", argv[0]);
-        return 2;
-    }
-    std::vector<Check> checks;
-    auto add = [&](const Planted& planted) { checks.push_back({planted, {}, {}}); };
-    for (const Scope* scope : kScopes)
-        if (traced.empty())
-            add({"", "", kNone, kFine, *scope});
-    for (const Scope* scope : kDeepScopes)
-        if (option == "--deep")
-            add({"", "", kNone, kFine, *scope});
-    for (const Planted& planted : kPlanted)
-        if (traced.empty() || traced == planted.rule)
-            add(planted);
-
-    int number = 0, failed = 0;
-    std::printf("1..%zu\n", checks.size());
-    std::jthread runner(run, &checks);
-    for (Check& check : checks) {
-        check.done.get_future().wait();
-        const Planted& planted = check.planted;
-        const Result& result = check.result;
-        bool good = result.outcome == planted.expected;
-        failed += !good;
-        std::printf("%sok %d - ", good ? "" : "not ", ++number);
-        if (planted.fault == kNone)
-            std::printf("the rules hold, %s: %zu states\n", planted.scope.name, result.states);
-        else
-            std::printf("without %s: %s: %s after %zu steps\n", planted.rule, planted.words,
-                        kOutcomeWords[static_cast<int>(result.outcome)], result.path.size());
-        if (!traced.empty() || (planted.fault == kNone && !good))
-            tell(Model(planted.scope, planted.fault), result);
-        std::fflush(stdout);
-    }
-    return failed > 0;
+    return search::main<Model>(argc, argv, kScopes, kDeepScopes, kPlanted);
 }
