@@ -1,6 +1,7 @@
 // The page docs/clients/jdbc.md, as an application on JDBC runs it.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE). ROOT is the directory of the project.
 // needs: libpostgresql-jdbc-java
+// jars: postgresql
 
 import java.math.BigDecimal;
 import java.sql.Connection;

@@ -95,6 +95,7 @@ public final class Page {
             workers.add(new Thread(() -> {
                 try {
                     for (int round = 0; round < rounds; round++) {
+                        read.await(); // all of them begin with the same row
                         Body meet = () -> { read.await(); written.await(); };
                         while (!attempt.run(meet)) meet = () -> {};
                         acknowledged.incrementAndGet();
@@ -107,6 +108,7 @@ public final class Page {
             }));
         for (Thread worker : workers) worker.start();
         for (int round = 0; round < rounds; round++) {
+            read.await();
             read.await();
             raw.run();
             acknowledged.incrementAndGet();

@@ -100,6 +100,7 @@ module Page
     workers = Array.new(WORKERS) do
       Thread.new do
         rounds.times do
+          read.wait # all of them begin with the same row
           meet = -> { read.wait && written.wait }
           until yield(meet)
             meet = -> {}
@@ -109,7 +110,7 @@ module Page
       end
     end
     rounds.times do
-      read.wait
+      2.times { read.wait }
       raw.call && acknowledged << 1
       written.wait
       raw.call && acknowledged << 1
