@@ -34,7 +34,7 @@ def stored(id=1):
 
 def fresh_notes():
     sql("DELETE FROM note WHERE interlock.any_version(version)")
-    sql("INSERT INTO note (id, body, version) OVERRIDING SYSTEM VALUE VALUES (1, 'old', 1), (2, 'old', 1)")
+    sql("INSERT INTO note (id, body, hits, version) OVERRIDING SYSTEM VALUE VALUES (1, 'old', 0, 1), (2, 'old', 0, 1)")
 
 
 def check_page(client):
@@ -60,7 +60,7 @@ def check_conflicts(client):
     def _():
         sql("DELETE FROM note WHERE id = 2 AND version = 1")
         refused(page.StaleError, page.save_note, 2, 1, {"body": "second"})
-        sql("INSERT INTO note (id, body) OVERRIDING SYSTEM VALUE VALUES (2, 'new')")
+        sql("INSERT INTO note (id, body, hits) OVERRIDING SYSTEM VALUE VALUES (2, 'new', 0)")
         refused(page.StaleError, page.save_note, 2, 1, {"body": "second"})
         equal(stored(2)[0], "new")
 
