@@ -1,24 +1,19 @@
-// TypeORM with the entity and the subscriber of docs/guide/versions.md, and without the subscriber.
-// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE). ROOT is the directory of the project.
+// TypeORM with the code of docs/clients/typeorm.md, and without its subscriber.
+// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+// npm: esbuild reflect-metadata
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { transformSync } from 'esbuild';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
-import { check } from './lib/page.mjs';
-
-// What the page says, as a module.
-const page = readFileSync(`${process.env.ROOT}/docs/guide/versions.md`, 'utf8');
-const [table] = page.match(/CREATE TABLE note \(.*\n.*enable_versioning\('note'\);/);
-const [, code] = page.match(/^```typescript\n(.*?)^```$/ms);
-const names = 'Entity, PrimaryColumn, Column, VersionColumn, DeleteDateColumn, EventSubscriber';
-const options = { loader: 'ts', tsconfigRaw: { compilerOptions: { experimentalDecorators: true, useDefineForClassFields: false } } };
-writeFileSync('page.mjs', `import { ${names} } from 'typeorm';\n${transformSync(code, options).code}`);
-const { Note, VersionSubscriber } = await import(`${process.cwd()}/page.mjs`);
+import { callAll } from './lib/calls.mjs';
+import { checkPage, codeOf, freshNotes } from './lib/client.mjs';
+import { check, load } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
+const page = await load('clients/typeorm', client);
+const { Note, VersionSubscriber } = page;
+await page.source.initialize();
 const stored = async () => (await client.query('SELECT body, version FROM note WHERE id = 1')).rows[0];
 
 // From a row of version 1 each time.
@@ -32,13 +27,12 @@ const source = (synchronize, subscribers) => new DataSource({
 }).initialize();
 const connect = (...subscribers) => source(true, subscribers);
 const refused = (call, code) => assert.rejects(call, (error) => {
-    assert.equal(error.driverError?.code, code, error);
+    assert.equal(codeOf(error), code, error);
     return true;
 });
 
-await client.query(table);
-const sources = [await connect(), await connect(VersionSubscriber)];
-const [plain, guarded] = sources.map((source) => source.getRepository(Note));
+const sources = [page.source, await connect(), await connect(VersionSubscriber)];
+const [, plain, guarded] = sources.map((source) => source.getRepository(Note));
 
 await fresh('schema synchronization leaves an integer column, and takes its default', async () => {
     const { rows: [{ type }] } = await client.query(
@@ -111,7 +105,7 @@ const careless = await Promise.all(Array.from({ length: 8 }, () => source(false,
 const careful = await Promise.all(Array.from({ length: 8 }, () => source(false, [VersionSubscriber])));
 sources.push(...careless, ...careful);
 const notes = (workers) => workers.map((worker) => worker.getRepository(Note));
-const codes = (results) => results.map(({ reason }) => reason?.driverError?.code ?? reason ?? 'saved').sort();
+const codes = (results) => results.map(({ reason }) => reason ? codeOf(reason) ?? reason : 'saved').sort();
 
 // All of them read the row before any of them saves it.
 async function saveAll(workers, change) {
@@ -152,7 +146,7 @@ await fresh('eight workers that save again after a conflict lose nothing', async
                 await repository.save(Object.assign(note, { body: String(Number(note.body) + 1) }));
                 saved++;
             } catch (error) {
-                assert.equal(error.driverError?.code, 'IL001', error);
+                assert.equal(codeOf(error), 'IL001', error);
                 conflicts++;
             }
         }
@@ -160,6 +154,20 @@ await fresh('eight workers that save again after a conflict lose nothing', async
     assert.equal((await stored()).body, '64');
     console.log(`# ${conflicts} conflicts`);
 });
+
+await checkPage(page, client, [
+    async (id) => (await page.query('SELECT id, hits FROM plain_note WHERE id = $1', id))[0],
+    ({ id, hits }) => page.query('UPDATE plain_note SET hits = $1 WHERE id = $2', hits + 1, id),
+]);
+await check('what the page does under a lease', async () => {
+    await freshNotes(client);
+    await client.query(`UPDATE note SET body = '' WHERE id = 1 AND version = 1`);
+    assert.equal((await page.tidy()).outcome, 'acquired');
+    assert.equal(await stored(), undefined);
+});
+const runner = page.source.createQueryRunner();
+await callAll('typeorm', async (text, values) => (await runner.query(text, values, true)).records.map(Object.values));
+await runner.release();
 
 console.log(`1..${check.count}`);
 for (const each of sources)
