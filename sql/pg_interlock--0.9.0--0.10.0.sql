@@ -5,6 +5,13 @@ SELECT interlock_internal.require_library('0.10.0');
 
 -- Versions.
 
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
+'Reads the row, calls transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
+starts again when it is not. Where another transaction has the row, and for a retry, it locks the row before it reads; calls
+wait for a row in turn. Outcomes: updated, unchanged (the transform returned null or {}), conflict (after max_retries),
+not_found. The transform runs with the caller''s rights and may run several times.
+Errors: 42501 no EXECUTE on the transform, 22023 another signature, 55P03 after lock_timeout, 40001 under REPEATABLE READ and above.';
+
 CREATE FUNCTION interlock_internal.is_preloaded(OUT for_statements boolean, OUT for_all boolean)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.is_preloaded() IS

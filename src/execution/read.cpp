@@ -126,6 +126,31 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
     return found;
 }
 
+// Who writes the version or keeps others from writing it, if that is one transaction; else invalid:
+// one of several lockers may be the own transaction.
+TransactionId writer_of(HeapTupleHeader version) {
+    uint16 marks = version->t_infomask;
+    if ((marks & (HEAP_XMAX_INVALID | HEAP_XMAX_COMMITTED)) != 0)
+        return InvalidTransactionId;
+    if (!HEAP_XMAX_IS_LOCKED_ONLY(marks))
+        return HeapTupleHeaderGetUpdateXid(version);
+    bool is_foreign_key = HEAP_XMAX_IS_KEYSHR_LOCKED(marks); // no update of other columns waits
+    bool is_shared = (marks & HEAP_XMAX_IS_MULTI) != 0;
+    return is_foreign_key || is_shared ? InvalidTransactionId : HeapTupleHeaderGetRawXmax(version);
+}
+
+bool is_busy(TupleTableSlot* slot) {
+    HeapTupleHeader version = row_in(slot)->t_data;
+    if ((version->t_infomask & HEAP_XMAX_INVALID) != 0) // nearly always
+        return false;
+    Buffer buffer = reinterpret_cast<BufferHeapTupleTableSlot*>(slot)->buffer;
+    LockBuffer(buffer, BUFFER_LOCK_SHARE);
+    TransactionId writer = writer_of(version);
+    LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+    return TransactionIdIsValid(writer) && !TransactionIdIsCurrentTransactionId(writer) &&
+           TransactionIdIsInProgress(writer);
+}
+
 } // namespace
 
 bool read_row(const RowRead& read, NullableDatum* values) {
@@ -133,6 +158,8 @@ bool read_row(const RowRead& read, NullableDatum* values) {
         copy_columns(version, read.columns, read.count, values);
         if (read.place != nullptr)
             *read.place = version->tts_tid;
+        if (read.is_busy != nullptr)
+            *read.is_busy = is_busy(version);
     });
     if (outcome == DirectOutcome::kDeclined)
         return read_by_statement(read, values);

@@ -20,6 +20,7 @@ struct RowRead {
     int count;
     RowLock lock = {};
     bool by_index = false;       // PlanShape::by_index
+    bool* is_busy = nullptr;     // gets StoredRow::is_busy
     ItemPointer place = nullptr; // gets that of the row, when it is read without a statement
 };
 

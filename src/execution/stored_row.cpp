@@ -43,6 +43,7 @@ StoredRow read_row(Relation rel, const TableInfo* info, const Key& key, const Bi
     row.attnums = columns;
     ItemPointerSetInvalid(&row.place);
     read.place = &row.place;
+    read.is_busy = &row.is_busy;
     row.found = read_row(read, stored);
     if (row.found)
         make_row(&row, RelationGetDescr(rel), read, stored);

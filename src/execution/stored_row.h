@@ -10,6 +10,8 @@ namespace interlock {
 // the caller's context.
 struct StoredRow {
     bool found;
+    bool is_busy; // another transaction writes it or keeps others from writing it; false when the
+                  // own one may have a lock on it too, and when it was read by a statement
     const Bitmapset* attnums;
     TupleDesc columns;
     HeapTuple tuple;

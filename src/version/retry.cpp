@@ -1,10 +1,13 @@
 // update_with_retry: read, transform, write if unchanged, and again after a conflict.
 //
-// The first attempt is optimistic. A retry locks the row before it reads it, so it cannot fail
-// again: on a busy row writers wait instead of retrying without end.
+// The first attempt is optimistic, unless another transaction has the row: the write would only
+// wait for it, and then fail. Then, and after a conflict, the row is locked before it is read, so
+// that an attempt cannot fail. Writers wait for a row in turn (version/turn.h). Under REPEATABLE
+// READ and above a wait ends with 40001 in any case, and is for the row alone.
 
 #include "server/arguments.h"
 #include "server/result_row.h"
+#include "version/turn.h"
 #include "version/update.h"
 
 using namespace interlock;
@@ -17,6 +20,8 @@ struct Transform {
 };
 
 Transform check_transform(const Arguments& arguments);
+StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
+                       const Bitmapset* columns, bool is_busy);
 Jsonb* run_transform(Transform* transform, Datum current);
 Datum report(FunctionCallInfo fcinfo, const char* outcome, const Versioning* versioning, bool found,
              int64 token, int attempts);
@@ -41,8 +46,10 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
     const char* outcome = nullptr;
     while (outcome == nullptr) {
         CHECK_FOR_INTERRUPTS();
-        RowLock lock = {attempts++ == 0 ? RowStrength::kNone : RowStrength::kNoKeyUpdate};
-        StoredRow row = read_row(rel, info, key, columns, lock);
+        StoredRow row = read_row(rel, info, key, columns);
+        if (row.found && (row.is_busy || attempts > 0))
+            row = lock_in_turn(rel, info, key, columns, row.is_busy);
+        attempts++;
         if (!row.found) {
             outcome = outcome_name(Outcome::kNotFound);
             break;
@@ -95,6 +102,17 @@ Transform check_transform(const Arguments& arguments) {
     fmgr_info(oid, &transform.function);
     transform.args = arguments.required(3, "args");
     return transform;
+}
+
+StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
+                       const Bitmapset* columns, bool is_busy) {
+    RowLock lock = {RowStrength::kNoKeyUpdate};
+    if (!is_busy || IsolationUsesXactSnapshot())
+        return read_row(rel, info, key, columns, lock);
+    LOCKTAG turn = take_turn(rel, info, key);
+    StoredRow row = read_row(rel, info, key, columns, lock);
+    end_turn(turn);
+    return row;
 }
 
 // Null when the transform returns null.

@@ -296,9 +296,10 @@ CREATE FUNCTION interlock.update_with_retry(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
 'Reads the row, calls transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
-starts again when it is not; a retry locks the row before it reads. Outcomes: updated, unchanged (the transform returned
-null or {}), conflict (after max_retries), not_found. The transform runs with the caller''s rights and may run several times.
-Errors: 42501 no EXECUTE on the transform, 22023 another signature, 40001 under REPEATABLE READ and above.';
+starts again when it is not. Where another transaction has the row, and for a retry, it locks the row before it reads; calls
+wait for a row in turn. Outcomes: updated, unchanged (the transform returned null or {}), conflict (after max_retries),
+not_found. The transform runs with the caller''s rights and may run several times.
+Errors: 42501 no EXECUTE on the transform, 22023 another signature, 55P03 after lock_timeout, 40001 under REPEATABLE READ and above.';
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, jsonb, integer) IS
 'As update_with_retry(regclass, text, regprocedure, jsonb, integer), for a key of another type.';
 

@@ -1,0 +1,23 @@
+// The turn of a row: which of the writers that wait for it is next.
+//
+// Writers that wait for a row by its own lock wait for one version of it: each new version wakes
+// all of them, and they wait again for the next one. A turn is a lock of the lock manager on the
+// row's key, held only while the row is being locked: a fair queue, of which one waiter is awake.
+// The row's lock still decides, so rows whose keys have the same hash may share a turn, and a row
+// that is named by another key or table may have two.
+//
+// Take it only if another transaction holds the row: the first in the queue waits for that one. A
+// transaction that held the row itself would wait for its own end.
+#pragma once
+
+#include "table/key.h"
+
+namespace interlock {
+
+// Waits in the queue. Errors of the wait (cancel, lock_timeout, deadlock) are those of the server.
+LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key);
+
+// Without it the turn ends with the (sub)transaction.
+void end_turn(const LOCKTAG& turn);
+
+} // namespace interlock
