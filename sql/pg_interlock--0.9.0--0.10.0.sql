@@ -910,3 +910,118 @@ COMMENT ON FUNCTION interlock.advise() IS
 versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by hand and no marker, large tables with markers
 and no index for sweeps, and the library that is not preloaded. evidence: what says so. Tables on which the caller has some privilege. Waits for no
 lock. No row means that nothing of this was found.';
+
+-- Views of what is held and who waits.
+
+CREATE FUNCTION interlock_internal.list_held_leases(
+    permits boolean, OUT name text, OUT holder text, OUT role text, OUT pid integer, OUT since timestamptz,
+    OUT expires_at timestamptz, OUT waiters bigint, OUT mode text)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1000 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_held_leases(boolean) IS
+'For the view held: the permits of this database, or all other leases.';
+
+CREATE FUNCTION interlock_internal.list_held_keys(
+    kind text, OUT name text, OUT mode text, OUT pid integer, OUT transaction xid, OUT waiters bigint)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1000 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_held_keys(text) IS
+'For the view held: the key locks of this database of one kind (key, applock, idempotency).';
+
+CREATE FUNCTION interlock_internal.list_held_claims(
+    OUT name text, OUT rel regclass, OUT since timestamptz, OUT expires_at timestamptz, OUT waiters bigint, OUT note text)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1000 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_held_claims() IS
+'For the view held: committed claims before their deadline, of scopes that the reader may use.';
+
+CREATE FUNCTION interlock_internal.list_held_markers(
+    OUT rel regclass, OUT name text, OUT holder text, OUT since timestamptz, OUT expires_at timestamptz, OUT note text)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 1000 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_held_markers() IS
+'For the view held: live markers, and a line for each table that could not be looked at.';
+
+CREATE VIEW interlock.held AS
+SELECT 'lease'::pg_catalog.text AS kind, l.name, NULL::pg_catalog.regclass AS rel, l.holder, l.role, l.pid, l.since, l.expires_at, l.waiters,
+       l.mode, NULL::pg_catalog.text AS note
+  FROM interlock_internal.list_held_leases(false) l
+ UNION ALL
+SELECT 'permit', l.name, NULL, l.holder, l.role, l.pid, l.since, l.expires_at, l.waiters, l.mode, NULL
+  FROM interlock_internal.list_held_leases(true) l
+ UNION ALL
+SELECT 'key_lock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
+       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
+  FROM interlock_internal.list_held_keys('key') k
+  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
+  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+ UNION ALL
+SELECT 'applock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
+       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
+  FROM interlock_internal.list_held_keys('applock') k
+  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
+  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+ UNION ALL
+SELECT 'idempotency_claim', pg_catalog.regexp_replace(k.name, E'\n', ':'), NULL,
+       COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
+       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, 'not committed', NULL
+  FROM interlock_internal.list_held_keys('idempotency') k
+  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
+  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+ UNION ALL
+SELECT 'idempotency_claim', c.name, c.rel, NULL, NULL, NULL, c.since, c.expires_at, c.waiters,
+       CASE WHEN c.note IS NULL THEN 'pending' END, c.note
+  FROM interlock_internal.list_held_claims() c
+ UNION ALL
+SELECT 'row_marker', m.name, m.rel, m.holder, NULL, NULL, m.since, m.expires_at, CASE WHEN m.note IS NULL THEN 0 END, NULL, m.note
+  FROM interlock_internal.list_held_markers() m;
+GRANT SELECT ON interlock.held TO PUBLIC;
+COMMENT ON VIEW interlock.held IS
+'Every live hold, by kind: lease, permit, key_lock, applock, idempotency_claim, row_marker. Only the kinds asked for are read. name: the key;
+of a claim scope:key, of a marker the key of the row in table rel. since: of locks, the start of the transaction. expires_at: null: with the
+transaction or session. waiters: sessions that it keeps waiting. note: why a table was not looked at. It waits for no lock. Markers are shown to those
+who may read the row, claims to those who may use the scope; pg_read_all_stats sees all, but keys of rows.';
+
+CREATE FUNCTION interlock_internal.list_blocking(
+    OUT pid integer, OUT kind text, OUT name text, OUT holder text, OUT rel regclass, OUT since timestamptz,
+    OUT blocked_by integer, OUT blocked_by_holder text, OUT blocked_by_role text, OUT blocked_until timestamptz,
+    OUT blocked_by_transaction xid, OUT blocked_by_what text,
+    OUT head_pid integer, OUT head_holder text, OUT head_role text, OUT head_until timestamptz, OUT head_transaction xid, OUT head_what text,
+    OUT depth integer, OUT is_circle boolean)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 100 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_blocking() IS
+'For the view blocking: waits and the ends of their chains, of this server; leases and claims of this database.';
+
+CREATE VIEW interlock.blocking AS
+WITH activity AS MATERIALIZED (
+    SELECT a.pid, a.datid, a.usename, a.application_name, a.state, a.query FROM pg_catalog.pg_stat_activity a)
+SELECT b.pid, w.usename::pg_catalog.text AS role, COALESCE(b.holder, NULLIF(w.application_name, '')) AS holder, b.kind,
+       CASE WHEN b.kind OPERATOR(pg_catalog.=) 'idempotency_claim' THEN pg_catalog.regexp_replace(b.name, E'\n', ':') ELSE b.name END AS name,
+       b.rel, b.since, b.blocked_by,
+       COALESCE(b.blocked_by_holder, NULLIF(f.application_name, ''),
+                'prepared transaction "' OPERATOR(pg_catalog.||) fp.gid OPERATOR(pg_catalog.||) '"') AS blocked_by_holder,
+       COALESCE(b.blocked_by_role, f.usename::pg_catalog.text, fp.owner::pg_catalog.text) AS blocked_by_role, b.blocked_until,
+       b.head_pid,
+       COALESCE(b.head_holder, NULLIF(h.application_name, ''),
+                'prepared transaction "' OPERATOR(pg_catalog.||) hp.gid OPERATOR(pg_catalog.||) '"') AS head_holder,
+       COALESCE(b.head_role, h.usename::pg_catalog.text, hp.owner::pg_catalog.text) AS head_role,
+       CASE WHEN b.is_circle THEN 'circle'
+            WHEN b.head_pid IS NOT NULL THEN h.state OPERATOR(pg_catalog.||) COALESCE(': ' OPERATOR(pg_catalog.||) NULLIF(h.query, ''), '')
+            WHEN b.head_transaction IS NOT NULL THEN pg_catalog.format('prepared transaction "%s" of %s', hp.gid, hp.prepared)
+            WHEN b.head_until IS NOT NULL THEN pg_catalog.format('%s until %s', b.head_what, b.head_until)
+            ELSE b.head_what END AS head_activity,
+       b.depth, b.is_circle
+  FROM interlock_internal.list_blocking() b
+  JOIN activity w ON w.pid OPERATOR(pg_catalog.=) b.pid
+   AND w.datid OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+  LEFT JOIN activity f ON f.pid OPERATOR(pg_catalog.=) b.blocked_by
+  LEFT JOIN activity h ON h.pid OPERATOR(pg_catalog.=) b.head_pid
+  LEFT JOIN pg_catalog.pg_prepared_xacts fp ON fp.transaction OPERATOR(pg_catalog.=) b.blocked_by_transaction
+  LEFT JOIN pg_catalog.pg_prepared_xacts hp ON hp.transaction OPERATOR(pg_catalog.=) b.head_transaction;
+GRANT SELECT ON interlock.blocking TO PUBLIC;
+COMMENT ON VIEW interlock.blocking IS
+'A line for each waiting session of this database and each that keeps it waiting, at most eight: leases and their pins, key locks, claims, rows and
+all other locks of the server. kind and name: what it waits for. blocked_by: the process that holds it, or, if none does, the one that waits before
+it; null: a lease, claim or prepared transaction. head_pid and head_activity: the end of the chain, which waits for nobody, and what it does.
+is_circle: there is no end. Texts of statements are shown as in pg_stat_activity.';

@@ -287,6 +287,7 @@ int64 longest_sleep(const Call& call, const Deadline& wait) {
 // lock: the lock manager sees both. A claim that is committed is waited for without them, until it
 // ends or its deadline is over.
 Claim claim_waiting(Call* call, const Deadline& wait) {
+    TimestampTz began = GetCurrentTimestamp();
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         bool in_time = wait_for_row(*call, wait);
@@ -296,7 +297,7 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
             end_wait();
             return claim;
         }
-        wait_for_end_of_claim(call->key, longest_sleep(*call, wait));
+        wait_for_end_of_claim(call->key, {began, call->running_until}, longest_sleep(*call, wait));
     }
 }
 

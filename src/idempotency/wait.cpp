@@ -14,7 +14,19 @@ constexpr long kPoll = 100; // milliseconds
 ConditionVariable* conditions = nullptr;
 uint64 ended = 0; // which to wake when the transaction has ended
 
-void request_memory() { RequestAddinShmemSpace(sizeof(ConditionVariable) * kConditions); }
+// One for each process, which alone writes it.
+struct WaiterSlot {
+    slock_t lock;
+    ClaimWaiter waiter; // its pid is 0 while it does not wait
+};
+WaiterSlot* slots = nullptr;
+
+int slot_count() { return MaxBackends + NUM_AUXILIARY_PROCS; }
+
+void request_memory() {
+    RequestAddinShmemSpace(sizeof(ConditionVariable) * kConditions);
+    RequestAddinShmemSpace(mul_size(sizeof(WaiterSlot), slot_count()));
+}
 
 void attach_memory() {
     bool found;
@@ -22,6 +34,32 @@ void attach_memory() {
         "pg_interlock idempotency", sizeof(ConditionVariable) * kConditions, &found));
     for (int i = 0; !found && i < kConditions; i++)
         ConditionVariableInit(&conditions[i]);
+    slots = static_cast<WaiterSlot*>(ShmemInitStruct("pg_interlock idempotency waiters",
+                                                     sizeof(WaiterSlot) * slot_count(), &found));
+    for (int i = 0; !found && i < slot_count(); i++) {
+        SpinLockInit(&slots[i].lock);
+        slots[i].waiter.pid = 0;
+    }
+}
+
+void show_wait(const IdempotencyKey& key, const ClaimWait& wait) {
+    ClaimWaiter waiter = {MyProcPid, MyDatabaseId, GetUserId(), hash_idempotency_key(key), wait,
+                          ""};
+    const char* name = claim_name(key);
+    int length = pg_mbcliplen(name, static_cast<int>(strlen(name)), kClaimShown - 1);
+    memcpy(waiter.name, name, length);
+    waiter.name[length] = '\0';
+    WaiterSlot* slot = &slots[number_of_process()];
+    SpinLockAcquire(&slot->lock);
+    slot->waiter = waiter;
+    SpinLockRelease(&slot->lock);
+}
+
+void hide_wait(int, Datum) {
+    WaiterSlot* slot = &slots[number_of_process()];
+    SpinLockAcquire(&slot->lock);
+    slot->waiter.pid = 0;
+    SpinLockRelease(&slot->lock);
 }
 
 void wake_waiters(XactEvent event, void*) {
@@ -71,7 +109,9 @@ void prepare_to_wait(const IdempotencyKey& key) {
         ConditionVariablePrepareToSleep(&conditions[number_of(key)]);
 }
 
-void wait_for_end_of_claim(const IdempotencyKey& key, int64 milliseconds) {
+namespace {
+
+void sleep_until_end(const IdempotencyKey& key, int64 milliseconds) {
     long limit = static_cast<long>(Max(1, Min(milliseconds, INT64CONST(3600000))));
     if (conditions == nullptr)
         limit = Min(limit, kPoll);
@@ -80,9 +120,38 @@ void wait_for_end_of_claim(const IdempotencyKey& key, int64 milliseconds) {
     wait_for_latch(limit, wait_event());
 }
 
+} // namespace
+
+void wait_for_end_of_claim(const IdempotencyKey& key, const ClaimWait& wait, int64 milliseconds) {
+    if (slots == nullptr) {
+        sleep_until_end(key, milliseconds);
+        return;
+    }
+    show_wait(key, wait);
+    PG_ENSURE_ERROR_CLEANUP(hide_wait, 0);
+    { sleep_until_end(key, milliseconds); }
+    PG_END_ENSURE_ERROR_CLEANUP(hide_wait, 0);
+    hide_wait(0, 0);
+}
+
 void end_wait() {
     if (conditions != nullptr)
         ConditionVariableCancelSleep();
+}
+
+int claim_waiter_count() { return slots != nullptr ? slot_count() : 0; }
+
+bool read_claim_waiter(int number, ClaimWaiter* copy) {
+    if (slots[number].waiter.pid == 0)
+        return false;
+    SpinLockAcquire(&slots[number].lock);
+    *copy = slots[number].waiter;
+    SpinLockRelease(&slots[number].lock);
+    return copy->pid != 0 && copy->database == MyDatabaseId;
+}
+
+char* claim_name(const IdempotencyKey& key) {
+    return psprintf("%s:%s", TextDatumGetCString(key.scope), TextDatumGetCString(key.key));
 }
 
 } // namespace interlock

@@ -5,6 +5,7 @@
 #include "key_lock/hold.h"
 #include "key_lock/mode.h"
 #include "key_lock/prepared.h"
+#include "server/lock_status.h"
 #include "server/result_row.h"
 
 using namespace interlock;
@@ -29,8 +30,7 @@ void for_each_mode(LOCKMASK modes, Body&& body) {
 
 struct Listing {
     ReturnSetInfo* output;
-    HTAB* prepared; // names, looked up once a prepared transaction has a key
-    bool has_prepared;
+    ShownNames names;
 };
 
 void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting);
@@ -42,7 +42,7 @@ PG_FUNCTION_INFO_V1(list_key_locks);
 
 Datum list_key_locks(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
-    Listing listing = {reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo), nullptr, false};
+    Listing listing = {reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo), {}};
     for_each_instance([&](const LockInstanceData& instance) {
         for_each_mode(instance.holdMask,
                       [&](LOCKMODE mode) { put_row(&listing, instance, mode, false); });
@@ -62,24 +62,20 @@ bool may_see_name(KeySpace space, Oid role) {
            (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
 }
 
-Oid role_of_process(int pid) {
-    const PGPROC* process = BackendPidGetProc(pid);
-    return process != nullptr ? process->roleId : InvalidOid;
-}
-
 const char* name_in_process(const LockInstanceData& instance, KeySpace space) {
-    bool may_see = instance.pid == MyProcPid || may_see_name(space, role_of_process(instance.pid));
+    bool may_see = space != KeySpace::kIdempotency || instance.pid == MyProcPid ||
+                   may_see_name(space, role_of_process(instance.pid));
     return may_see ? name_of(instance.locktag) : nullptr;
 }
 
-const char* name_in_prepared(Listing* listing, const LOCKTAG& tag) {
-    if (!listing->has_prepared)
-        listing->prepared = prepared_names();
-    listing->has_prepared = true;
+const char* name_in_prepared(ShownNames* names, const LOCKTAG& tag) {
+    if (!names->has_prepared)
+        names->prepared = prepared_names();
+    names->has_prepared = true;
     auto* found =
-        listing->prepared == nullptr
+        names->prepared == nullptr
             ? nullptr
-            : static_cast<PreparedName*>(hash_search(listing->prepared, &tag, HASH_FIND, nullptr));
+            : static_cast<PreparedName*>(hash_search(names->prepared, &tag, HASH_FIND, nullptr));
     if (!may_see_name(space_of(tag), found != nullptr ? found->role : InvalidOid))
         return nullptr;
     // What was prepared before the table existed has a name while a session uses the same one.
@@ -91,12 +87,10 @@ void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, 
     const LOCKTAG& tag = instance.locktag;
     constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
     KeySpace space = space_of(tag);
-    bool is_applock = space == KeySpace::kApplocks;
     bool is_prepared = instance.pid == 0;
-    if (!is_prepared && knows_names() && name_of(tag) == nullptr)
-        return; // released since we looked
-    const char* name =
-        is_prepared ? name_in_prepared(listing, tag) : name_in_process(instance, space);
+    if (is_released(instance))
+        return;
+    const char* name = shown_name(&listing->names, instance);
     uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
     Datum values[7] = {};
     bool nulls[7] = {name == nullptr, false, false,
@@ -104,8 +98,7 @@ void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, 
     if (name != nullptr)
         values[0] = CStringGetTextDatum(name);
     values[1] = CStringGetTextDatum(kinds[static_cast<int>(space)]);
-    values[2] =
-        CStringGetTextDatum(is_applock ? applock_mode_name(LOCKBIT_ON(mode)) : key_mode_name(mode));
+    values[2] = CStringGetTextDatum(lock_mode_name(tag, mode));
     values[3] = Int32GetDatum(instance.pid);
     values[4] = BoolGetDatum(waiting);
     values[5] = TimestampTzGetDatum(instance.waitStart);
@@ -120,6 +113,20 @@ bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
 } // namespace
 
 namespace interlock {
+
+const char* shown_name(ShownNames* names, const LockInstanceData& lock) {
+    return lock.pid == 0 ? name_in_prepared(names, lock.locktag)
+                         : name_in_process(lock, space_of(lock.locktag));
+}
+
+const char* lock_mode_name(const LOCKTAG& tag, LOCKMODE mode) {
+    return space_of(tag) == KeySpace::kApplocks ? applock_mode_name(LOCKBIT_ON(mode))
+                                                : key_mode_name(mode);
+}
+
+bool is_released(const LockInstanceData& lock) {
+    return lock.pid != 0 && knows_names() && name_of(lock.locktag) == nullptr;
+}
 
 char* others_to_json(const LOCKTAG& tag) {
     StringInfoData out;

@@ -1,9 +1,22 @@
 // Holders and waiters of a lock, from the lock manager.
 #pragma once
 
-#include "server/server.h"
+#include "key_lock/name.h"
 
 namespace interlock {
+
+// The names of locks as the reader may see them: those of idempotency keys are for the role of the
+// session or of the prepared transaction, and for members of pg_read_all_stats.
+struct ShownNames {
+    HTAB* prepared; // looked up once a prepared transaction has a key
+    bool has_prepared;
+};
+const char* shown_name(ShownNames* names, const LockInstanceData& lock);
+
+const char* lock_mode_name(const LOCKTAG& tag, LOCKMODE mode);
+
+// Whether the session has released its lock since it was listed.
+bool is_released(const LockInstanceData& lock);
 
 // The sessions that hold the tag or wait for it, as a JSON array of {pid, mode, waiting}; the
 // current one is left out.

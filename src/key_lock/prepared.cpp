@@ -11,9 +11,13 @@ enum PreparedColumn { kSpace, kHash, kName, kRole, kPreparedColumns };
 
 // The lock ends with table_close: a prepared transaction would keep it until it is decided, and
 // with it ALTER EXTENSION waiting.
-Relation open_names(LOCKMODE mode) {
+Oid table_of_names() {
     Oid schema = internal_schema();
-    Oid table = OidIsValid(schema) ? get_relname_relid("prepared_key", schema) : InvalidOid;
+    return OidIsValid(schema) ? get_relname_relid("prepared_key", schema) : InvalidOid;
+}
+
+Relation open_names(LOCKMODE mode) {
+    Oid table = table_of_names();
     return OidIsValid(table) ? try_table_open(table, mode) : nullptr;
 }
 
@@ -69,8 +73,12 @@ void store_prepared_name(Relation table, const LockName& name) {
 
 void close_prepared_names(Relation table) { table_close(table, RowExclusiveLock); }
 
+// For views, which wait for no lock: without the table the names are not known.
 HTAB* prepared_names() {
-    Relation table = open_names(AccessShareLock);
+    Oid oid = table_of_names();
+    if (!OidIsValid(oid) || !ConditionalLockRelationOid(oid, AccessShareLock))
+        return nullptr;
+    Relation table = try_table_open(oid, NoLock);
     if (table == nullptr)
         return nullptr;
     HTAB* names = make_names();

@@ -140,6 +140,8 @@ Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
     return search_the_way(database, node, wanted, now);
 }
 
+Ref in_the_way_of_claim(const LeaseClaim& claim, int64 now) { return in_the_way(claim, now); }
+
 bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     Lease* lease = lease_at(ref);
     if (is_live(*lease, now) || lease->pins > 0)

@@ -51,6 +51,10 @@ Ref find_in_the_way(LeaseDatabase* database, const LeaseKey& key, int64 now);
 // The same for a lease of the kind at a key that somebody uses.
 Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now);
 
+// A lease that is in the way of the claim, of a full permit the one that ends first; 0: there is
+// none. With the partition's lock held exclusively, as find_in_the_way.
+Ref in_the_way_of_claim(const LeaseClaim& claim, int64 now);
+
 // The capacity with which permits of the claim's key are held, if it differs from the claim's; else
 // 0. The first of them fixes it, until none is held any more.
 int other_capacity(const LeaseClaim& claim);

@@ -1,9 +1,10 @@
-// The views leases and lease_waiters, and the look at one key.
+// The views leases and lease_waiters, what view held shows of leases, and the look at one key.
 
 #include "lease/argument.h"
 #include "lease/lease.h"
 #include "lease/pinner.h"
 #include "lease/role.h"
+#include "lease/waits.h"
 #include "server/result_row.h"
 
 using namespace interlock;
@@ -18,6 +19,7 @@ struct Listed {
     TimestampTz since;
     int place;
     TimestampTz pinned_since;
+    int waiters; // that it keeps waiting
 
     int32* pinners() { return reinterpret_cast<int32*>(this + 1); }
     const int32* pinners() const { return reinterpret_cast<const int32*>(this + 1); }
@@ -43,6 +45,15 @@ using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
 void put_lease_row(ReturnSetInfo* output, const Listed& listed);
 void put_waiter_row(ReturnSetInfo* output, const Listed& listed);
 void put_look_row(ReturnSetInfo* output, const Listed& listed);
+void put_held_row(ReturnSetInfo* output, const Listed& listed);
+
+// The leases that keep the waiters of a partition waiting, one for each waiter.
+struct Awaited {
+    Ref* leases; // as many as there can be waiters
+    int count;
+};
+void find_awaited(int partition, Awaited* awaited);
+int count_waiters(const Awaited& awaited, Ref lease);
 
 // Runs collect(partition, add) under the partition's lock, again with more room if there was too
 // little, and puts a row for each that was added.
@@ -74,9 +85,12 @@ void list_partition(int partition, LWLockMode mode, Copies* copies, Collect&& co
     MemoryContextDelete(rows);
 }
 
+LWLockMode share(int) { return LW_SHARED; }
+
 // The same for all partitions. A standby has no leases.
 template <typename Collect>
-Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
+Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row,
+               LWLockMode (*mode)(int partition) = share) {
     InitMaterializedSRF(fcinfo, 0);
     if (RecoveryInProgress())
         return 0;
@@ -85,7 +99,7 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
     Copies copies = new_copies();
     for (int i = 0; i < kLeasePartitions; i++) {
         CHECK_FOR_INTERRUPTS();
-        list_partition(i, LW_SHARED, &copies, collect, output, put_row);
+        list_partition(i, mode(i), &copies, collect, output, put_row);
     }
     return 0;
 }
@@ -95,6 +109,7 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row) {
 extern "C" {
 PG_FUNCTION_INFO_V1(list_leases);
 PG_FUNCTION_INFO_V1(list_lease_waiters);
+PG_FUNCTION_INFO_V1(list_held_leases);
 PG_FUNCTION_INFO_V1(lease_of);
 
 Datum list_leases(PG_FUNCTION_ARGS) {
@@ -122,6 +137,34 @@ Datum list_lease_waiters(PG_FUNCTION_ARGS) {
         });
     };
     return list_all(fcinfo, collect, put_waiter_row);
+}
+
+// list_held_leases(permits): the permits, or all others. Without preload there are none.
+Datum list_held_leases(PG_FUNCTION_ARGS) {
+    bool permits = PG_GETARG_BOOL(0);
+    if (lease_usage() == nullptr) {
+        InitMaterializedSRF(fcinfo, 0);
+        return 0;
+    }
+    Awaited awaited = {static_cast<Ref*>(palloc(sizeof(Ref) * waiter_count())), 0};
+    auto collect = [&](int partition, auto&& add) {
+        int64 now = monotonic_now();
+        find_awaited(partition, &awaited);
+        for_each_lease(partition, [&](Ref ref) {
+            const Lease& lease = *lease_at(ref);
+            bool shown = (is_live(lease, now) || lease.pins > 0) &&
+                         (lease.mode == LeaseMode::kPermit) == permits;
+            Listed listed = {};
+            if (!shown || node_at(lease.node)->database != MyDatabaseId)
+                return;
+            listed.waiters = count_waiters(awaited, ref);
+            add(listed, ref, lease.node);
+        });
+    };
+    // To see what a waiter waits for takes the stronger lock.
+    return list_all(fcinfo, collect, put_held_row, [](int partition) {
+        return has_waiters(partition) ? LW_EXCLUSIVE : LW_SHARED;
+    });
 }
 
 // lease_of(key)
@@ -252,6 +295,59 @@ void put_look_row(ReturnSetInfo* output, const Listed& listed) {
     nulls[2] = !acts_for(lease.role);
     nulls[4] = lease.pid == 0;
     nulls[8] = nulls[9] = lease.pins == 0;
+    add_result_row(output, values, nulls);
+}
+
+int compare_refs(const void* left, const void* right) {
+    Ref a = *static_cast<const Ref*>(left);
+    Ref b = *static_cast<const Ref*>(right);
+    return (a > b) - (a < b);
+}
+
+// With the partition's lock held, exclusively if it has waiters.
+void find_awaited(int partition, Awaited* awaited) {
+    awaited->count = 0;
+    if (!LWLockHeldByMeInMode(partition_lock(partition), LW_EXCLUSIVE))
+        return;
+    for_each_lease_wait(partition, [&](const LeaseWait& wait) {
+        if (wait.in_the_way != 0)
+            awaited->leases[awaited->count++] = wait.in_the_way;
+    });
+    qsort(awaited->leases, awaited->count, sizeof(Ref), compare_refs);
+}
+
+// Where the lease is, or belongs.
+int place_of(const Awaited& awaited, Ref lease) {
+    int from = 0;
+    int to = awaited.count;
+    while (from < to) {
+        int middle = (from + to) / 2;
+        if (awaited.leases[middle] < lease)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+int count_waiters(const Awaited& awaited, Ref lease) {
+    return awaited.count == 0 ? 0 : place_of(awaited, lease + 1) - place_of(awaited, lease);
+}
+
+// name, holder, role, pid, since, expires_at, waiters, mode
+void put_held_row(ReturnSetInfo* output, const Listed& listed) {
+    const Lease& lease = listed.lease;
+    int pid = lease.pid == 0 && lease.pins > 0 ? listed.pinners()[0] : lease.pid;
+    Datum values[8] = {text_of(listed.key(), listed.key_length),
+                       text_of(listed.holder(), lease.holder_length),
+                       CStringGetTextDatum(role_name(lease.role)),
+                       Int32GetDatum(pid),
+                       TimestampTzGetDatum(lease.since),
+                       TimestampTzGetDatum(shown_time(lease.expires)),
+                       Int64GetDatum(listed.waiters),
+                       CStringGetTextDatum(mode_name(lease.mode))};
+    bool nulls[8] = {};
+    nulls[3] = pid == 0;
     add_result_row(output, values, nulls);
 }
 

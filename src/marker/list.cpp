@@ -1,4 +1,6 @@
-// row_locks: the marked rows of every table with markers that the caller may read.
+// row_locks: the marked rows of every table with markers that the caller may read; and what view
+// held shows of them: those that are live, a line for each table that could not be looked at, and
+// to members of pg_read_all_stats also rows that they may not read, without the key.
 //
 // The caller of the view has not named these tables. So privileges are checked before anything is
 // locked, no lock is waited for, and no code of the tables' owners runs, neither in planning nor in
@@ -26,18 +28,24 @@ namespace {
 struct Listed {
     Relation rel;
     const Marker* marker;
-    List* key; // names of columns
+    List* key; // names of columns; NIL: it is not shown
     ReturnSetInfo* output;
+    bool is_held; // for view held
 };
 
 constexpr const char* kPurpose = "list every marker";
 
 bool list_table(Oid relid, ReturnSetInfo* output);
 
+bool sees_all();
+bool list_held_of_table(Oid relid, ReturnSetInfo* output);
+void put_unseen(Oid relid, ReturnSetInfo* output, const char* why);
+
 } // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(list_row_locks);
+PG_FUNCTION_INFO_V1(list_held_markers);
 
 Datum list_row_locks(PG_FUNCTION_ARGS) {
     InitMaterializedSRF(fcinfo, 0);
@@ -46,6 +54,20 @@ Datum list_row_locks(PG_FUNCTION_ARGS) {
     foreach (cell, marker_tables(MarkerTables::kEnabled)) {
         Oid relid = lfirst_oid(cell);
         peek(relid, kPurpose, [&] { return list_table(relid, output); });
+    }
+    return 0;
+}
+
+Datum list_held_markers(PG_FUNCTION_ARGS) {
+    InitMaterializedSRF(fcinfo, 0);
+    auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
+    ListCell* cell;
+    foreach (cell, marker_tables(sees_all() ? MarkerTables::kAll : MarkerTables::kEnabled)) {
+        Oid relid = lfirst_oid(cell);
+        CHECK_FOR_INTERRUPTS();
+        Unseen unseen = look_and_release([&] { return list_held_of_table(relid, output); });
+        if (unseen.why != nullptr)
+            put_unseen(relid, output, unseen.why);
     }
     return 0;
 }
@@ -106,9 +128,36 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
 }
 
+// rel, name, holder, since, expires_at, note
+void put_held(const Listed& table, const MarkerState& state, TupleDesc columns,
+              const RowValues& row) {
+    if (!state.live)
+        return;
+    Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel))};
+    bool nulls[6] = {false,
+                     table.key == NIL,
+                     state.holder == nullptr,
+                     state.since == DT_NOBEGIN,
+                     state.until == DT_NOBEGIN,
+                     true};
+    if (!nulls[1]) {
+        Datum key = key_json(table, columns, row);
+        values[1] = CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, key)));
+    }
+    if (!nulls[2])
+        values[2] = CStringGetTextDatum(state.holder);
+    values[3] = TimestampTzGetDatum(state.since);
+    values[4] = TimestampTzGetDatum(state.until);
+    add_result_row(table.output, values, nulls);
+}
+
 // rel, key, holder, locked_at, expires_at, reason, live; values out of line are fetched.
 void list_row(const Listed& table, const Marker* marker, TupleDesc columns, const RowValues& row) {
     MarkerState state = marker_state(marker, row, GetCurrentTimestamp());
+    if (table.is_held) {
+        put_held(table, state, columns, row);
+        return;
+    }
     NullableDatum reason = row[marker->columns[kReason].attnum];
     Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(table.rel))};
     bool nulls[7] = {};
@@ -249,7 +298,7 @@ bool list_table(Oid relid, ReturnSetInfo* output) {
     Relation rel = try_relation_open(relid, NoLock);
     if (rel == nullptr)
         return true; // dropped meanwhile
-    Listed table = {rel, marker_of(rel), key_column_names(rel), output};
+    Listed table = {rel, marker_of(rel), key_column_names(rel), output, false};
     bool listed = true;
     bool is_marked = table.marker != nullptr && !RELATION_IS_OTHER_TEMP(rel);
     if (is_marked && table.marker->well_formed && !table.marker->usable)
@@ -261,14 +310,75 @@ bool list_table(Oid relid, ReturnSetInfo* output) {
     return listed;
 }
 
+// --- For view held -------------------------------------------------------------------------------
+
+bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+
+void put_unseen(Oid relid, ReturnSetInfo* output, const char* why) {
+    if (get_rel_name(relid) == nullptr)
+        return; // dropped meanwhile
+    Datum values[6] = {ObjectIdGetDatum(relid)};
+    bool nulls[6] = {false, true, true, true, true, false};
+    values[5] = CStringGetTextDatum(psprintf("not looked at: %s", why));
+    add_result_row(output, values, nulls);
+}
+
+// The rows without their keys, which the reader may not see.
+bool list_without_keys(Listed table) {
+    table.key = NIL;
+    if (table.rel->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+        return list_partitions(table);
+    list_stored(table, table.rel);
+    return true;
+}
+
+// Whether its policies apply to the reader and would run code of others.
+bool has_untrusted_policies(Relation rel) {
+    return check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED &&
+           !is_trusted(rel->rd_rel->relowner);
+}
+
+// False when another transaction has locked a part of it.
+bool list_held_of(const Listed& table) {
+    Oid relid = RelationGetRelid(table.rel);
+    if (RELATION_IS_OTHER_TEMP(table.rel) || table.marker == nullptr)
+        return true;
+    if (!table.marker->usable) {
+        if (table.marker->well_formed)
+            put_unseen(relid, table.output, "A marker column is gone or has another type.");
+        return true;
+    }
+    if (sees_all() && (!may_list(table) || has_untrusted_policies(table.rel)))
+        return list_without_keys(table);
+    if (!may_list(table))
+        return true;
+    if (has_untrusted_policies(table.rel))
+        put_unseen(relid, table.output, "Its row security would run code of its owner.");
+    return list_rows(table);
+}
+
+bool list_held_of_table(Oid relid, ReturnSetInfo* output) {
+    if (!sees_all() && !has_any_privilege(relid, ACL_SELECT))
+        return true;
+    if (!lock_without_waiting(relid, AccessShareLock))
+        return false;
+    Relation rel = try_relation_open(relid, NoLock);
+    if (rel == nullptr)
+        return true; // dropped meanwhile
+    bool listed = list_held_of({rel, marker_of(rel), key_column_names(rel), output, true});
+    relation_close(rel, NoLock);
+    return listed;
+}
+
 } // namespace
 
 namespace interlock {
 
 List* marker_tables(MarkerTables which) {
     require_schema_names();
-    const char* condition = which == MarkerTables::kStored
-                                ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
+    const char* condition = which == MarkerTables::kStored ? "c.relkind OPERATOR(pg_catalog.=) 'r'"
+                            : which == MarkerTables::kAll
+                                ? "t.tgparentid OPERATOR(pg_catalog.=) 0"
                                 : "t.tgparentid OPERATOR(pg_catalog.=) 0 AND "
                                   "pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE')";
     return query_oids(

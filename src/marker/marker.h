@@ -136,9 +136,9 @@ void run_as_verb(const WritingVerb& verb, void (*body)(void* closure), void* clo
 const VerbCall* firing_verb(const Marker* marker);
 
 // The tables with markers in this database, a list of Oid in the current context: as they were
-// enabled, in schemas the current user may use; or those that store the rows, partitions instead of
-// their parents.
-enum class MarkerTables { kEnabled, kStored };
+// enabled, in schemas the current user may use or in all; or those that store the rows, partitions
+// instead of their parents.
+enum class MarkerTables { kEnabled, kAll, kStored };
 List* marker_tables(MarkerTables which);
 
 void define_marker_settings();

@@ -98,6 +98,17 @@ inline LocalTransactionId local_transaction() {
 #endif
 }
 
+// Whether two locks belong to one transaction. 17 put the number of the transaction beside that of
+// the process.
+inline bool has_same_transaction(const LockInstanceData& left, const LockInstanceData& right) {
+#if PG_VERSION_NUM >= 170000
+    return left.vxid.procNumber == right.vxid.procNumber &&
+           left.vxid.localTransactionId == right.vxid.localTransactionId;
+#else
+    return left.backend == right.backend && left.lxid == right.lxid;
+#endif
+}
+
 // 17 lets an extension name its wait events; before, all of them are called "Extension".
 inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #if PG_VERSION_NUM >= 170000

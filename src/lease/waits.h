@@ -1,0 +1,47 @@
+// What keeps the waiters for leases waiting, for views.
+#pragma once
+
+#include "lease/queue.h"
+
+namespace interlock {
+
+// Nothing of the three: the waiter is about to be granted its lease, or to make something durable.
+struct LeaseWait {
+    const LeaseWaiter* waiter;
+    Ref in_the_way;            // a lease that is held or pinned
+    const LeaseWaiter* before; // else the nearest waiter that goes first
+    int64 recovers_at;         // else the end of the time in which leases are only reclaimed
+};
+
+// Whether a process waits in the partition, without its lock.
+bool has_waiters(int partition);
+
+// Finds them one after the other, in the order of the queues. With the partition's lock held
+// exclusively: expired leases are dropped.
+class LeaseWaits {
+public:
+    explicit LeaseWaits(int partition);
+    LeaseWait wait_of(const LeaseWaiter& waiter);
+
+private:
+    Ref lease_in_the_way_of(const LeaseWaiter& waiter);
+
+    int64 now_;
+    uint32 look_;
+    // What the last one waited for: most wait for the same.
+    const LeaseWaiter* last_ = nullptr;
+    Ref last_in_the_way_ = 0;
+};
+
+template <typename Body>
+void for_each_lease_wait(int partition, Body&& body) {
+    LeaseWaits waits(partition);
+    for_each_waiter(partition,
+                    [&](const LeaseWaiter& waiter, int) { body(waits.wait_of(waiter)); });
+}
+
+// Reports the waits for leases of this database (server/waits.h). None on a standby, and without
+// preload.
+void report_lease_waits(List** waits);
+
+} // namespace interlock

@@ -1,0 +1,45 @@
+-- Who waits for whom
+
+CREATE FUNCTION interlock_internal.list_blocking(
+    OUT pid integer, OUT kind text, OUT name text, OUT holder text, OUT rel regclass, OUT since timestamptz,
+    OUT blocked_by integer, OUT blocked_by_holder text, OUT blocked_by_role text, OUT blocked_until timestamptz,
+    OUT blocked_by_transaction xid, OUT blocked_by_what text,
+    OUT head_pid integer, OUT head_holder text, OUT head_role text, OUT head_until timestamptz, OUT head_transaction xid, OUT head_what text,
+    OUT depth integer, OUT is_circle boolean)
+    RETURNS SETOF record
+    LANGUAGE c ROWS 100 AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_blocking() IS
+'For the view blocking: waits and the ends of their chains, of this server; leases and claims of this database.';
+
+CREATE VIEW interlock.blocking AS
+WITH activity AS MATERIALIZED (
+    SELECT a.pid, a.datid, a.usename, a.application_name, a.state, a.query FROM pg_catalog.pg_stat_activity a)
+SELECT b.pid, w.usename::pg_catalog.text AS role, COALESCE(b.holder, NULLIF(w.application_name, '')) AS holder, b.kind,
+       CASE WHEN b.kind OPERATOR(pg_catalog.=) 'idempotency_claim' THEN pg_catalog.regexp_replace(b.name, E'\n', ':') ELSE b.name END AS name,
+       b.rel, b.since, b.blocked_by,
+       COALESCE(b.blocked_by_holder, NULLIF(f.application_name, ''),
+                'prepared transaction "' OPERATOR(pg_catalog.||) fp.gid OPERATOR(pg_catalog.||) '"') AS blocked_by_holder,
+       COALESCE(b.blocked_by_role, f.usename::pg_catalog.text, fp.owner::pg_catalog.text) AS blocked_by_role, b.blocked_until,
+       b.head_pid,
+       COALESCE(b.head_holder, NULLIF(h.application_name, ''),
+                'prepared transaction "' OPERATOR(pg_catalog.||) hp.gid OPERATOR(pg_catalog.||) '"') AS head_holder,
+       COALESCE(b.head_role, h.usename::pg_catalog.text, hp.owner::pg_catalog.text) AS head_role,
+       CASE WHEN b.is_circle THEN 'circle'
+            WHEN b.head_pid IS NOT NULL THEN h.state OPERATOR(pg_catalog.||) COALESCE(': ' OPERATOR(pg_catalog.||) NULLIF(h.query, ''), '')
+            WHEN b.head_transaction IS NOT NULL THEN pg_catalog.format('prepared transaction "%s" of %s', hp.gid, hp.prepared)
+            WHEN b.head_until IS NOT NULL THEN pg_catalog.format('%s until %s', b.head_what, b.head_until)
+            ELSE b.head_what END AS head_activity,
+       b.depth, b.is_circle
+  FROM interlock_internal.list_blocking() b
+  JOIN activity w ON w.pid OPERATOR(pg_catalog.=) b.pid
+   AND w.datid OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+  LEFT JOIN activity f ON f.pid OPERATOR(pg_catalog.=) b.blocked_by
+  LEFT JOIN activity h ON h.pid OPERATOR(pg_catalog.=) b.head_pid
+  LEFT JOIN pg_catalog.pg_prepared_xacts fp ON fp.transaction OPERATOR(pg_catalog.=) b.blocked_by_transaction
+  LEFT JOIN pg_catalog.pg_prepared_xacts hp ON hp.transaction OPERATOR(pg_catalog.=) b.head_transaction;
+GRANT SELECT ON interlock.blocking TO PUBLIC;
+COMMENT ON VIEW interlock.blocking IS
+'A line for each waiting session of this database and each that keeps it waiting, at most eight: leases and their pins, key locks, claims, rows and
+all other locks of the server. kind and name: what it waits for. blocked_by: the process that holds it, or, if none does, the one that waits before
+it; null: a lease, claim or prepared transaction. head_pid and head_activity: the end of the chain, which waits for nobody, and what it does.
+is_circle: there is no end. Texts of statements are shown as in pg_stat_activity.';

@@ -1,0 +1,25 @@
+// All locks of the server as they were at one moment, for views.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+struct LockStatus {
+    const LockInstanceData* first;
+    int count;
+    List* prepared; // the instances by which prepared transactions hold their numbers
+
+    const LockInstanceData* begin() const { return first; }
+    const LockInstanceData* end() const { return first + count; }
+};
+
+LockStatus lock_status();
+
+// The number of the prepared transaction that holds the lock, as in pg_prepared_xacts.
+TransactionId prepared_transaction(const LockStatus& status, const LockInstanceData& lock);
+
+// The role of a process; InvalidOid when it is gone.
+Oid role_of_process(int pid);
+
+} // namespace interlock

@@ -1,0 +1,46 @@
+// Which process waits for what, as the concepts report it to view blocking.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// What keeps a process waiting.
+struct Blocker {
+    int pid = 0;                                   // 0: it is no process
+    const char* holder = nullptr;                  // a label; null: that of the process
+    Oid role = InvalidOid;                         // invalid: that of the process
+    TimestampTz until = 0;                         // 0: it does not end by itself
+    TransactionId prepared = InvalidTransactionId; // of a prepared transaction
+    const char* what = nullptr;                    // it is, if it is no process
+};
+
+// A few of the blockers tell as much as all.
+constexpr int kMostBlockers = 8;
+
+struct Wait {
+    int pid = 0;
+    const char* kind = nullptr;
+    const char* name = nullptr;   // null: the reader may not see it
+    const char* holder = nullptr; // a label; null: that of the process
+    Oid rel = InvalidOid;
+    TimestampTz since = 0;
+    int blocker_count = 0;
+    Blocker blockers[kMostBlockers];
+
+    // Whether there is room for another one.
+    bool add(const Blocker& blocker) {
+        if (blocker_count < kMostBlockers)
+            blockers[blocker_count++] = blocker;
+        return blocker_count < kMostBlockers;
+    }
+};
+
+// Appends a copy of the wait to the list.
+inline void report_wait(List** waits, const Wait& wait) {
+    auto* copy = static_cast<Wait*>(palloc(sizeof(Wait)));
+    *copy = wait;
+    *waits = lappend(*waits, copy);
+}
+
+} // namespace interlock
