@@ -2,6 +2,7 @@
 
     rows(sql, *values)               a call of the driver, with $1 to $n, as tuples; raises what the driver raises
     json(value)                      JSON, as users of the driver give it
+    update, lease                    the calls of bad_input, if a driver needs casts in them
     sqlstate(error)
     page.StaleError                  the library's own error, or that of the page
     page.save_note(id, version, changes)   a save of what a form has sent
@@ -166,46 +167,47 @@ def check_endpoint(client):
         equal(payments("bert"), 1)
 
 
-UPDATE = "SELECT interlock.versioned_update($1, $2, $3, $4)"
-LEASE = "SELECT outcome FROM interlock.acquire_lease($1, $2)"
+UPDATE_ROW = "SELECT interlock.versioned_update($1, $2, $3, $4)"
+ACQUIRE = "SELECT outcome FROM interlock.acquire_lease($1, $2)"
 EPOCH = datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=datetime.timezone.utc)
 
 
-def bad_input(json):
+def bad_input(client):
+    json, update, lease = client.json, getattr(client, "update", UPDATE_ROW), getattr(client, "lease", ACQUIRE)
     yield from {
-        "a key of another type": (UPDATE, "note", "abc", 1, json({})),
-        "None as key": (UPDATE, "note", None, 1, json({})),
-        "a list as key": (UPDATE, "note", [1], 1, json({})),
-        "bytes as key": (UPDATE, "note", b"\x00\xff", 1, json({})),
-        "a UUID as key": (UPDATE, "note", uuid.UUID(int=1), 1, json({})),
-        "None as version": (UPDATE, "note", 1, None, json({})),
-        "NaN as version": (UPDATE, "note", 1, float("nan"), json({})),
-        "a Decimal that is NaN": (UPDATE, "note", 1, decimal.Decimal("NaN"), json({})),
-        "a fraction as version": (UPDATE, "note", 1, 1.5, json({})),
-        "an int beyond bigint": (UPDATE, "note", 1, 2 ** 64, json({})),
-        "a huge int": (UPDATE, "note", 10 ** 400, 1, json({})),
-        "a date before 1970 as version": (UPDATE, "note", 1, EPOCH, json({})),
-        "a naive datetime as version": (UPDATE, "note", 1, datetime.datetime(2024, 2, 29), json({})),
-        "None as changes": (UPDATE, "note", 1, 1, None),
-        "a dict as changes, without its wrapper": (UPDATE, "note", 1, 1, {"body": {1, 2}}),
-        "a number as changes": (UPDATE, "note", 1, 1, 7),
-        "text as changes": (UPDATE, "note", 1, 1, "body"),
-        "a list as changes": (UPDATE, "note", 1, 1, json(["body"])),
-        "an unknown column": (UPDATE, "note", 1, 1, json({"title": "x"})),
-        "a value of another type": (UPDATE, "note", 1, 1, json({"hits": "many"})),
-        "NaN as a value": (UPDATE, "note", 1, 1, json({"hits": float("nan")})),
-        "a character that PostgreSQL has not": (UPDATE, "note", 1, 1, json({"body": "a\0b"})),
-        "an unknown table": (UPDATE, "nothing", 1, 1, json({})),
-        "a ttl that is none": (LEASE, "client", "soon"),
-        "NaN as ttl": (LEASE, "client", float("nan")),
-        "a key that is empty": (LEASE, "", "1 s"),
-        "a lease for bytes": (LEASE, b"\x00", "1 s"),
+        "a key of another type": (update, "note", "abc", 1, json({})),
+        "None as key": (update, "note", None, 1, json({})),
+        "a list as key": (update, "note", [1], 1, json({})),
+        "bytes as key": (update, "note", b"\x00\xff", 1, json({})),
+        "a UUID as key": (update, "note", uuid.UUID("0d8f0c5e-7a3b-4f0e-9f3a-5d2c1b0a9e8f"), 1, json({})),
+        "None as version": (update, "note", 1, None, json({})),
+        "NaN as version": (update, "note", 1, float("nan"), json({})),
+        "a Decimal that is NaN": (update, "note", 1, decimal.Decimal("NaN"), json({})),
+        "a fraction as version": (update, "note", 1, 2.5, json({})),
+        "an int beyond bigint": (update, "note", 1, 2 ** 64, json({})),
+        "a huge int": (update, "note", 10 ** 400, 1, json({})),
+        "a date before 1970 as version": (update, "note", 1, EPOCH, json({})),
+        "a naive datetime as version": (update, "note", 1, datetime.datetime(2024, 2, 29), json({})),
+        "None as changes": (update, "note", 1, 1, None),
+        "a dict as changes, without its wrapper": (update, "note", 1, 1, {"body": {1, 2}}),
+        "a number as changes": (update, "note", 1, 1, 7),
+        "text as changes": (update, "note", 1, 1, "body"),
+        "a list as changes": (update, "note", 1, 1, json(["body"])),
+        "an unknown column": (update, "note", 1, 1, json({"title": "x"})),
+        "a value of another type": (update, "note", 1, 1, json({"hits": "many"})),
+        "NaN as a value": (update, "note", 1, 1, json({"hits": float("nan")})),
+        "a character that PostgreSQL has not": (update, "note", 1, 1, json({"body": "a\0b"})),
+        "an unknown table": (update, "nothing", 1, 1, json({})),
+        "a ttl that is none": (lease, "client", "soon"),
+        "NaN as ttl": (lease, "client", float("nan")),
+        "a key that is empty": (lease, "", "1 s"),
+        "a lease for bytes": (lease, b"\x00", "1 s"),
     }.items()
 
 
 def check_bad_input(client):
     fresh_notes()
-    for name, (query, *values) in bad_input(client.json):
+    for name, (query, *values) in bad_input(client):
         @check(f"{name} is an error and changes nothing")
         def _():
             refused(Exception, client.rows, query, *values)
@@ -262,9 +264,9 @@ def check_lost_connections(client):
 
     @check("while a lease is waited for: it is not granted to the dead")
     def _():
-        acquire = "SELECT outcome FROM interlock.acquire_lease($1, $2, $3)"
+        acquire = "SELECT outcome FROM interlock.acquire_lease($1, '5 min', $2)"
         sql("SELECT FROM interlock.acquire_lease('client', '5 min')")
-        lost("SELECT", lambda: client.rows(acquire, "client", "5 min", "5 min"))
+        lost("SELECT", lambda: client.rows(acquire, "client", datetime.timedelta(minutes=5)))
         sql("SELECT interlock.break_lease('client', 'test')")
-        eventually(lambda: client.rows(acquire, "client", "1 s", "0")[0][0] == "acquired")
+        eventually(lambda: client.rows(acquire, "client", datetime.timedelta(0))[0][0] == "acquired")
         sql("SELECT interlock.break_lease('client', 'test')")
