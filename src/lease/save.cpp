@@ -1,13 +1,13 @@
 #include "lease/save.h"
 
 #include "lease/grant.h"
+#include "server/checked_file.h"
 
 namespace interlock {
 
 namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
-constexpr const char* kNewFile = "pg_stat/pg_interlock.leases.new";
 constexpr uint32 kMagic = 0x494c5634;
 constexpr uint32 kMagicOfBefore = 0x494c5633; // of 0.9.0
 
@@ -37,26 +37,9 @@ struct SavedLease {
     LeaseStay stay;
 };
 
-// A file that is written or read from its start, and its checksum.
-struct Stream {
-    FILE* file;
-    pg_crc32c sum;
-    bool well;
-};
-
-void put(Stream* stream, const void* bytes, size_t size) {
-    COMP_CRC32C(stream->sum, bytes, size);
-    stream->well = stream->well && fwrite(bytes, size, 1, stream->file) == 1;
-}
-
-bool get(Stream* stream, void* bytes, size_t size) {
-    stream->well = stream->well && fread(bytes, size, 1, stream->file) == 1;
-    return stream->well;
-}
-
 // --- Saving --------------------------------------------------------------------------------------
 
-void save_database(Stream* stream, LeaseDatabase* database) {
+void save_database(CheckedFile* stream, LeaseDatabase* database) {
     Saved kind = Saved::kDatabase;
     SavedDatabase saved = {};
     saved.database = database->database;
@@ -67,7 +50,7 @@ void save_database(Stream* stream, LeaseDatabase* database) {
     put(stream, &saved, sizeof(saved));
 }
 
-void save_lease(Stream* stream, const Lease& lease) {
+void save_lease(CheckedFile* stream, const Lease& lease) {
     const LeaseNode& node = *node_at(lease.node);
     Saved kind = Saved::kLease;
     SavedLease saved = {};
@@ -99,7 +82,7 @@ bool is_saved(const LeaseDatabase& database) {
 }
 
 // Those that have expired are lost, and their floors are saved: so they come first.
-void put_all(Stream* stream) {
+void put_all(CheckedFile* stream) {
     SavedHeader header = {kMagic, this_boot()};
     put(stream, &header, sizeof(header));
     int64 now = monotonic_now();
@@ -117,66 +100,17 @@ void put_all(Stream* stream) {
         });
     Saved end = Saved::kEnd;
     put(stream, &end, sizeof(end));
-    pg_crc32c sum = stream->sum;
-    FIN_CRC32C(sum);
-    put(stream, &sum, sizeof(sum));
-}
-
-// All processes have exited, and the last checkpoint was a shutdown checkpoint. Not so after a
-// crash or an immediate shutdown, when memory may be in the middle of a change.
-bool was_shut_down() {
-    bool is_whole;
-    ControlFileData* control = get_controlfile(DataDir, &is_whole);
-    return is_whole && control->state == DB_SHUTDOWNED;
 }
 
 void save_leases(int code, Datum) {
-    if (code != 0 || lease_database_number(0) == nullptr || !was_shut_down())
-        return;
-    Stream stream = {AllocateFile(kNewFile, PG_BINARY_W), 0, true};
-    if (stream.file == nullptr) {
-        ereport(LOG,
-                (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", kNewFile)));
-        return;
-    }
-    INIT_CRC32C(stream.sum);
-    put_all(&stream);
-    if (FreeFile(stream.file) != 0 || !stream.well) {
-        ereport(LOG,
-                (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", kNewFile),
-                 errdetail("Leases will have a grace at the next start.")));
-        unlink(kNewFile);
-        return;
-    }
-    (void)durable_rename(kNewFile, kFile, LOG);
+    if (code == 0 && lease_database_number(0) != nullptr && was_shut_down(false) &&
+        !write_checked_file(kFile, put_all))
+        ereport(LOG, (errmsg("leases will have a grace at the next start")));
 }
 
 // --- Restoring -----------------------------------------------------------------------------------
 
-bool is_whole(FILE* file) {
-    pg_crc32c sum;
-    pg_crc32c written;
-    long left =
-        fseek(file, 0, SEEK_END) == 0 ? ftell(file) - static_cast<long>(sizeof(written)) : 0;
-    rewind(file);
-    if (left < static_cast<long>(sizeof(SavedHeader)))
-        return false;
-    INIT_CRC32C(sum);
-    char buffer[8192];
-    while (left > 0) {
-        size_t size = Min(static_cast<size_t>(left), sizeof(buffer));
-        if (fread(buffer, size, 1, file) != 1)
-            return false;
-        COMP_CRC32C(sum, buffer, size);
-        left -= static_cast<long>(size);
-    }
-    FIN_CRC32C(sum);
-    bool well = fread(&written, sizeof(written), 1, file) == 1 && EQ_CRC32C(sum, written);
-    rewind(file);
-    return well;
-}
-
-void restore_database(Stream* stream) {
+void restore_database(CheckedFile* stream) {
     SavedDatabase saved;
     if (!get(stream, &saved, sizeof(saved)))
         return;
@@ -210,7 +144,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
         database->saved = false;
 }
 
-void restore_lease(Stream* stream, size_t size, bool same_boot) {
+void restore_lease(CheckedFile* stream, size_t size, bool same_boot) {
     SavedLease saved = {};
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
     if (!get(stream, &saved, size) || saved.key_length > kMaxLeaseKeyBytes ||
@@ -221,7 +155,7 @@ void restore_lease(Stream* stream, size_t size, bool same_boot) {
         put_restored(database, saved, bytes, same_boot);
 }
 
-void get_all(Stream* stream) {
+void get_all(CheckedFile* stream) {
     SavedHeader header;
     if (!get(stream, &header, sizeof(header)) ||
         (header.magic != kMagic && header.magic != kMagicOfBefore))
@@ -241,14 +175,7 @@ void get_all(Stream* stream) {
 
 void restore_leases() {
     on_shmem_exit(save_leases, 0);
-    FILE* file = AllocateFile(kFile, PG_BINARY_R);
-    if (file == nullptr)
-        return;
-    Stream stream = {file, 0, true};
-    // R10: a file that was read is never used again.
-    if (durable_unlink(kFile, LOG) == 0 && is_whole(file))
-        get_all(&stream);
-    FreeFile(file);
+    read_checked_file(kFile, sizeof(SavedHeader), get_all); // R10
 }
 
 } // namespace interlock

@@ -201,6 +201,12 @@ bool has_any_privilege(Oid relid, AclMode any_of) {
             pg_attribute_aclcheck_all(relid, GetUserId(), any_of, ACLMASK_ANY) == ACLCHECK_OK);
 }
 
+bool may_see_counts(Oid relid) {
+    return has_any_privilege(relid, ACL_SELECT) ||
+           (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&
+            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(relid)));
+}
+
 Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of) {
     return open_if_allowed(relid, mode, [&] { require_privilege(relid, any_of); });
 }

@@ -38,6 +38,10 @@ void check_table(Oid relid, AclMode any_of);
 // for a table that is gone. Nothing is locked.
 bool has_any_privilege(Oid relid, AclMode any_of);
 
+// Whether a view may show the current user what is counted of the table: SELECT, or all statistics.
+// Likewise.
+bool may_see_counts(Oid relid);
+
 // Closes the relation and keeps its lock.
 inline void close_table(Relation rel) { table_close(rel, NoLock); }
 

@@ -34,8 +34,6 @@ int window = 60; // seconds
 
 uint64 word_of(uint32 high, uint32 low) { return static_cast<uint64>(high) << 32 | low; }
 
-bool may_see(Oid table);
-
 } // namespace
 
 extern "C" {
@@ -56,7 +54,7 @@ Datum list_blind_updates(PG_FUNCTION_ARGS) {
         Line* line = &counts->lines[i];
         uint64 table = pg_atomic_read_u64(&line->table);
         auto relid = static_cast<Oid>(table);
-        if (table >> 32 != MyDatabaseId || !may_see(relid))
+        if (table >> 32 != MyDatabaseId || !may_see_counts(relid))
             continue;
         uint64 since = pg_atomic_read_u64(&line->since);
         Datum values[] = {ObjectIdGetDatum(relid),
@@ -71,13 +69,6 @@ Datum list_blind_updates(PG_FUNCTION_ARGS) {
 }
 
 namespace {
-
-// Nor is a table shown that is not there any more.
-bool may_see(Oid table) {
-    return has_any_privilege(table, ACL_SELECT) ||
-           (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) &&
-            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table)));
-}
 
 void request_memory() { RequestAddinShmemSpace(sizeof(Counts)); }
 
