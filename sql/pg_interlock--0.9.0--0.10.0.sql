@@ -3,6 +3,29 @@
 -- A preloaded library stays until the server restarts.
 SELECT interlock_internal.require_library('0.10.0');
 
+-- Counters.
+
+CREATE FUNCTION interlock_internal.list_contention(
+    OUT database name, OUT rel regclass, OUT kind text, OUT key_class text, OUT calls bigint, OUT conflicts bigint, OUT refusals bigint,
+    OUT blind_updates bigint, OUT waits bigint, OUT wait_time interval, OUT timeouts bigint, OUT expiries bigint, OUT takeovers bigint,
+    OUT replays bigint, OUT mismatches bigint, OUT retries bigint, OUT since timestamptz, OUT renewals bigint, OUT late_renewals bigint)
+    RETURNS SETOF record
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.list_contention() IS 'The rows of the view contention.';
+
+CREATE VIEW interlock.contention AS SELECT * FROM interlock_internal.list_contention();
+GRANT SELECT ON interlock.contention TO PUBLIC;
+COMMENT ON VIEW interlock.contention IS
+'How often writers collide, by table and mechanism, and by class of keys: the text before the first : or / of a lease or key lock, the scope
+of an idempotency key. Counted since the last reset_contention(), over clean restarts, what is rolled back too. Tables that the caller may
+SELECT, and what roles have counted that the caller is a member of; all of the server for pg_monitor. No lines without preload.';
+
+CREATE FUNCTION interlock.reset_contention() RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE EXECUTE ON FUNCTION interlock.reset_contention() FROM PUBLIC;
+COMMENT ON FUNCTION interlock.reset_contention() IS
+'Sets the counters of the view contention to zero, for all databases of the server. Needs a grant of EXECUTE.';
+
 -- Versions.
 
 COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS

@@ -20,14 +20,16 @@ extern const Concept kKeyLockConcept;
 extern const Concept kIdempotencyConcept;
 extern const Concept kOwnershipConcept;
 extern const Concept kHistoryConcept;
+extern const Concept kContentionConcept;
 
 namespace {
 
 // In the order in which the sweeper runs their tasks and the view usage shows their resources. The
 // write log is swept last, since nothing limits the time of its statements.
 constexpr const Concept* kConcepts[] = {
-    &kVersionConcept, &kTransitionConcept,  &kMarkerConcept,  &kChildrenConcept,  &kLeaseConcept,
-    &kKeyLockConcept, &kIdempotencyConcept, &kHistoryConcept, &kOwnershipConcept, &kSweeperConcept,
+    &kVersionConcept,   &kTransitionConcept, &kMarkerConcept,      &kChildrenConcept,
+    &kLeaseConcept,     &kKeyLockConcept,    &kIdempotencyConcept, &kHistoryConcept,
+    &kOwnershipConcept, &kContentionConcept, &kSweeperConcept,
 };
 
 } // namespace

@@ -10,6 +10,7 @@ struct KeyedRow {
     Relation rel;
     const TableInfo* info;
     const Key* key;
+    CountedKind counted_as = CountedKind::kNone; // where a wait for the row is counted
 };
 
 // kDeclined: nothing was done, and the caller runs the statement.

@@ -32,17 +32,35 @@ LockWaitPolicy wait_policy(RowLock lock) {
     }
 }
 
+TM_Result lock_version(const KeyedRow& row, RowLock lock, LockWaitPolicy wait, TupleTableSlot* slot,
+                       ItemPointerData place, TM_FailureData* failure) {
+    return table_tuple_lock(
+        row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
+        wait, TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION, failure);
+}
+
+// A wait that is counted is tried without waiting first, to know that it is one.
+TM_Result lock_counted(const KeyedRow& row, RowLock lock, TupleTableSlot* slot,
+                       TM_FailureData* failure) {
+    ItemPointerData place = slot->tts_tid;
+    ExecClearTuple(slot);
+    LineRef line = line_of(row.info, lock.counted_as);
+    if (line.line == nullptr || lock.wait != RowWait::kWait)
+        return lock_version(row, lock, wait_policy(lock), slot, place, failure);
+    TM_Result result = lock_version(row, lock, LockWaitSkip, slot, place, failure);
+    if (result != TM_WouldBlock)
+        return result;
+    ExecClearTuple(slot);
+    return count_waiting(
+        line, [&] { return lock_version(row, lock, LockWaitBlock, slot, place, failure); });
+}
+
 // Locks the newest version of the row in the slot, and puts it there. False when it was deleted,
 // has another key by now, is locked and the call does not wait, or when a later command has changed
 // it.
 bool lock_newest(const KeyedRow& row, RowLock lock, TupleTableSlot* slot) {
-    ItemPointerData place = slot->tts_tid;
-    ExecClearTuple(slot);
     TM_FailureData failure;
-    TM_Result result = table_tuple_lock(
-        row.rel, &place, GetActiveSnapshot(), slot, GetCurrentCommandId(true), lock_mode(lock),
-        wait_policy(lock),
-        TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS | TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+    TM_Result result = lock_counted(row, lock, slot, &failure);
     switch (result) {
     case TM_Ok:
         return !failure.traversed || has_key(row, row_in(slot));
@@ -116,7 +134,11 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
         Parameters parameters(read.row.key->by->count);
         add_key(&parameters, *read.row.key);
-        found = run_plan(plan, parameters, 1) > 0;
+        // What does not wait is counted by the verb.
+        CountedKind kind =
+            read.lock.wait == RowWait::kWait ? read.lock.counted_as : CountedKind::kNone;
+        count_errors(line_of(read.row.info, kind),
+                     [&] { found = run_plan(plan, parameters, 1) > 0; });
         if (found)
             in_context(caller, [&] {
                 copy_result(read.row.info, read.columns, read.count, values);

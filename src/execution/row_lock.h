@@ -11,6 +11,7 @@ enum class RowWait : uint8 { kWait, kNowait, kSkipLocked };
 struct RowLock {
     RowStrength strength = RowStrength::kNone;
     RowWait wait = RowWait::kWait;
+    CountedKind counted_as = CountedKind::kNone; // where a wait is counted
 };
 
 // Adds the clause, if any, to a SELECT; the number distinguishes cached plans of different locks.

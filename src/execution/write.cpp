@@ -74,7 +74,8 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
                            write.by_index,
                            write.row.key->by->index};
         SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
-        written = run_plan(plan, values_of(write)) > 0;
+        count_errors(line_of(write.row.info, write.row.counted_as),
+                     [&] { written = run_plan(plan, values_of(write)) > 0; });
         if (written)
             in_context(caller, [&] {
                 copy_result(write.row.info, write.returned, write.returned_count, returned);

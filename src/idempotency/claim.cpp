@@ -179,6 +179,7 @@ struct Call {
     LockRequest lock;
     TimestampTz running_until; // the deadline of the claim in the way, zero if it is not known
     bool is_row_locked;        // another transaction is about to change the row
+    bool has_waited;
 };
 
 // Locks the row and takes it over if that is allowed. Else the lock is rolled back: the owner of
@@ -192,6 +193,8 @@ IdempotencyRow lock_and_take_over(Call* call, Claim* claim, Standing* found) {
         if (*found != Standing::kFree)
             return false;
         bool expired = row.expires_at <= GetCurrentTimestamp();
+        if (!expired)
+            count(line_of(call->key), row.failed ? Counter::kRetries : Counter::kTakeovers);
         take_over(call->key, call->scope, call->request, row, expired, claim);
         return true;
     });
@@ -316,17 +319,43 @@ IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& reques
     return with_own_times(scope, request.ttl, request.stale_after);
 }
 
+void count_claim(const Call& call, ClaimOutcome outcome) {
+    LineRef line = line_of(call.key);
+    count(line, Counter::kCalls);
+    switch (outcome) {
+    case ClaimOutcome::kAcquired:
+        break;
+    case ClaimOutcome::kReplay:
+    case ClaimOutcome::kFailed:
+        count(line, Counter::kReplays);
+        break;
+    case ClaimOutcome::kMismatch:
+        count(line, Counter::kMismatches);
+        break;
+    case ClaimOutcome::kInProgress:
+        count(line, call.has_waited ? Counter::kTimeouts : Counter::kConflicts);
+        break;
+    case ClaimOutcome::kExhausted:
+        count(line, Counter::kRefusals);
+        break;
+    }
+}
+
 Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
-    Call call = {key, scope_for(key, request), request, {lock_name_of(key), kExclusive}, 0, false};
+    Call call = {key,  scope_for(key, request), request, {lock_name_of(key), kExclusive}, 0, false,
+                 false};
     bool may_wait = !wait.has_passed() && !is_own_claim(call);
     const Deadline at_once = Deadline::after_milliseconds(0);
     Claim claim = try_claim(&call, at_once);
-    if (claim.outcome == ClaimOutcome::kInProgress && may_wait)
-        claim = claim_waiting(&call, wait);
+    if (claim.outcome == ClaimOutcome::kInProgress && may_wait) {
+        call.has_waited = true;
+        claim = count_waiting(line_of(key), [&] { return claim_waiting(&call, wait); });
+    }
     if (claim.outcome == ClaimOutcome::kInProgress && IsolationUsesXactSnapshot())
         (void)wait_for_row(call, at_once);
     if (claim.outcome == ClaimOutcome::kInProgress && call.running_until > GetCurrentTimestamp())
         claim.deadline = call.running_until;
+    count_claim(call, claim.outcome);
     return claim;
 }
 
@@ -365,6 +394,11 @@ LockName lock_name_of(const IdempotencyKey& key) {
             hash_name(bytes.data, bytes.len)};
 }
 
+LineRef line_of(const IdempotencyKey& key) {
+    const text* scope = DatumGetTextPP(key.scope);
+    return line_of_scope({VARDATA_ANY(scope), static_cast<size_t>(VARSIZE_ANY_EXHDR(scope))});
+}
+
 Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
     Claim claim = {};
     using_scope(key.scope, [&] { claim = claim_granted(key, request, wait); });
@@ -373,6 +407,8 @@ Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const De
 
 void raise_claim_lost(const IdempotencyKey& key, int64 token) {
     require_scope(key.scope); // there may have been a wait
+    count(line_of(key), Counter::kCalls);
+    count(line_of(key), Counter::kRefusals);
     IdempotencyRow row = read_idempotency_row(key, {});
     char given[32];
     char current[32];

@@ -86,6 +86,9 @@ bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer);
 // The lock that each claim of the key takes.
 LockName lock_name_of(const IdempotencyKey& key);
 
+// The counters of the scope (contention/count.h).
+LineRef line_of(const IdempotencyKey& key);
+
 // Raises IL008.
 [[noreturn]] void raise_claim_lost(const IdempotencyKey& key, int64 token);
 

@@ -6,6 +6,7 @@
 // Differences: there is no database principal; the two owners of one session never exclude each
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.
 
+#include "contention/count.h"
 #include "key_lock/key_lock.h"
 #include "key_lock/list.h"
 #include "key_lock/mode.h"
@@ -56,6 +57,8 @@ Datum getapplock(PG_FUNCTION_ARGS) {
         PG_RETURN_INT32(kBadCall);
 
     LockRequest request = {resource_name(arguments.value(0)), call.mode};
+    count(line_of_key(CountedKind::kApplock, {request.name.bytes, request.name.length}),
+          Counter::kCalls);
     if (call.timeout != 0)
         check_lock_order(&request, 1);
     ErrorData* error;

@@ -1,5 +1,6 @@
 #include "key_lock/key_lock.h"
 
+#include "contention/count.h"
 #include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/arguments.h"
@@ -35,6 +36,7 @@ size_t count_levels(const LockName& name);
 LockName key_argument(const Arguments& arguments, int n);
 Keys keys_argument(const Arguments& arguments, int n);
 KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few);
+void count_calls(const Keys& keys);
 bool take_all(KeyCall* call);
 bool take_in_time(KeyCall* call);
 [[noreturn]] void raise_refused(const KeyCall& call);
@@ -237,6 +239,7 @@ void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
 
 KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
     LOCKMODE mode = mode_argument(arguments, 1);
+    count_calls(keys);
     KeyCall call = {few->requests, 0, scope_argument(arguments, 3),
                     Deadline::argument(arguments, 2)};
     size_t most = keys.levels + keys.count;
@@ -249,6 +252,12 @@ KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few
     if (call.count > 1)
         qsort(call.requests, call.count, sizeof(LockRequest), order_of_requests);
     return call;
+}
+
+void count_calls(const Keys& keys) {
+    for (int i = 0; i < keys.count; i++)
+        count(line_of_key(CountedKind::kKey, {keys.names[i].bytes, keys.names[i].length}),
+              Counter::kCalls);
 }
 
 // --- Taking and giving back ----------------------------------------------------------------------

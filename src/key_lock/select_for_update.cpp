@@ -83,6 +83,7 @@ void wait_arguments(RowsCall* call, const Arguments& arguments, int n) {
 
 RowsCall read_call(const Arguments& arguments) {
     RowsCall call = {nullptr, nullptr, {}, {}, {}, Deadline::after_milliseconds(-1)};
+    call.lock.counted_as = CountedKind::kSelectForUpdate;
     call.lock.strength = strength_argument(arguments, 2);
     wait_arguments(&call, arguments, 3);
     call.rel = open_table(arguments.relation(0), RowShareLock);
@@ -120,12 +121,22 @@ void explain_refused(const LockedRow& row, const char* key) {
         "lock_timeout), or pass over locked rows with skip_locked => true.");
 }
 
+// A refusal without a wait, which nothing below counts where no statement runs.
+void count_at_once(const RowsCall& call) {
+    if (call.lock.wait != RowWait::kNowait)
+        return;
+    count(call.info, CountedKind::kSelectForUpdate, Counter::kCalls);
+    count(call.info, CountedKind::kSelectForUpdate, Counter::kConflicts);
+}
+
 // In a callback, as catching the error would take a subtransaction for each row.
 void name_row_in_error(void* argument) {
     const auto* row = static_cast<const LockedRow*>(argument);
     const char* key = row->shown != nullptr ? row->shown : key_to_text(row->call->info, *row->key);
-    if (is_of_lock(row->call->rel))
+    if (is_of_lock(row->call->rel)) {
+        count_at_once(*row->call);
         explain_refused(*row, key);
+    }
     errcontext("locking row %s of table \"%s\"", key, RelationGetRelationName(row->call->rel));
 }
 
@@ -174,6 +185,7 @@ void lock_all(const RowsCall& call, ReturnSetInfo* output) {
         bool found = in_context(row_memory, [&] {
             return lock_in_time(call, call.keys.keys[i], direct ? &reads : nullptr, &key);
         });
+        count(call.info, CountedKind::kSelectForUpdate, Counter::kCalls);
         bool is_null = false;
         if (found)
             tuplestore_putvalues(output->setResult, output->setDesc, &key, &is_null);

@@ -1,5 +1,7 @@
 #include "key_lock/wait.h"
 
+#include "contention/count.h"
+
 #include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/subtransaction.h"
@@ -33,6 +35,18 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
     return error;
 }
 
+// Claims of idempotency keys count by their scopes.
+LineRef line_of(const LockName& name) {
+    switch (name.space) {
+    case KeySpace::kKeys:
+        return line_of_key(CountedKind::kKey, {name.bytes, name.length});
+    case KeySpace::kApplocks:
+        return line_of_key(CountedKind::kApplock, {name.bytes, name.length});
+    default:
+        return {nullptr, 0};
+    }
+}
+
 // Only waiters are in the way, and they wait for this session: a request that may wait overtakes
 // them and is granted at once; one that may not wait is refused.
 bool goes_before_waiters(const NamedLock* lock, LOCKMODE mode) {
@@ -62,11 +76,17 @@ Grant acquire(const LockRequest& request, LockScope scope, const Deadline& deadl
     if (take_lock(lock, request.mode, scope, false))
         return Grant::kAtOnce;
     bool passes = goes_before_waiters(lock, request.mode);
+    LineRef line = line_of(request.name);
     if (deadline.has_passed() && !passes) {
+        count(line, Counter::kConflicts);
         close_lock(lock);
         return Grant::kRefused;
     }
+    instr_time start;
+    INSTR_TIME_SET_CURRENT(start);
     *error = wait_for(lock, request, scope, deadline.has_passed() ? shortest() : deadline);
+    if (!passes || *error != nullptr)
+        count_wait(line, start, *error != nullptr ? (*error)->sqlerrcode : 0);
     if (*error == nullptr)
         return passes ? Grant::kAtOnce : Grant::kAfterWaiting;
     lock = find_lock(request.name); // the end of the subtransaction may have closed it

@@ -32,6 +32,18 @@ uint32 wait_event() {
                     errhint("Give capacity %d, or wait until all of them have ended.", capacity)));
 }
 
+// Of the call: when it began to wait, zero if it has not.
+int64 waits_since = 0;
+LineRef wait_line;
+
+void count_wait() {
+    if (waits_since == 0)
+        return;
+    count(wait_line, Counter::kWaits);
+    count(wait_line, Counter::kWaitTime, static_cast<uint64>(monotonic_now() - waits_since));
+    wait_line = {nullptr, 0};
+}
+
 // Until the latch is set, the deadline, or the moment at which the waiter has to look again. Ends
 // the session of a client that is gone.
 void sleep_until(int64 wake_at, const Deadline& deadline) {
@@ -41,6 +53,8 @@ void sleep_until(int64 wake_at, const Deadline& deadline) {
         sleep = kLongestSleep;
     if (!deadline.is_never())
         sleep = Min(sleep, deadline.left_in_milliseconds());
+    if (waits_since == 0)
+        waits_since = monotonic_now();
     wait_for_latch(static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
 }
 
@@ -48,6 +62,7 @@ void sleep_until(int64 wake_at, const Deadline& deadline) {
 void abandon(int, Datum argument) {
     auto* waiter = reinterpret_cast<LeaseWaiter*>(DatumGetPointer(argument));
     LWLock* lock = partition_lock(waiter->claim.partition);
+    count_wait();
     LWLockAcquire(lock, LW_EXCLUSIVE);
     if (waiter->token != 0) {
         Ref lease = find_lease(waiter->claim.node, waiter->token);
@@ -178,6 +193,7 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
             check_client(); // it may have gone before the grant, or while that was recorded
     }
     PG_END_ENSURE_ERROR_CLEANUP(abandon, argument);
+    count_wait();
     if (answer.outcome != LeaseOutcome::kAcquired)
         abandon(0, argument);
     return answer;
@@ -287,10 +303,26 @@ LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
     return answer;
 }
 
+LineRef line_of(const LeaseKey& key) {
+    return line_of_key(CountedKind::kLease, {key.bytes, key.length});
+}
+
+void count_answer(const LeaseKey& key, const LeaseAnswer& answer) {
+    LineRef line = line_of(key);
+    count(line, Counter::kCalls);
+    if (answer.outcome == LeaseOutcome::kHeld)
+        count(line, waits_since != 0 ? Counter::kTimeouts : Counter::kConflicts);
+    else if (answer.outcome == LeaseOutcome::kRecovering)
+        count(line, Counter::kRefusals);
+    waits_since = 0;
+}
+
 LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,
                               const Deadline& deadline) {
     LeaseWaiter* waiter = this_waiter();
     LWLock* lock = partition_lock(request.key.partition);
+    LineRef line = line_of(request.key);
+    waits_since = 0;
     if (request.bond == LeaseBond::kSession)
         prepare_to_bind(1);
     lock_and_claim(database, request, &waiter->claim);
@@ -311,6 +343,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
         return answer;
     } else {
         join_queue(waiter, has_pins());
+        wait_line = line;
         answer = acquire_slowly(waiter, request, deadline);
         if (answer.outcome != LeaseOutcome::kAcquired)
             return answer;

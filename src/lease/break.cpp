@@ -62,6 +62,7 @@ Datum break_lease(PG_FUNCTION_ARGS) {
         if (!ends && pinners.count == 0)
             continue;
         log_break(broken);
+        count(line_of(key), Counter::kTakeovers);
         if (terminates)
             terminate_all(key, found.token);
         appendStringInfo(&holders, "%s%s", holders.len > 0 ? ", " : "", found.holder);

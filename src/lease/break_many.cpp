@@ -163,8 +163,10 @@ void break_chosen(LeaseDatabase* database, Chosen* chosen, const Choice& choice,
                               0};
         audit_break(broken);
         end = end_unpinned(database, key, chosen->token, true);
-        if (end == End::kBroken)
+        if (end == End::kBroken) {
             log_break(broken);
+            count(line_of(key), Counter::kTakeovers);
+        }
     }
     tally->broken += end == End::kBroken;
     tally->pinned += end == End::kPinned;

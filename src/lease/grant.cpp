@@ -1,8 +1,21 @@
 #include "lease/grant.h"
 
+#include "contention/count.h"
+
 namespace interlock {
 
 namespace {
+
+// Not as the server stops.
+void count_expiry(const Lease& lease) {
+    if (!IsUnderPostmaster)
+        return;
+    const LeaseNode& node = *node_at(lease.node);
+    KeyRoom room;
+    count(line_of_key(CountedKind::kLease, {key_bytes(node, room), node.length}, lease.role,
+                      node.database),
+          Counter::kExpiries);
+}
 
 LeaseKind kind_of_claim(const LeaseClaim& claim) { return kind_of(lease_at(claim.lease)->mode); }
 
@@ -146,8 +159,10 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     Lease* lease = lease_at(ref);
     if (is_live(*lease, now) || lease->pins > 0)
         return false;
-    if (!lease->is_given_back())
+    if (!lease->is_given_back()) {
+        count_expiry(*lease);
         lose_lease(database, *lease);
+    }
     lease->ended = true;
     return drop_ended(ref);
 }

@@ -51,6 +51,7 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
         answer = resume_or_acquire(lease_database(), request, deadline);
     else
         answer = acquire_lease_for(lease_database(), request, deadline);
+    count_answer(request.key, answer);
     return answer_row(fcinfo, answer, ticket);
 }
 
@@ -66,7 +67,9 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     request.ttl = ttl_argument(arguments, 2);
     Deadline deadline = Deadline::argument(arguments, 3);
     request.holder = holder_argument(arguments, 4, &request.holder_length);
-    return answer_row(fcinfo, acquire_lease_for(lease_database(), request, deadline), 0);
+    LeaseAnswer answer = acquire_lease_for(lease_database(), request, deadline);
+    count_answer(request.key, answer);
+    return answer_row(fcinfo, answer, 0);
 }
 
 // renew_lease(key, token, ttl, holder)
@@ -99,8 +102,12 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
     int64 token = DatumGetInt64(arguments.required(1, "token"));
     lease_database();
-    if (!pin_lease(key, token))
+    LineRef line = line_of(key);
+    count(line, Counter::kCalls);
+    if (!pin_lease(key, token)) {
+        count(line, Counter::kRefusals);
         raise_not_held(key, token);
+    }
     PG_RETURN_VOID();
 }
 }

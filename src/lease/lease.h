@@ -8,6 +8,7 @@
 // room; 55000 not preloaded.
 #pragma once
 
+#include "contention/count.h"
 #include "lease/load.h"
 #include "lease/queue.h"
 #include "server/deadline.h"
@@ -35,6 +36,11 @@ struct LeaseAnswer {
     int64 expires; // of the lease, of the one in its way, or of the grace; monotonic
     char holder[kMaxHolderBytes + 1]; // of the lease, or the one in its way
 };
+
+// The counters of the key's class (contention/count.h), and what a call of acquire_lease or its
+// like adds to them.
+LineRef line_of(const LeaseKey& key);
+void count_answer(const LeaseKey& key, const LeaseAnswer& answer);
 
 // Grants the request, waiting until the deadline at most.
 LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& request,

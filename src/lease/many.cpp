@@ -26,6 +26,7 @@ struct Many {
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
 LeaseAnswer acquire_all(Many* many, const Deadline& deadline);
+void count_answers(const Many& many, const LeaseAnswer& answer);
 Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer);
 
 } // namespace
@@ -42,6 +43,7 @@ Datum acquire_leases(PG_FUNCTION_ARGS) {
     LeaseAnswer answer = {};
     if (many.count > 0)
         answer = acquire_all(&many, deadline);
+    count_answers(many, answer);
     return many_result(fcinfo, many, answer);
 }
 }
@@ -280,6 +282,16 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     if (answer.outcome != LeaseOutcome::kAcquired)
         give_back_granted(0, argument);
     return answer;
+}
+
+// The key that has stopped the call has its answer, the others were acquired or not asked for.
+void count_answers(const Many& many, const LeaseAnswer& answer) {
+    bool acquired = answer.outcome == LeaseOutcome::kAcquired;
+    for (int i = 0; i < many.count; i++)
+        if (acquired || i != many.refused)
+            count(line_of(many.requests[i].key), Counter::kCalls);
+    if (many.count > 0 && !acquired)
+        count_answer(many.requests[many.refused].key, answer);
 }
 
 // outcome, tokens, expires_at, blocked_by, holder

@@ -33,6 +33,10 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     return Renewal::kDone;
 }
 
+bool is_half_over(const Lease& lease) {
+    return lease.pid == 0 && lease.expires - monotonic_now() < lease.span / 2;
+}
+
 // R7, and then as a grant with the former token.
 Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
     int64 now = monotonic_now();
@@ -128,10 +132,12 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
         int64 expires = 0;
         int64 wanted = ttl;
         bool is_recorded = false;
+        bool is_late = false;
         Renewal renewal = Renewal::kUnknown;
         with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
             if (lease != 0 && wanted == 0)
                 wanted = lease_at(lease)->ttl;
+            is_late = lease != 0 && is_half_over(*lease_at(lease));
             renewal = renew_at(database, lease, wanted, &expires);
             is_recorded = lease != 0 && has_record(*lease_at(lease));
         });
@@ -149,6 +155,9 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
             clear_records(database, key.partition);
             continue;
         }
+        count(line_of(key), Counter::kRenewals);
+        if (is_late)
+            count(line_of(key), Counter::kLateRenewals);
         if (expires != kNeverExpires && (is_recorded || !covers(database, expires)))
             return record_lease(database, key, token, wanted, expires);
         return expires;

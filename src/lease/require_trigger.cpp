@@ -133,8 +133,11 @@ LeaseKey key_of_row(Relation rel, const LeaseRequirement* requirement, HeapTuple
 
 void demand_lease(Relation rel, const LeaseRequirement* requirement, HeapTuple row) {
     LeaseKey key = key_of_row(rel, requirement, row);
+    LineRef line = line_of(table_info(rel), CountedKind::kRequireLease);
+    count(line, Counter::kCalls);
     if (has_pinned(key.bytes, key.length))
         return;
+    count(line, Counter::kRefusals);
     bool may_show = bms_is_subset(requirement->key_columns, readable_columns(rel, row));
     const char* table = RelationGetRelationName(rel);
     const char* name = may_show ? pnstrdup(key.bytes, key.length) : nullptr;

@@ -32,6 +32,13 @@ MarkedRow open_rows(const Arguments& arguments, const char* holder) {
     return call;
 }
 
+void count_call(const MarkedRow& call, bool is_conflict) {
+    LineRef line = line_of(call.info, CountedKind::kMarker);
+    count(line, Counter::kCalls);
+    if (is_conflict)
+        count(line, Counter::kConflicts);
+}
+
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
     return arguments.is_null(n) ? marker->ttl
                                 : duration_argument(arguments.interval(n, "ttl"), "ttl",
@@ -70,6 +77,8 @@ bool is_held(const MarkedRow& call, const Look& found) {
 }
 
 void raise_not_held(const MarkedRow& call, const Look& found) {
+    count_call(call);
+    count(call.info, CountedKind::kMarker, Counter::kRefusals);
     const char* present = found.state.live ? found.state.holder : nullptr;
     const char* key = key_to_text(call.info, *found.key);
     ereport(ERROR,

@@ -15,6 +15,9 @@ MarkedRow open_call(const Arguments& arguments, bool names_holder,
 // As above for a verb on several rows, without the key; its caller has read the holder.
 MarkedRow open_rows(const Arguments& arguments, const char* holder);
 
+// Counts a call of a verb on one row, and whether another holder had it (contention/count.h).
+void count_call(const MarkedRow& call, bool is_conflict = false);
+
 // Argument n, named "ttl": in microseconds, null for the table's; 22023 unless it is above zero.
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker);
 

@@ -229,7 +229,9 @@ void take(ClaimCall* call, FreeRows* rows) {
     uint64 taken = 0;
     each_row(call, *rows, [&](uint64 i) {
         TimestampTz until;
-        if (take_row(*call, &until, &open))
+        bool is_taken = take_row(*call, &until, &open);
+        count_call(call->row, !is_taken);
+        if (is_taken)
             rows->rows[taken++] = {rows->rows[i].key, until};
     });
     close_updates(&open);

@@ -35,6 +35,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
     for (int i = 0; i < kAttempts; i++) {
         MarkerState held = {};
         if (take_marker(call, ttl, reason, &held)) {
+            count_call(call);
             close_table(call.rel);
             return marker_row(fcinfo, true, held);
         }
@@ -42,6 +43,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
         if (!found.found)
             raise_no_such_row(call.rel, call.info, call.key);
         if (is_held_by_other(call, found)) {
+            count_call(call, true);
             close_table(call.rel);
             return marker_row(fcinfo, false, found.state);
         }
@@ -52,6 +54,7 @@ Datum lock_row(PG_FUNCTION_ARGS) {
 Datum unlock_row(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(Arguments(fcinfo), true);
     bool released = release_marker(call, Verb::kRelease);
+    count_call(call);
     close_table(call.rel);
     PG_RETURN_BOOL(released);
 }
@@ -62,6 +65,7 @@ Datum touch_row(PG_FUNCTION_ARGS) {
     int64 ttl = ttl_argument(arguments, 3, call.marker);
     TimestampTz until = 0;
     bool held = touch_marker(call, ttl, &until);
+    count_call(call);
     close_table(call.rel);
     if (!held)
         PG_RETURN_NULL();
@@ -85,6 +89,8 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
         call.holder = found.state.holder;
         if (release_marker(call, Verb::kForce)) {
             audit_force(call, found.state, reason);
+            count_call(call);
+            count(call.info, CountedKind::kMarker, Counter::kTakeovers);
             close_table(call.rel);
             PG_RETURN_TEXT_P(cstring_to_text(call.holder));
         }

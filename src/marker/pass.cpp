@@ -19,6 +19,7 @@ Datum hand_over_row(PG_FUNCTION_ARGS) {
     TimestampTz until = 0;
     if (!hand_over_marker(call, to_holder, ttl, &until))
         raise_unwritten(call);
+    count_call(call);
     close_table(call.rel);
     PG_RETURN_TIMESTAMPTZ(until);
 }
@@ -28,6 +29,7 @@ Datum delete_row(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(Arguments(fcinfo), true);
     if (!delete_marked(call))
         raise_unwritten(call);
+    count_call(call);
     close_table(call.rel);
     PG_RETURN_VOID();
 }

@@ -53,6 +53,8 @@ Datum lock_rows(PG_FUNCTION_ARGS) {
         });
     if (error != nullptr)
         ReThrowError(error);
+    for (int i = 0; i < call.keys.count; i++)
+        count_call(call.row, held != nullptr && i < held->val.array.nElems);
     close_table(call.row.rel);
     return answer(fcinfo, held, until);
 }
@@ -150,7 +152,7 @@ JsonbValue* find_held(RowsCall* call) {
 // A row that is not found by a lock may have been deleted and inserted again in the wait for it.
 void lock(const MarkedRow& row) {
     for (int i = 0; i < kAttempts; i++) {
-        if (look(row, {RowStrength::kNoKeyUpdate}).found)
+        if (look(row, {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kMarker}).found)
             return;
         if (!look(row).found)
             raise_no_such_row(row.rel, row.info, row.key);

@@ -41,6 +41,7 @@ Datum save_row(PG_FUNCTION_ARGS) {
         saved = save(call, changes, &version);
     if (!saved)
         explain_unsaved(call);
+    count_call(call.row);
     close_table(call.row.rel);
     if (call.versioning == nullptr || !has_versions_as(call.versioning, call.expected.type))
         PG_RETURN_NULL();
@@ -98,8 +99,11 @@ void explain_unsaved(const SaveCall& call) {
         raise_no_such_row(row.rel, row.info, row.key);
     bool held = is_held(row, found);
     int64 stored;
-    if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token)
+    if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token) {
+        count_call(row);
+        count_call(row.info, true);
         raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored);
+    }
     if (held)
         raise_suppressed(row.rel);
     raise_not_held(row, found);

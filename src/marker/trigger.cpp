@@ -29,6 +29,7 @@ struct Write {
     const VerbCall* verb;       // null when no verb writes
     const char* writer;         // the current holder, null for none
     const TriggerData* trigger; // null when a verb writes without firing it
+    bool is_verb;               // a verb writes, of this concept or of another
 };
 
 Write read_write(RowChange* change, const char* writer);
@@ -57,6 +58,9 @@ Datum marker_trigger(PG_FUNCTION_ARGS) {
     }
     Write write = read_write(&change, current_holder());
     write.trigger = trigger;
+    write.is_verb = is_fired_by_verb();
+    if (!write.is_verb && change.old_row != nullptr)
+        count(change.info, CountedKind::kMarker, Counter::kCalls);
     bool writes = settle(write);
     if (writes && TRIGGER_FIRED_BY_UPDATE(trigger->tg_event))
         refuse_unchecked_move(change);
@@ -79,6 +83,7 @@ Write read_write(RowChange* change, const char* writer) {
     write.clock = GetCurrentTimestamp();
     write.verb = verb_of(*change);
     write.writer = writer;
+    write.is_verb = true;
     if (change->old_row != nullptr)
         write.before = marker_state(write.marker, values_in(change->old_row), write.clock);
     if (change->new_row != nullptr)
@@ -108,6 +113,9 @@ const char* time_text(TimestampTz time) {
 [[noreturn]] void refuse_write(const Write& write) {
     Relation rel = write.change->rel;
     const TableInfo* info = write.change->info;
+    if (write.is_verb)
+        count(info, CountedKind::kMarker, Counter::kCalls);
+    count(info, CountedKind::kMarker, Counter::kRefusals);
     HeapTuple row = row_in(write.change->old_row);
     const Bitmapset* readable = readable_columns(rel, row);
     auto may_show = [&](MarkerRole role) {
@@ -172,6 +180,12 @@ void fill(const Write& write, MarkerRole role, Datum value, bool is_null = false
     put(write.change, write.marker->columns[role].attnum, {value, is_null});
 }
 
+// A marker that has expired under its holder, as it ends or is taken.
+void count_expiry(const Write& write) {
+    if (write.before.set && !write.before.live)
+        count(write.change->info, CountedKind::kMarker, Counter::kExpiries);
+}
+
 // A released marker clears its columns. Adopted columns that are NOT NULL get an empty value.
 void clear_column(const Write& write, MarkerRole role) {
     if (!write.marker->columns[role].not_null)
@@ -183,6 +197,7 @@ void clear_column(const Write& write, MarkerRole role) {
 }
 
 void release(const Write& write) {
+    count_expiry(write);
     for (MarkerRole role : {kHolder, kTime, kUntil, kReason})
         clear_column(write, role);
 }
@@ -223,9 +238,23 @@ TimestampTz deadline(const Write& write, bool taken) {
     return taken || is_verb(write, Verb::kLock) ? until : Max(until, write.before.until);
 }
 
+void count_hold(const Write& write, bool taken, const char* holder) {
+    LineRef line = line_of(write.change->info, CountedKind::kMarker);
+    if (is_verb(write, Verb::kTouch)) {
+        count(line, Counter::kRenewals);
+        if (write.before.until - write.clock < write.verb->ttl / 2)
+            count(line, Counter::kLateRenewals);
+    } else if (taken && write.before.set && !write.before.live) {
+        count_expiry(write);
+        if (!same_holder(holder, write.before.holder))
+            count(line, Counter::kTakeovers);
+    }
+}
+
 // Takes or renews the marker.
 void hold(const Write& write, bool taken) {
     const char* holder = require_holder(write);
+    count_hold(write, taken, holder);
     TimestampTz until = deadline(write, taken);
     if (!same_holder(holder, write.after.holder))
         fill(write, kHolder, marker_text(write.marker->columns[kHolder], holder));

@@ -22,7 +22,7 @@ VerbCall verb_call(const MarkedRow& row, Verb verb, int64 ttl) {
     return result;
 }
 
-KeyedRow keyed(const MarkedRow& row) { return {row.rel, row.info, &row.key}; }
+KeyedRow keyed(const MarkedRow& row) { return {row.rel, row.info, &row.key, CountedKind::kMarker}; }
 
 const Expression* column(RowWrite* write, const Marker* marker, MarkerRole role) {
     return write->terms.column(marker->columns[role].attnum);

@@ -49,6 +49,7 @@ Datum ownership_trigger(PG_FUNCTION_ARGS) {
     update.ownership = usable_ownership(update.rel, update.info, update.trigger->tg_trigger);
     if (update.ownership->checked_count > 0)
         refuse_unchecked_move(change_of(update.trigger, update.info));
+    count(update.info, CountedKind::kOwnership, Counter::kCalls);
     if (!find_violations(&update))
         return PointerGetDatum(update.new_row);
     if (update.rejected != nullptr)
@@ -162,6 +163,7 @@ const char* names_json(const Update& update, const Bitmapset* columns) {
 
 // Reports the columns of one owner only.
 void refuse_update(const Update& update) {
+    count(update.info, CountedKind::kOwnership, Counter::kRefusals);
     const char* owner = first_owner(update, update.rejected);
     const Bitmapset* columns = owned_by(update, update.rejected, owner);
     const char* key =

@@ -109,6 +109,14 @@ void mark_plan(PlannedStmt* plan, List* description) {
     plan->invalItems = list_concat(plan->invalItems, description);
 }
 
+bool is_own_plan(const PlannedStmt* plan) {
+    const ListCell* cell;
+    foreach (cell, plan->invalItems)
+        if (lfirst_node(PlanInvalItem, cell)->cacheId == kOfLibrary)
+            return true;
+    return false;
+}
+
 MarkedColumn marked_column(const PlannedStmt* plan, Oid target, int action, AttrNumber column) {
     MarkedColumn marked = {};
     TargetMark mark = {};

@@ -24,6 +24,9 @@ struct MarkedColumn {
     bool by_cursor; // WHERE CURRENT OF
 };
 
+// Whether the plan is one of this library's own.
+bool is_own_plan(const PlannedStmt* plan);
+
 // What the plan's statement compares where it does this (kUpdates, kDeletes) to the rows of the
 // target: a table as the statement names it, and a column of that.
 MarkedColumn marked_column(const PlannedStmt* plan, Oid target, int action, AttrNumber column);

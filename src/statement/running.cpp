@@ -19,6 +19,7 @@ bool loaded_early = false;
 struct RunningStatement {
     QueryDesc* query; // null for a write without a statement
     int security;     // of the user when it began: SECURITY_*
+    bool is_own;      // of this library
     Oid warned;
     Oid updated_relid; // the last row that it was asked about
     ItemPointerData updated;
@@ -66,6 +67,7 @@ void run_as_innermost(QueryDesc* query, Body&& body) {
     RunningStatement here = {};
     here.query = query;
     here.security = present_security();
+    here.is_own = query == nullptr || is_own_plan(query->plannedstmt);
     here.outer = innermost;
     with_current(&innermost, &here, body);
 }
@@ -223,6 +225,8 @@ Comparison comparison_of(const TriggerData* trigger, AttrNumber column) {
         return Comparison::kAtAll;
     return statement->last.comparison;
 }
+
+bool is_fired_by_verb() { return innermost != nullptr && innermost->is_own; }
 
 bool is_moved(const TriggerData* trigger) {
     return innermost != nullptr &&

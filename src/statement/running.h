@@ -31,6 +31,10 @@ enum class Comparison : uint8 {
 };
 Comparison comparison_of(const TriggerData* trigger, AttrNumber column);
 
+// Whether the trigger is fired by a verb: by a statement of this library, or one of its writes
+// without a statement.
+bool is_fired_by_verb();
+
 // Whether the row, for which comparison_of() has been asked when it was updated, is now deleted by
 // the same statement: it moves to another partition.
 bool is_moved(const TriggerData* trigger);

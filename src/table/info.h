@@ -6,7 +6,7 @@
 // the relation changes.
 #pragma once
 
-#include "server/server.h"
+#include "contention/count.h"
 
 namespace interlock {
 
@@ -75,7 +75,9 @@ struct TableInfo {
     bool populate_reusable;
     mutable ColumnDefault*
         defaults; // by column, null before the first use (execution/column_default.cpp)
-    mutable Unmodified unmodified;   // of one of our own tables (execution/unmodified.cpp)
+    mutable Unmodified unmodified; // of one of our own tables (execution/unmodified.cpp)
+    Oid counted_as; // the table whose counters count this one; invalid for temporary tables
+    mutable LineRef counters[kTableKinds];
     mutable void* parts[kMostParts]; // null: the table has nothing of the concept's
 };
 
@@ -83,6 +85,18 @@ struct TableInfo {
 template <typename Part>
 Part* part_of(const TableInfo* info, int number) {
     return static_cast<Part*>(info->parts[number]);
+}
+
+// The counters of a mechanism on the table (contention/count.h). Partitions are counted with the
+// table that they are of.
+inline LineRef line_of(const TableInfo* info, CountedKind kind) {
+    if (!OidIsValid(info->counted_as) || kind == CountedKind::kNone)
+        return {nullptr, 0};
+    return line_of_table(info->counted_as, kind, &info->counters[static_cast<int>(kind)]);
+}
+
+inline void count(const TableInfo* info, CountedKind kind, Counter counter, uint64 amount = 1) {
+    count(line_of(info, kind), counter, amount);
 }
 
 inline const char* column_name(const TableInfo* info, AttrNumber attnum) {

@@ -93,6 +93,9 @@ TableInfo* load_table_info(Relation rel) {
         load_other_keys(info, rel);
         load_later_triggers(info, triggers);
         load_partition_columns(info, rel);
+        if (rel->rd_rel->relpersistence != RELPERSISTENCE_TEMP)
+            info->counted_as =
+                OidIsValid(info->partition_root) ? info->partition_root : info->relid;
         return info;
     });
 }

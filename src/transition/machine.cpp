@@ -335,6 +335,13 @@ void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedM
                             guarded ? "guards" : "transitions")));
 }
 
+void count_refusal(const TableInfo* info, bool is_call) {
+    LineRef line = line_of(info, CountedKind::kTransitions);
+    if (is_call)
+        count(line, Counter::kCalls);
+    count(line, Counter::kRefusals);
+}
+
 void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                   RefusedMove move) {
     const Bitmapset* readable = readable_columns(rel, row);

@@ -178,7 +178,8 @@ void require_state(const Move& move, const State& from, const char* stored) {
 // have another one, would leave it open.
 bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded) {
     const StateMachine* machine = move.machine;
-    RowWrite write({move.rel, move.info, &move.key}, PlanKind("transition"));
+    RowWrite write({move.rel, move.info, &move.key, CountedKind::kTransitions},
+                   PlanKind("transition"));
     write.variant = machine->column;
     write.set(move.changes);
     write.set(machine->column, write.terms.stored_value(machine->column, {move.to.value, false}));
@@ -293,7 +294,8 @@ MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
         if (found.outcome != MoveOutcome::kTransitioned)
             return found;
         MoveResult locked = judge(
-            move, read_row(move.rel, move.info, move.key, columns, {RowStrength::kNoKeyUpdate}));
+            move, read_row(move.rel, move.info, move.key, columns,
+                           {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kTransitions}));
         if (locked.outcome != MoveOutcome::kTransitioned)
             continue;
         if (run_transition(move, *find_state(move.from, locked.state), guarded))
@@ -304,9 +306,20 @@ MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
     raise_suppressed(move.rel);
 }
 
+void count_move(const Move& move, MoveOutcome outcome) {
+    LineRef line = line_of(move.info, CountedKind::kTransitions);
+    count(line, Counter::kCalls);
+    if (outcome == MoveOutcome::kStateChanged || outcome == MoveOutcome::kNoMatch)
+        count(line, Counter::kConflicts);
+    else if (outcome == MoveOutcome::kNotAllowed)
+        count(line, Counter::kRefusals);
+}
+
 MoveResult perform(const Move& move, const GuardedWrite* guarded) {
     bool at_once = move.from.count == 1 && matches_all(move.match);
-    return at_once ? perform_at_once(move, guarded) : perform_locked(move, guarded);
+    MoveResult result = at_once ? perform_at_once(move, guarded) : perform_locked(move, guarded);
+    count_move(move, result.outcome);
+    return result;
 }
 
 MoveResult try_to_perform(const Move& move) {

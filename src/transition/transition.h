@@ -111,6 +111,9 @@ struct RefusedMove {
                                     const RefusedMove& move);
 // The same for a row that a trigger refuses: shows what the current user could SELECT of it. The
 // row is the new one itself, or the one as it was before the update.
+// Counts the refusal of a write; as a call, too, if nothing else counts it as one.
+void count_refusal(const TableInfo* info, bool is_call);
+
 [[noreturn]] void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine,
                                HeapTuple row, RefusedMove move);
 

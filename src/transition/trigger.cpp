@@ -4,6 +4,7 @@
 #include "execution/partition_move.h"
 #include "execution/probe.h"
 #include "execution/row_change.h"
+#include "statement/running.h"
 #include "table/last_word.h"
 #include "table/row.h"
 #include "transition/guard.h"
@@ -13,7 +14,13 @@ using namespace interlock;
 
 namespace {
 
-bool check_update(const RowChange& change, const StateMachine* machine, FmgrInfo* caller);
+// Who writes, and by which call of the trigger; null: a verb, which does not fire it.
+struct Asking {
+    bool is_verb;
+    FmgrInfo* caller;
+};
+
+bool check_update(const RowChange& change, const StateMachine* machine, const Asking& asking);
 
 } // namespace
 
@@ -29,7 +36,7 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
-    if (!check_update(change, machine, fcinfo->flinfo))
+    if (!check_update(change, machine, {is_fired_by_verb(), fcinfo->flinfo}))
         return PointerGetDatum(nullptr);
     refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
@@ -59,34 +66,40 @@ bool is_same_state(const char* from, const char* to) {
 
 // False when the guard refuses the row of try_transition.
 bool ask_guard(const RowChange& change, const StateMachine* machine, const char* from,
-               const char* to, FmgrInfo* caller) {
+               const char* to, const Asking& asking) {
     const Guard* guard = guard_of(machine, from, to);
     if (guard == nullptr)
         return true;
-    const char* objection = objection_of(*guard, machine, change, caller);
+    const char* objection = objection_of(*guard, machine, change, asking.caller);
     if (objection == nullptr)
         return true;
     const GuardedWrite* write = firing_write(change, machine);
-    if (write == nullptr)
+    if (write == nullptr) {
+        count_refusal(change.info, asking.is_verb);
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
                      {.from = from, .to = to, .guard = guard, .objection = objection});
+    }
     write->objection = MemoryContextStrdup(write->memory, objection);
     return false;
 }
 
 bool check_transition(const RowChange& change, const StateMachine* machine, const char* to,
-                      FmgrInfo* caller) {
+                      const Asking& asking) {
     const char* from = state_in(machine, change.old_row);
     if (is_same_state(from, to) && (to == nullptr || !is_repeat(change, machine)))
         return true;
-    if (!may_move(machine, from, to))
+    if (!asking.is_verb)
+        count(change.info, CountedKind::kTransitions, Counter::kCalls);
+    if (!may_move(machine, from, to)) {
+        count_refusal(change.info, asking.is_verb);
         refuse_state(change.rel, change.info, machine, row_in(change.old_row),
                      {.from = from, .to = to});
-    return machine->guards == nullptr || ask_guard(change, machine, from, to, caller);
+    }
+    return machine->guards == nullptr || ask_guard(change, machine, from, to, asking);
 }
 
 // False when the row must not be written.
-bool check_update(const RowChange& change, const StateMachine* machine, FmgrInfo* caller) {
+bool check_update(const RowChange& change, const StateMachine* machine, const Asking& asking) {
     const TableInfo* info = change.info;
     bool stays =
         same_value(RelationGetDescr(change.rel), change.old_row, change.new_row, machine->column);
@@ -95,7 +108,7 @@ bool check_update(const RowChange& change, const StateMachine* machine, FmgrInfo
     if (stays && info->partition_columns == nullptr)
         return true;
     const char* to = state_in(machine, change.new_row);
-    if (!stays && !check_transition(change, machine, to, caller))
+    if (!stays && !check_transition(change, machine, to, asking))
         return false;
     if (info->partition_columns != nullptr && !may_start(machine, to) &&
         OidIsValid(new_partition(change)))
@@ -115,7 +128,7 @@ bool check_transitions(RowChange* change) {
         // that is fired at another time is forged.
         if (machine.guards != nullptr)
             raise_forged(change->rel, machine.trigger, "define_transitions");
-        (void)check_update(*change, usable_machine(change->rel, &machine), nullptr);
+        (void)check_update(*change, usable_machine(change->rel, &machine), {true, nullptr});
     }
     return true;
 }

@@ -24,6 +24,7 @@ Datum assert_version(PG_FUNCTION_ARGS) {
     RowCall call = open_call(Arguments(fcinfo), RowShareLock);
     StoredRow row = lock_row(call);
     int64 stored = stored_token(row, call.versioning);
+    count_call(call.info, !is_expected(call, stored));
     if (!is_expected(call, stored))
         raise_version_conflict(call.rel, call.info, *table_key(call.info, call.key, row),
                                call.expected.token, stored);
@@ -43,7 +44,8 @@ StoredRow lock_row(const RowCall& call) {
         with_table_key(call.rel, call.info, call.key, bms_make_singleton(call.versioning->column));
     for (int i = 0; i < kAttempts; i++) {
         StoredRow row =
-            read_row(call.rel, call.info, call.key, columns, {RowStrength::kNoKeyUpdate});
+            read_row(call.rel, call.info, call.key, columns,
+                     {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kVersioning});
         bool locked = row.found;
         if (!locked)
             row = read_row(call.rel, call.info, call.key, columns);

@@ -117,6 +117,8 @@ void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
     const char* version = NameStr(versioning->name);
     const char* action = TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "delete from" : "update of";
     const char* row = detail(trigger, info); // asks policies
+    if (mode.mode == BlindUpdates::kReject)
+        count(info, CountedKind::kVersioning, Counter::kRefusals);
     ereport(
         mode.mode == BlindUpdates::kReject ? ERROR : WARNING,
         (errcode(kBlindUpdate),
@@ -142,11 +144,15 @@ void judge_blindness(const TriggerData* trigger, const TableInfo* info, const Ro
         return;
     const Versioning* versioning = versioning_of(info);
     Comparison comparison = comparison_of(trigger, versioning->column);
+    if (comparison != Comparison::kOwn) // verbs count their own calls
+        count(info, CountedKind::kVersioning, Counter::kCalls);
     bool known = is_known(comparison);
     if ((known && !is_blind(comparison)) || is_excused(trigger, versioning, change))
         return;
-    if (known && !RelationUsesLocalBuffers(trigger->tg_relation)) // no other session writes those
+    if (known && !RelationUsesLocalBuffers(trigger->tg_relation)) { // no other session writes those
         count_blind_write(versioning->root, trigger->tg_trigtuple);
+        count(info, CountedKind::kVersioning, Counter::kBlindUpdates);
+    }
     Mode mode = mode_of(info, change);
     if (mode.mode == BlindUpdates::kAllow)
         return;

@@ -138,7 +138,7 @@ Line* take_line(Line* line, uint64 table, uint32 first) {
     return found;
 }
 
-Line* line_of(Oid relid) {
+Line* line_for(Oid relid) {
     constexpr int kPause = 60 * 1000; // milliseconds; the search asks for each table
     static TimestampTz last_search = 0;
     uint64 table = word_of(MyDatabaseId, relid);
@@ -195,7 +195,7 @@ void note_versioned_write() {
 void count_blind_write(Oid table, HeapTuple row) {
     if (counts == nullptr)
         return;
-    Line* line = line_of(table);
+    Line* line = line_for(table);
     if (line == nullptr)
         return;
     pg_atomic_fetch_add_u64(&line->blind, 1);

@@ -20,6 +20,7 @@ Attempt write_as_called(const RowCall& call, Write&& write) {
     Attempt attempt = write(call.expected.token);
     if (attempt.outcome == Outcome::kConflict && is_expected(call, attempt.stored))
         attempt = write(attempt.stored);
+    count_call(call.info, attempt.outcome == Outcome::kConflict);
     return attempt;
 }
 

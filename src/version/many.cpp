@@ -151,6 +151,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
             return update_if_current(batch->rel, batch->info, item->key, item->expected,
                                      item->changes, &open);
         });
+        count_call(batch->info, item->attempt.outcome == Outcome::kConflict);
         if (all_or_nothing && item->attempt.outcome == Outcome::kNotFound)
             raise_no_such_row(batch->rel, batch->info, item->key);
         if (all_or_nothing && item->attempt.outcome == Outcome::kConflict)

@@ -47,6 +47,8 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
     while (outcome == nullptr) {
         CHECK_FOR_INTERRUPTS();
         StoredRow row = read_row(rel, info, key, columns);
+        if (attempts > 0)
+            count(info, CountedKind::kVersioning, Counter::kRetries);
         if (row.found && (row.is_busy || attempts > 0))
             row = lock_in_turn(rel, info, key, columns, row.is_busy);
         attempts++;
@@ -64,6 +66,7 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
             break;
         }
         Attempt attempt = update_if_current(rel, info, key, token, changes);
+        count_call(info, attempt.outcome == Outcome::kConflict);
         token = attempt.stored;
         if (attempt.outcome != Outcome::kConflict || attempts > retries)
             outcome = outcome_name(attempt.outcome);
@@ -106,13 +109,16 @@ Transform check_transform(const Arguments& arguments) {
 
 StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
                        const Bitmapset* columns, bool is_busy) {
-    RowLock lock = {RowStrength::kNoKeyUpdate};
+    RowLock lock = {RowStrength::kNoKeyUpdate, RowWait::kWait, CountedKind::kVersioning};
     if (!is_busy || IsolationUsesXactSnapshot())
         return read_row(rel, info, key, columns, lock);
-    LOCKTAG turn = take_turn(rel, info, key);
-    StoredRow row = read_row(rel, info, key, columns, lock);
-    end_turn(turn);
-    return row;
+    lock.counted_as = CountedKind::kNone;
+    return count_waiting(line_of(info, CountedKind::kVersioning), [&] {
+        LOCKTAG turn = take_turn(rel, info, key);
+        StoredRow row = read_row(rel, info, key, columns, lock);
+        end_turn(turn);
+        return row;
+    });
 }
 
 // Null when the transform returns null.

@@ -59,6 +59,7 @@ namespace {
 [[noreturn]] void refuse_version(const RowChange& change, const Versioning* versioning,
                                  int64 old_token, const char* given) {
     Relation rel = change.rel;
+    count(change.info, CountedKind::kVersioning, Counter::kConflicts);
     HeapTuple row = row_in(change.old_row);
     const Bitmapset* readable = readable_columns(rel, row);
     bool may_show = bms_is_member(versioning->column, readable);

@@ -71,14 +71,15 @@ Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, i
                           const Changes& changes, OpenUpdates* open) {
     return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kUpdated;
-        return run_update({rel, info, &key}, expected, changes, &attempt->stored, open);
+        return run_update({rel, info, &key, CountedKind::kVersioning}, expected, changes,
+                          &attempt->stored, open);
     });
 }
 
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected) {
     return write_if_current(rel, info, key, expected, [&](Attempt* attempt) {
         attempt->outcome = Outcome::kDeleted;
-        return run_delete({rel, info, &key}, expected);
+        return run_delete({rel, info, &key, CountedKind::kVersioning}, expected);
     });
 }
 

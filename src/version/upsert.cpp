@@ -17,7 +17,7 @@ struct Insertion {
     StoredRow row; // that is there
 };
 
-Insertion insert_unless_there(const RowCall& call, const Changes& changes);
+Insertion insert_as_called(const RowCall& call, const Changes& changes);
 [[noreturn]] void raise_is_there(const RowCall& call, const Insertion& found);
 
 } // namespace
@@ -33,7 +33,7 @@ Datum versioned_upsert(PG_FUNCTION_ARGS) {
     Changes changes = changes_argument(arguments, 3, call);
     int64 version;
     if (call.expected.is_null) {
-        Insertion insertion = insert_unless_there(call, changes);
+        Insertion insertion = insert_as_called(call, changes);
         if (!insertion.done)
             raise_is_there(call, insertion);
         version = insertion.version;
@@ -52,7 +52,7 @@ Datum try_versioned_upsert(PG_FUNCTION_ARGS) {
     Changes changes = changes_argument(arguments, 3, call);
     if (!call.expected.is_null)
         return report(fcinfo, call, update_as_called(call, changes));
-    Insertion insertion = insert_unless_there(call, changes);
+    Insertion insertion = insert_as_called(call, changes);
     if (insertion.done)
         return report(fcinfo, call, {"inserted", &insertion.version});
     return report(fcinfo, call,
@@ -139,6 +139,12 @@ Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
         if (insert(call, changes, &insertion.version))
             return insertion;
     }
+}
+
+Insertion insert_as_called(const RowCall& call, const Changes& changes) {
+    Insertion insertion = insert_unless_there(call, changes);
+    count_call(call.info, !insertion.done);
+    return insertion;
 }
 
 void raise_is_there(const RowCall& call, const Insertion& found) {

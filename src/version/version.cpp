@@ -105,6 +105,13 @@ void set_version_columns(const Versioning* versioning, int64 token, Datum* value
     nulls[1] = !nulls[0];
 }
 
+void count_call(const TableInfo* info, bool is_conflict) {
+    LineRef line = line_of(info, CountedKind::kVersioning);
+    count(line, Counter::kCalls);
+    if (is_conflict)
+        count(line, Counter::kConflicts);
+}
+
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected) {
     bool counter = is_counter(versioning->kind);
     Oid type = token_type(versioning->kind);

@@ -65,6 +65,9 @@ char* token_to_json(TokenKind kind, int64 token);
 void set_version_columns(const Versioning* versioning, int64 token, Datum* values, bool* nulls);
 Oid token_type(TokenKind kind);
 
+// Counts a call of a verb on one row, and whether it was a conflict (contention/count.h).
+void count_call(const TableInfo* info, bool is_conflict);
+
 // version = expected, as a condition of a write.
 class Expressions;
 struct Expression;

@@ -69,6 +69,7 @@ INSERT INTO documented VALUES
     ('renew_lease', '{text,bigint,interval,text}'),
     ('require_lease', '{regclass,text,name[]}'),
     ('restore_history', '{regclass}'),
+    ('reset_contention', '{}'),
     ('resync_sequences', '{}'),
     ('revert_row', '{regclass,text,bigint,timestamptz,text}'),
     ('revoke_access', '{text,name}'),

@@ -67,7 +67,7 @@ can('app', q(SELECT interlock.set_writer('pricing')), '', 'write as its writer')
 cannot('app', q(SELECT * FROM interlock.idempotency_claim('mail', 'k')), '42501', 'claim a key of another scope');
 cannot('app', q(SELECT interlock.set_writer('editor')), '42501', 'write as another writer');
 for my $call (q(force_unlock_row('shop.page', 1, 'x')), q(break_lease('report', 'x')), q(break_leases('*', 'x')), 'sweep()',
-    'idempotency_sweep()', q(define_idempotency_scope('x')), q(grant_idempotency_scope('*', 'app')), q(revoke_idempotency_scope('pay', 'app')),
+    'idempotency_sweep()', 'reset_contention()', q(define_idempotency_scope('x')), q(grant_idempotency_scope('*', 'app')), q(revoke_idempotency_scope('pay', 'app')),
     q(idempotency_forget('pay', 'secret-1', 'x')), q(grant_writer('editor', 'app')), q(revoke_writer('pricing', 'app')), q(suppress_history('shop.page', 'x')))
 {
     cannot('app', "SELECT interlock.$call", '42501 permission denied for function', "call $call");
@@ -92,6 +92,7 @@ can($operator, q(SELECT interlock.force_unlock_row('shop.page', 1, 'anna has lef
 can($operator, q(SELECT interlock.break_lease('report', 'it hangs')), 'worker', 'break a lease');
 can($operator, q(SELECT count(*) FROM interlock.break_leases('*', 'x')), 1, 'break leases');
 can($operator, q(SELECT interlock.idempotency_sweep()), 0, 'delete expired keys');
+can($operator, q(SELECT interlock.reset_contention()), '', 'reset the counters');
 can($operator, q(SELECT count(*) FROM interlock.sweep()), 0, 'release expired markers');
 cannot($operator, q(SELECT interlock.idempotency_forget('pay', 'secret-1', 'x')), '42501 idempotency scope', 'forget a key of a scope that it has not');
 cannot($operator, q(SELECT interlock.grant_idempotency_scope('*', 'on Call')), '42501', 'grant itself a scope');

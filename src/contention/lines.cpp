@@ -1,0 +1,351 @@
+#include "contention/lines.h"
+
+#include "server/shared_memory.h"
+#include "server/usage_report.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr const char* kTranche = "pg_interlock_contention";
+
+int max_lines = 4096;
+bool counting = true;
+
+// Lines are made, and forgotten, under the lock; they are found without it. `places` is a hash
+// table of open addressing: the number of a line, or kEmpty, which half of them are.
+struct Lines {
+    LWLock* lock;
+    uint64 last_serial;
+    int used;    // besides the first
+    int classes; // of the used
+    uint32 place_mask;
+};
+constexpr uint32 kEmpty = 0; // no place has the first line
+
+Lines* lines = nullptr;
+CountedLine* all = nullptr; // 1 + max_lines
+pg_atomic_uint32* places = nullptr;
+
+uint32 place_count() { return pg_nextpower2_32(static_cast<uint32>(max_lines) * 2); }
+
+constexpr size_t kLineBytes = TYPEALIGN(PG_CACHE_LINE_SIZE, sizeof(CountedLine));
+
+CountedLine* line_at(int n) {
+    return reinterpret_cast<CountedLine*>(reinterpret_cast<char*>(all) + n * kLineBytes);
+}
+
+uint32 number_of(const CountedLine* line) {
+    auto offset = reinterpret_cast<const char*>(line) - reinterpret_cast<const char*>(all);
+    return static_cast<uint32>(offset / static_cast<ptrdiff_t>(kLineBytes));
+}
+
+LineRef ref_to(CountedLine* line) { return {line, pg_atomic_read_u64(&line->serial)}; }
+
+uint32 hash_of(const LineName& name) {
+    return hash_bytes(reinterpret_cast<const unsigned char*>(&name), sizeof(name));
+}
+
+bool is_of_table(CountedKind kind) { return static_cast<int>(kind) < kTableKinds; }
+
+bool is_same(const LineName& left, const LineName& right) {
+    return memcmp(&left, &right, sizeof(LineName)) == 0;
+}
+
+// --- Finding -------------------------------------------------------------------------------------
+
+// Null when there is none, or when one is being made now.
+LineRef find_line(const LineName& name) {
+    for (uint32 place = hash_of(name);; place++) {
+        uint32 number = pg_atomic_read_u32(&places[place & lines->place_mask]);
+        if (number == kEmpty)
+            return {nullptr, 0};
+        LineRef ref = ref_to(line_at(static_cast<int>(number)));
+        pg_read_barrier();
+        if (ref.serial != 0 && is_same(ref.line->name, name)) {
+            pg_read_barrier();
+            if (is_right(ref))
+                return ref;
+        }
+    }
+}
+
+// --- Making, with the lock held ------------------------------------------------------------------
+
+// Tables have at least half of the lines, whatever keys there are. Asked without the lock, too.
+bool has_room(CountedKind kind) {
+    return lines->used < max_lines && (is_of_table(kind) || lines->classes < max_lines / 2);
+}
+
+CountedLine* find_free() {
+    int number = lines->used;
+    do
+        number = number % max_lines + 1;
+    while (pg_atomic_read_u64(&line_at(number)->serial) != 0);
+    return line_at(number);
+}
+
+void begin_line(CountedLine* line, const LineName& name) {
+    line->name = name;
+    line->since = GetCurrentTimestamp();
+    for (pg_atomic_uint64& counter : line->counters)
+        pg_atomic_write_u64(&counter, 0);
+    pg_write_barrier();
+    pg_atomic_write_u64(&line->serial, ++lines->last_serial);
+}
+
+void enter_place(const CountedLine* line) {
+    uint32 place = hash_of(line->name);
+    while (pg_atomic_read_u32(&places[place & lines->place_mask]) != kEmpty)
+        place++;
+    pg_write_barrier();
+    pg_atomic_write_u32(&places[place & lines->place_mask], number_of(line));
+}
+
+LineRef make_line(const LineName& name) {
+    LineRef found = find_line(name);
+    if (found.line != nullptr)
+        return found;
+    if (!has_room(name.kind))
+        return ref_to(line_at(0));
+    CountedLine* line = find_free();
+    begin_line(line, name);
+    enter_place(line);
+    lines->used++;
+    lines->classes += is_of_table(name.kind) ? 0 : 1;
+    return ref_to(line);
+}
+
+void clear_places() {
+    for (uint32 i = 0; i <= lines->place_mask; i++)
+        pg_atomic_write_u32(&places[i], kEmpty);
+    lines->used = lines->classes = 0;
+}
+
+// A session that looks for a line meanwhile may find none; and who has found none looks again, as
+// the first line is another one then.
+void enter_places_again() {
+    clear_places();
+    for (int n = 1; n <= max_lines; n++) {
+        CountedLine* line = line_at(n);
+        if (pg_atomic_read_u64(&line->serial) == 0)
+            continue;
+        enter_place(line);
+        lines->used++;
+        lines->classes += is_of_table(line->name.kind) ? 0 : 1;
+    }
+    pg_atomic_write_u64(&line_at(0)->serial, ++lines->last_serial);
+}
+
+// --- What is gone --------------------------------------------------------------------------------
+
+bool is_gone(const LineName& name) {
+    if (name.database != MyDatabaseId)
+        return !SearchSysCacheExists1(DATABASEOID, ObjectIdGetDatum(name.database));
+    return is_of_table(name.kind) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(name.object));
+}
+
+// The catalog is asked without the lock.
+void forget_gone() {
+    bool found = false;
+    for (int n = 1; n <= max_lines; n++) {
+        LineCopy copy;
+        LineRef ref = ref_to(line_at(n));
+        if (!read_line(n, &copy) || !is_gone(copy.name))
+            continue;
+        found = true;
+        pg_atomic_compare_exchange_u64(&ref.line->serial, &ref.serial, 0);
+    }
+    if (!found)
+        return;
+    LWLockAcquire(lines->lock, LW_EXCLUSIVE);
+    enter_places_again();
+    LWLockRelease(lines->lock);
+}
+
+// Not in a hurry: each table and database is asked for.
+void make_room() {
+    constexpr int kPause = 60 * 1000; // milliseconds
+    static TimestampTz last_search = 0;
+    if (!IsTransactionState() || InterruptHoldoffCount > 0)
+        return;
+    TimestampTz now = GetCurrentTimestamp();
+    if (!TimestampDifferenceExceeds(last_search, now, kPause))
+        return;
+    last_search = now;
+    forget_gone();
+}
+
+LineRef find_or_make(const LineName& name) {
+    LineRef found = find_line(name);
+    if (found.line != nullptr)
+        return found;
+    if (!has_room(name.kind))
+        make_room();
+    if (!has_room(name.kind))
+        return ref_to(line_at(0));
+    LWLockAcquire(lines->lock, LW_EXCLUSIVE);
+    found = make_line(name);
+    LWLockRelease(lines->lock);
+    return found;
+}
+
+// --- Names ---------------------------------------------------------------------------------------
+
+LineName name_of(Oid object, CountedKind kind, std::string_view text) {
+    LineName name;
+    memset(&name, 0, sizeof(name));
+    name.database = MyDatabaseId;
+    name.object = object;
+    name.kind = kind;
+    size_t length = text.size();
+    if (length > kMostClassBytes)
+        length = pg_mbcliplen(text.data(), static_cast<int>(length), kMostClassBytes);
+    name.length = static_cast<uint8>(length);
+    memcpy(name.key_class, text.data(), length);
+    return name;
+}
+
+std::string_view class_of(std::string_view key) {
+    size_t length = 0;
+    while (length < key.size() && key[length] != ':' && key[length] != '/')
+        length++;
+    return key.substr(0, length);
+}
+
+// What this session has found, by the hash of the name.
+LineRef line_of_class(const LineName& name) {
+    struct Known {
+        LineName name;
+        LineRef ref;
+    };
+    static Known known[64];
+    Known* entry = &known[hash_of(name) % lengthof(known)];
+    if (!is_right(entry->ref) || !is_same(entry->name, name))
+        *entry = {name, find_or_make(name)};
+    return entry->ref;
+}
+
+// --- Memory --------------------------------------------------------------------------------------
+
+size_t lines_bytes() { return MAXALIGN(sizeof(Lines)); }
+size_t all_bytes() { return kLineBytes * (static_cast<size_t>(max_lines) + 1); }
+size_t places_bytes() { return sizeof(pg_atomic_uint32) * place_count(); }
+
+void request_memory() {
+    RequestAddinShmemSpace(lines_bytes() + all_bytes() + places_bytes() + PG_CACHE_LINE_SIZE);
+    RequestNamedLWLockTranche(kTranche, 1);
+}
+
+void begin_all() {
+    lines->lock = &GetNamedLWLockTranche(kTranche)->lock;
+    lines->place_mask = place_count() - 1;
+    for (uint32 i = 0; i < place_count(); i++)
+        pg_atomic_init_u32(&places[i], kEmpty);
+    for (int n = 0; n <= max_lines; n++) {
+        pg_atomic_init_u64(&line_at(n)->serial, 0);
+        for (pg_atomic_uint64& counter : line_at(n)->counters)
+            pg_atomic_init_u64(&counter, 0);
+    }
+    begin_line(line_at(0), {});
+}
+
+void attach_memory() {
+    bool found;
+    size_t bytes = lines_bytes() + all_bytes() + places_bytes() + PG_CACHE_LINE_SIZE;
+    char* memory = static_cast<char*>(ShmemInitStruct("pg_interlock contention", bytes, &found));
+    all = reinterpret_cast<CountedLine*>(CACHELINEALIGN(memory));
+    places = reinterpret_cast<pg_atomic_uint32*>(reinterpret_cast<char*>(all) + all_bytes());
+    lines = reinterpret_cast<Lines*>(reinterpret_cast<char*>(places) + places_bytes());
+    if (found)
+        return;
+    *lines = {};
+    begin_all();
+    restore_lines();
+}
+
+} // namespace
+
+bool counts_contention() { return counting && lines != nullptr; }
+
+LineRef line_of_table(Oid table, CountedKind kind, LineRef* known) {
+    if (!counts_contention())
+        return {nullptr, 0};
+    if (!is_right(*known))
+        *known = find_or_make(name_of(table, kind, {}));
+    return *known;
+}
+
+LineRef line_of_key(CountedKind kind, std::string_view key, Oid role, Oid database) {
+    if (!counts_contention())
+        return {nullptr, 0};
+    LineName name = name_of(role, kind, class_of(key));
+    name.database = database;
+    return line_of_class(name);
+}
+
+LineRef line_of_key(CountedKind kind, std::string_view key) {
+    return line_of_key(kind, key, GetUserId(), MyDatabaseId);
+}
+
+LineRef line_of_scope(std::string_view scope) {
+    if (!counts_contention())
+        return {nullptr, 0};
+    return line_of_class(name_of(GetUserId(), CountedKind::kIdempotency, scope));
+}
+
+bool has_lines() { return lines != nullptr; }
+
+int line_count() { return lines == nullptr ? 0 : max_lines + 1; }
+
+bool read_line(int n, LineCopy* copy) {
+    LineRef ref = ref_to(line_at(n));
+    if (ref.serial == 0)
+        return false;
+    pg_read_barrier();
+    copy->name = ref.line->name;
+    copy->since = ref.line->since;
+    for (int i = 0; i < kCounters; i++)
+        copy->counters[i] = Min(pg_atomic_read_u64(&ref.line->counters[i]), kCounterEnd);
+    pg_read_barrier();
+    return is_right(ref);
+}
+
+void restore_line(const LineCopy& copy) {
+    bool is_other = copy.name.kind == CountedKind::kNone;
+    LineRef ref = is_other ? ref_to(line_at(0)) : make_line(copy.name);
+    ref.line->since = Min(ref.line->since, copy.since);
+    for (int i = 0; i < kCounters; i++)
+        count(ref, static_cast<Counter>(i), Min(copy.counters[i], kCounterEnd));
+}
+
+void reset_lines() {
+    LWLockAcquire(lines->lock, LW_EXCLUSIVE);
+    for (int n = 1; n <= max_lines; n++)
+        pg_atomic_write_u64(&line_at(n)->serial, 0);
+    clear_places();
+    begin_line(line_at(0), {});
+    LWLockRelease(lines->lock);
+}
+
+void define_counting() {
+    DefineCustomBoolVariable("interlock.count_contention",
+                             "Counts conflicts, waits and the like, for the view contention.",
+                             nullptr, &counting, true, PGC_SUSET, 0, nullptr, nullptr, nullptr);
+}
+
+void preload_lines() {
+    DefineCustomIntVariable(
+        "interlock.max_contention_lines",
+        "How many tables and key classes have counters of their own in the view contention.",
+        "Each takes 256 bytes of shared memory.", &max_lines, 4096, 16, 1024 * 1024, PGC_POSTMASTER,
+        0, nullptr, nullptr, nullptr);
+    add_shared_area({request_memory, attach_memory});
+}
+
+void report_lines(UsageReport* report) {
+    if (has_lines())
+        report_total(report, "contention lines", lines->used, max_lines);
+}
+
+} // namespace interlock
