@@ -1,0 +1,195 @@
+# docs/operations/runbook.md: each incident is made here. The alerts that its section names come, the statements of the page
+# print what it says, and the alerts go. Statements run as the role that their first line names, else as the page's role on call.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Prometheus;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $file = 'docs/operations/runbook.md';
+my ($introduction, @sections) = split /^## /m, slurp_file($file);
+
+# The share of a role is half of it. The grace after a failover is longer than this test.
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init(allows_streaming => 1);
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\nfsync = off\nlc_messages = 'C'\n"
+      . "interlock.max_leases = 400\ninterlock.lease_durable_after = '30min'");
+$node->start;
+$node->safe_psql('postgres', 'CREATE DATABASE shop');
+sql('CREATE EXTENSION pg_interlock');
+sql(q(
+    CREATE ROLE owner LOGIN; CREATE ROLE worker LOGIN; CREATE ROLE importer LOGIN; CREATE ROLE app LOGIN;
+    GRANT ALL ON SCHEMA public TO owner;));
+as('owner', q(
+    CREATE TABLE page (id int PRIMARY KEY, body text);
+    CREATE TABLE orders (id int PRIMARY KEY, total int);
+    CREATE TABLE product (id int PRIMARY KEY, price int);
+    SET client_min_messages = error;
+    SELECT interlock.enable_marker('page'), interlock.enable_versioning('orders'), interlock.enable_history('product');
+    INSERT INTO page SELECT n, 'text' FROM generate_series(1, 9) n;
+    INSERT INTO orders VALUES (1, 1);
+    INSERT INTO product VALUES (1, 1);
+    GRANT SELECT, INSERT, UPDATE, DELETE ON page, orders, product TO app, worker;));
+
+# The roles that the pages make
+sql($_) for blocks($introduction)->[0]{sql};
+sql(q(
+    CREATE ROLE prometheus LOGIN; GRANT pg_monitor TO prometheus;
+    SELECT interlock.grant_access('monitor', 'prometheus');
+    GRANT SELECT (id, lock_status, lock_by, lock_time, lock_until, lock_reason) ON page TO prometheus;));
+
+my %variables; # of psql
+my $exporter = start_exporter($node, 'shop');
+my $prometheus = start_prometheus($exporter);
+ok(until_true($prometheus, 'interlock_usage_used'), 'prometheus scrapes the server');
+my %alerts = alerts($prometheus);
+my %named;
+is(scalar samples($prometheus, $alerts{$_}{query}), 0, "$_ is quiet") for sort keys %alerts;
+
+my %make = (
+    'Leases are nearly full' => sub {
+        as('importer', q(SELECT count(*) FROM generate_series(1, 190) n CROSS JOIN interlock.acquire_lease('import:' || n, '1 h')));
+    },
+    'A lease is pinned' => sub {
+        return session('worker', q(
+            SELECT token FROM interlock.acquire_lease('report:daily', '1 h', holder => 'worker 1') \gset
+            BEGIN;
+            SELECT interlock.assert_lease('report:daily', :token);));
+    },
+    'The sweeper is off' => sub {
+        sql('ALTER SYSTEM SET interlock.sweeper = off');
+        sql('SELECT pg_reload_conf()');
+        as('app', q(SELECT FROM interlock.lock_row('page', 1, 'anna', '0.1 s')));
+    },
+    'Expired markers pile up' => sub {
+        as('owner', q(
+            CREATE FUNCTION closed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.lock_by IS NULL THEN RAISE 'the month is closed'; END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER closed BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION closed()));
+        as('app', q(SELECT FROM interlock.lock_rows('page', ARRAY[1, 2, 3], 'anna', '0.1 s')));
+    },
+    'Claims are stale' => sub {
+        sql(q(SELECT interlock.grant_idempotency_scope('pay', 'app')));
+        as('app', q(SELECT FROM interlock.idempotency_claim('pay', 'order-17', stale_after => '0.1 s')));
+    },
+    'Protection is off' => sub { as('owner', 'ALTER TABLE orders DISABLE TRIGGER zzz_interlock_version'); },
+    'A history grows' => sub {
+        as('app', q(DO $$ BEGIN FOR n IN 1 .. 5000 LOOP UPDATE product SET price = n; END LOOP; END $$));
+        as('owner', 'ANALYZE product_history');
+    },
+    'A failover' => sub {
+        $variables{token} = as('worker', q(SELECT token FROM interlock.acquire_lease('report:hourly', '10 min')));
+        $node->backup('standby');
+        my $standby = PostgreSQL::Test::Cluster->new('standby');
+        $standby->init_from_backup($node, 'standby', has_streaming => 1);
+        $standby->start;
+        $node->wait_for_catchup($standby);
+        stop_program($exporter);
+        $exporter = start_exporter($standby, 'shop', $exporter->{port});
+        ok(until_true($prometheus, 'interlock_server_in_recovery == 1'), 'the standby has metrics');
+        $node->stop('immediate');
+        $node = $standby;
+        $node->promote;
+    },
+    'No metrics' => sub {
+        sql(q(ALTER SYSTEM SET shared_preload_libraries = 'plpgsql'));
+        $node->restart;
+    });
+
+my @later;
+for my $section (@sections)
+{
+    my ($title) = $section =~ /^(.*)$/m;
+    next if !$make{$title};
+    my @sessions = grep { ref $_ } $make{$title}->();
+    # The exporter itself ends in 098_monitoring_prometheus.pl.
+    my @names = grep { $_ ne 'InterlockExporterDown' } map { /`(\w+)`/g } $section =~ /^\*\*Alert:\*\* (.*)$/m;
+    $named{$_} = 1 for @names;
+    ok(until_true($prometheus, expression($_)), "$title: $_") for @names;
+    runs($title, $_) for @{ blocks($section) };
+    eval { $_->quit } for @sessions;
+    push @later, [ $title, $_ ] for grep { $_ ne 'InterlockServerRestarted' } @names;
+}
+for my $alert (@later)
+{
+    my ($title, $name) = @$alert;
+    ok(until_false($prometheus, expression($name)), "$title: $name is gone");
+}
+
+stop_program($_) for $prometheus, $exporter;
+$node->stop;
+done_testing();
+
+sub sql { my ($sql) = @_; return $node->safe_psql('shop', $sql); }
+sub as { my ($role, $sql) = @_; return $node->safe_psql('shop', $sql, extra_params => [ '-U', $role ]); }
+
+sub session
+{
+    my ($role, $sql) = @_;
+    my $session = $node->background_psql('shop', extra_params => [ '-U', $role ]);
+    $session->query_safe($sql);
+    return $session;
+}
+
+# The alert as it would be after minutes, or gigabytes.
+sub expression
+{
+    my ($name) = @_;
+    my $expression = $alerts{$name}{query} // die "no alert $name";
+    $expression =~ s/> (?:60|300)\b/> 0/g;
+    $expression =~ s/> (?:1e\+10|10000000000)\b/> 1e+06/;
+    return $expression;
+}
+
+# The statements of a part of the page: as whom, what they print, and whether they verify that it is cured.
+sub blocks
+{
+    my ($text) = @_;
+    my @blocks;
+    while ($text =~ /^```sql\n(.*?)^```\n(?:```output\n(.*?)^```\n)?/msg)
+    {
+        my ($sql, $expected, $before) = ($1, $2, substr($text, 0, $-[0]));
+        my ($role) = $sql =~ /^-- as (?:an? |the )?(\w+)/;
+        push @blocks, { sql => $sql, expected => $expected, role => $role // 'oncall', verifies => $before =~ /^\*\*Verify:\*\*/m };
+    }
+    return \@blocks;
+}
+
+# What verifies may take the server a moment.
+sub runs
+{
+    my ($title, $block) = @_;
+    my @user = $block->{role} eq 'superuser' ? () : ('-U', $block->{role});
+    my $name = "$title: " . ($block->{sql} =~ /^(?!--)(.*)$/m)[0];
+    my $printed = '';
+    for (1 .. ($block->{verifies} ? 600 : 1))
+    {
+        $printed = '';
+        IPC::Run::run([ 'psql', '-Xq', '-d', $node->connstr('shop'), @user, map { ('-v', "$_=$variables{$_}") } keys %variables ], '<', \$block->{sql}, '>', \$printed, '2>&1');
+        last if !defined $block->{expected} || masked($printed) eq masked($block->{expected});
+        select(undef, undef, undef, 0.1);
+    }
+    my $good = defined $block->{expected} ? is(masked($printed), masked($block->{expected}), $name) : unlike($printed, qr/ERROR/, $name);
+    diag $printed if !$good;
+    $node->restart if $block->{sql} =~ /^--.* restarts the server$/m;
+    return;
+}
+
+# Without times, processes and large counts, which differ, and the layout that depends on them.
+sub masked
+{
+    my ($text) = @_;
+    $text =~ s/^(?:WARNING|DETAIL):.*\n//mg;
+    $text =~ s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d/TIME/g;
+    $text =~ s/\b\d{4,}\b/N/g;
+    $text =~ s/-{3,}/--/g;
+    $text =~ s/ +/ /g;
+    $text =~ s/^ | $//mg;
+    return $text =~ s/^\n//mgr;
+}
