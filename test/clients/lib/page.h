@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace page {
@@ -61,6 +62,7 @@ inline int done()
 
 inline std::string text(const std::string &value) { return value; }
 inline std::string text(const char *value) { return value ? value : "null"; }
+inline std::string text(char *value) { return text(static_cast<const char *>(value)); }
 inline std::string text(const Value &value) { return value ? *value : "null"; }
 inline std::string text(const Row &row)
 {
