@@ -1,0 +1,347 @@
+#!/usr/bin/env perl
+# choosing.pl: what docs/choosing.md shows of the samples in choosing.tsv (script/bench --choosing): the charts in docs/choosing,
+# and the tables between the two "measured" comments of the page.
+#
+#   bench/choosing.pl           writes both
+#   bench/choosing.pl --check   prints what is not as it would write it, or nothing
+#
+# Of the rounds of a sample the median counts.
+
+use strict;
+use warnings;
+
+my $root = $0 =~ s{[^/]*$}{..}r;
+my $data = "$root/bench/choosing.tsv";
+my $page = "$root/docs/choosing.md";
+my $charts = "$root/docs/choosing";
+
+# In the order of the legend: name in the data, on the page, colour, mark. One mark for each family.
+my @mechanisms = (
+    [ optimistic => 'version, retry in the client', '#3b82f6', 'circle' ],
+    [ merge => 'version, merge', '#0e9aa7', 'circle' ],
+    [ retry => 'update_with_retry', '#a855f7', 'circle' ],
+    [ row_lock => 'select_for_update', '#e5484d', 'square' ],
+    [ key_lock => 'lock_key', '#e8710a', 'square' ],
+    [ lease => 'lease', '#b58900', 'square' ],
+    [ marker => 'lock_row, save_row', '#d6409f', 'triangle' ],
+    [ claim => 'claim_rows, save_row', '#7d8590', 'triangle' ],
+    [ conditional => 'conditional UPDATE', '#2da44e', 'diamond' ]);
+my %mechanism = map { $_->[0] => { title => $_->[1], colour => $_->[2], mark => $_->[3] } } @mechanisms;
+my @all = map { $_->[0] } @mechanisms;
+my @locks = qw(row_lock key_lock lease);
+
+# --- The data ------------------------------------------------------------------
+
+my (%rounds, %cell, %seen, $about);
+
+sub median {
+    my @sorted = sort { $a <=> $b } @_;
+    return $sorted[ $#sorted / 2 ];
+}
+
+sub read_data {
+    open my $file, '<', $data or die "$data: $!\n";
+    while (<$file>) {
+        chomp;
+        if (/^# (.*)/) { $about = $1; next }
+        my ($round, $clients, $rows, $think, $name, $seconds, $done, $tries, @latency) = split /\t/;
+        next if $round eq 'round';
+        $seen{clients}{$clients} = $seen{rows}{$rows} = $seen{think}{$think} = 1;
+        my $of = $rounds{$clients}{$rows}{$think}{$name} //= {};
+        push @{ $of->{goodput} }, $done / $seconds;
+        push @{ $of->{conflicts} }, $tries ? 1 - $done / $tries : 0;
+        push @{ $of->{"p$_->[0]"} }, $_->[1] / 1000 for [ 50, $latency[0] ], [ 95, $latency[1] ], [ 99, $latency[2] ];
+    }
+}
+
+sub values_of { return sort { $a <=> $b } keys %{ $seen{ $_[0] } } }
+
+# at(CLIENTS, ROWS, THINK, MECHANISM, WHAT): goodput a second, conflicts as a part of the tries, p50, p95, p99 in milliseconds.
+sub at {
+    my ($clients, $rows, $think, $name, $what) = @_;
+    my $samples = $rounds{$clients}{$rows}{$think}{$name}{$what} or die "$data has no $name of $clients clients, $rows rows, $think ms\n";
+    return median(@$samples);
+}
+
+# How much better it is than the version with a retry: more done, or less time. In one round both were measured within seconds.
+sub better {
+    my ($clients, $rows, $think, $name, $what) = @_;
+    my @ours = @{ $rounds{$clients}{$rows}{$think}{$name}{$what} };
+    my @theirs = @{ $rounds{$clients}{$rows}{$think}{optimistic}{$what} };
+    my @ratios = map { $what eq 'goodput' ? $ours[$_] / ($theirs[$_] || 1) : $theirs[$_] / ($ours[$_] || 1) } 0 .. $#ours;
+    return median(@ratios);
+}
+
+# The conflicts of the version with a retry, and how much better the lock is, by rows.
+sub curve {
+    my ($clients, $think, $lock, $what) = @_;
+    return sort { $a->[0] <=> $b->[0] }
+        map { [ at($clients, $_, $think, 'optimistic', 'conflicts'), better($clients, $_, $think, $lock, $what) ] } values_of('rows');
+}
+
+# From how many conflicts on the lock is better by a tenth, which is more than noise: between two points in proportion to the
+# logarithm. Undefined: never; 0: always.
+sub crossing {
+    my @curve = map { [ $_->[0], log($_->[1] / 1.1) ] } curve(@_);
+    return if $curve[-1][1] < 0;
+    my $from = $#curve;
+    $from-- while $from > 0 && $curve[ $from - 1 ][1] >= 0;
+    return 0 if $from == 0;
+    my ($before, $after) = @curve[ $from - 1, $from ];
+    my $part = -$before->[1] / ($after->[1] - $before->[1]);
+    return $before->[0] + $part * ($after->[0] - $before->[0]);
+}
+
+# --- Text ------------------------------------------------------------------------
+
+sub number {
+    my $text = sprintf '%d', shift;
+    1 while $text =~ s/^(\d+)(\d{3})/$1,$2/;
+    return $text;
+}
+
+sub think_in_words { return $_[0] == 0 ? 'no think time' : "$_[0] ms" }
+sub rows_in_words { return number($_[0]) . ($_[0] == 1 ? ' row' : ' rows') }
+
+sub crossing_in_words {
+    my $conflicts = crossing(@_);
+    return 'never' unless defined $conflicts;
+    return $conflicts == 0 ? 'always' : sprintf '%.0f %%', 100 * $conflicts;
+}
+
+sub row { return '| ' . join(' | ', @_) . " |\n" }
+sub ruler { return '|' . '---|' x shift . "\n" }
+
+sub ratio { return sprintf $_[0] < 9.95 ? '%.1f' : '%.0f', $_[0] }
+
+sub crossings_table {
+    my $text = row('clients', 'think time', map({ "`$mechanism{$_}{title}`, done" =~ s/`(lease)`/a $1/r } @locks), map({ "`$mechanism{$_}{title}`, p95" =~ s/`(lease)`/a $1/r } @locks))
+        . ruler(2 + 2 * @locks);
+    for my $clients (grep { $_ > 1 } values_of('clients')) {
+        for my $think (values_of('think')) {
+            $text .= row($clients, think_in_words($think), map { my $what = $_; map { crossing_in_words($clients, $think, $_, $what) } @locks } 'goodput', 'p95');
+        }
+    }
+    return $text;
+}
+
+sub goodput_table {
+    my ($clients) = (values_of('clients'))[-1];
+    my @rows = values_of('rows');
+    my @cells = map { my $think = $_; map { [ $_, $think ] } grep { $_ == 1 || $_ == 100 || $_ == 10000 } @rows } grep { $_ != 5 } values_of('think');
+    my $text = row("$clients clients", map { rows_in_words($_->[0]) . ', ' . think_in_words($_->[1]) } @cells) . ruler(1 + @cells);
+    $text .= row('done a second by version, retry in the client', map { number(at($clients, @$_, 'optimistic', 'goodput')) } @cells);
+    $text .= row('of its tries in conflict', map { sprintf '%.0f %%', 100 * at($clients, @$_, 'optimistic', 'conflicts') } @cells);
+    for my $name (grep { $_ ne 'optimistic' } @all) {
+        my $title = $mechanism{$name}{title};
+        $text .= row($title, map { ratio(better($clients, @$_, $name, 'goodput')) } @cells);
+    }
+    return $text;
+}
+
+sub tables {
+    return "From how many tries in conflict on a lock before the read is a tenth better than a retry: in operations done, and in the\n"
+        . "latency of 95 % of them.\n\n"
+        . crossings_table()
+        . "\nDone a second, in multiples of the first line:\n\n"
+        . goodput_table();
+}
+
+# --- Drawing -----------------------------------------------------------------------
+
+# The picture has a background of its own, as the theme of the page may be another than that of the reader's system.
+my $style = <<'CSS';
+svg { font-family: -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; font-size: 13px }
+.paper { fill: #ffffff } text { fill: #1f2328 } .faint { fill: #59636e }
+.grid { stroke: #d1d9e0; stroke-width: 1 } .axis { stroke: #818b98; stroke-width: 1 } .even { stroke: #1f2328; stroke-width: 1.5; stroke-dasharray: 5 4 }
+.line { fill: none; stroke-width: 2 } .title { font-weight: 600 } .head { font-size: 15px; font-weight: 600 }
+@media (prefers-color-scheme: dark) {
+.paper { fill: #0d1117 } text { fill: #f0f6fc } .faint { fill: #9198a1 }
+.grid { stroke: #2a313c } .axis { stroke: #656c76 } .even { stroke: #f0f6fc }
+}
+CSS
+
+sub escape { return $_[0] =~ s/&/&amp;/gr =~ s/</&lt;/gr =~ s/>/&gt;/gr }
+sub place { return sprintf '%.1f', shift }
+
+sub text_at {
+    my ($x, $y, $text, %with) = @_;
+    my $more = join '', map { qq( $_="$with{$_}") } sort keys %with;
+    return sprintf qq(<text x="%s" y="%s"%s>%s</text>\n), place($x), place($y), $more, escape($text);
+}
+
+sub line_at { return sprintf qq(<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>\n), shift, map { place($_) } @_ }
+
+sub mark_at {
+    my ($name, $x, $y) = @_;
+    my ($colour, $mark) = @{ $mechanism{$name} }{qw(colour mark)};
+    my $shape = {
+        circle => sub { sprintf '<circle cx="%s" cy="%s" r="4"', place($x), place($y) },
+        square => sub { sprintf '<rect x="%s" y="%s" width="8" height="8"', place($x - 4), place($y - 4) },
+        triangle => sub { polygon([ $x, $y - 5 ], [ $x - 4.7, $y + 3.5 ], [ $x + 4.7, $y + 3.5 ]) },
+        diamond => sub { polygon([ $x, $y - 5.5 ], [ $x + 5.5, $y ], [ $x, $y + 5.5 ], [ $x - 5.5, $y ]) } }->{$mark};
+    return $shape->() . qq( fill="$colour"/>\n);
+}
+
+sub polygon { return '<polygon points="' . join(' ', map { place($_->[0]) . ',' . place($_->[1]) } @_) . '"' }
+
+sub path {
+    my ($name, @points) = @_;
+    return sprintf qq(<polyline class="line" stroke="%s" points="%s"/>\n), $mechanism{$name}{colour},
+        join ' ', map { place($_->[0]) . ',' . place($_->[1]) } @points;
+}
+
+# A logarithmic scale from one place to another.
+sub scale {
+    my ($least, $most, $from, $to) = @_;
+    return sub { $from + ($to - $from) * log($_[0] / $least) / log($most / $least) };
+}
+
+sub legend {
+    my ($x, $y, $columns, $width, @names) = @_;
+    my ($text, $i) = ('', 0);
+    for my $name (@names) {
+        my ($left, $top) = ($x + $width * ($i % $columns), $y + 22 * int($i / $columns));
+        $text .= path($name, [ $left, $top ], [ $left + 24, $top ]) . mark_at($name, $left + 12, $top) . text_at($left + 31, $top + 4.5, $mechanism{$name}{title});
+        $i++;
+    }
+    return $text;
+}
+
+sub picture {
+    my ($height, $title, $body) = @_;
+    return qq(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 $height" width="880" height="$height" role="img">\n)
+        . '<title>' . escape($title) . "</title>\n<style>\n$style</style>\n"
+        . qq(<rect class="paper" width="880" height="$height"/>\n)
+        . text_at(20, 26, $title, class => 'head')
+        . $body . "</svg>\n";
+}
+
+sub powers { my ($least, $most) = @_; return grep { $_ >= $least && $_ <= $most } map { 10**$_ } -3 .. 6 }
+
+sub short { my $value = shift; return $value >= 1000 ? $value / 1000 . 'k' : "$value" }
+
+# A panel with logarithmic axes. Its ticks are the powers of ten, or those given.
+sub panel {
+    my (%of) = @_;
+    my ($x, $y) = (scale(@{ $of{x} }, $of{left}, $of{left} + $of{width}), scale(@{ $of{y} }, $of{top} + $of{height}, $of{top}));
+    my ($right, $bottom) = ($of{left} + $of{width}, $of{top} + $of{height});
+    my $text = text_at($of{left}, $of{top} - 10, $of{title}, class => 'title');
+    for my $tick (@{ $of{y_ticks} // [ powers(@{ $of{y} }) ] }) {
+        $text .= line_at('grid', $of{left}, $y->($tick), $right, $y->($tick));
+        $text .= text_at($of{left} - 6, $y->($tick) + 4.5, ($of{y_name} // \&short)->($tick), 'text-anchor' => 'end', class => 'faint') if $of{y_named};
+    }
+    for my $tick (@{ $of{x_ticks} // [ powers(@{ $of{x} }) ] }) {
+        $text .= line_at('grid', $x->($tick), $of{top}, $x->($tick), $bottom);
+        $text .= text_at($x->($tick), $bottom + 18, ($of{x_name} // \&short)->($tick), 'text-anchor' => 'middle', class => 'faint');
+    }
+    $text .= line_at('axis', $of{left}, $bottom, $right, $bottom) . line_at('axis', $of{left}, $of{top}, $of{left}, $bottom);
+    $text .= text_at($of{left} + $of{width} / 2, $bottom + 38, $of{x_title}, 'text-anchor' => 'middle');
+    return ($text, $x, $y);
+}
+
+sub y_title { my ($y, $title) = @_; return text_at(18, $y, $title, 'text-anchor' => 'middle', transform => "rotate(-90 18 $y)") }
+
+# Goodput against rows, a panel for each think time.
+sub goodput_chart {
+    my $clients = (values_of('clients'))[-1];
+    my @rows = values_of('rows');
+    my ($i, $text) = (0, y_title(210, 'done a second'));
+    for my $think (values_of('think')) {
+        my ($panel, $x, $y) = panel(left => 62 + 275 * $i, top => 70, width => 252, height => 280, x => [ $rows[0] * 0.8, $rows[-1] * 1.25 ], y => [ 5, 20000 ],
+            title => $think ? "think time $think ms" : 'no think time', x_title => 'rows that they share', y_named => $i == 0);
+        $text .= $panel;
+        for my $name (reverse @all) {
+            my @points = map { [ $x->($_), $y->(at($clients, $_, $think, $name, 'goodput') || 5) ] } @rows;
+            $text .= path($name, @points) . join '', map { mark_at($name, @$_) } @points;
+        }
+        $i++;
+    }
+    return picture(480, "$clients clients: operations done a second, by how many rows they share", $text . legend(62, 415, 4, 205, @all));
+}
+
+# How much better a lock is than a retry, against the conflicts of the retry. Panels: done, and the 95th percentile.
+sub crossing_chart {
+    my ($i, $text) = (0, y_title(215, 'times as good as a retry'));
+    for my $of ([ goodput => 'operations done' ], [ p95 => '95th percentile of the latency' ]) {
+        my @ticks = (0.001, 0.01, 0.05, 0.2, 1);
+        my ($panel, $x, $y) = panel(left => 62 + 415 * $i, top => 70, width => 388, height => 280, x => [ 0.0005, 1.2 ], y => [ 0.18, 32 ], title => $of->[1],
+            x_ticks => \@ticks, x_name => sub { 100 * $_[0] . ' %' }, y_ticks => [ 0.2, 0.5, 1, 2, 5, 10, 20 ], y_named => $i == 0, x_title => 'tries in conflict, of a version with a retry in the client');
+        $text .= $panel . line_at('even', 62 + 415 * $i, $y->(1), 450 + 415 * $i, $y->(1));
+        for my $lock (reverse @locks) {
+            for my $clients (grep { $_ > 1 } values_of('clients')) {
+                for my $think (values_of('think')) {
+                    $text .= join '', map { mark_at($lock, $x->(clamp($_->[0], 0.0005, 1.2)), $y->(clamp($_->[1], 0.18, 32))) } curve($clients, $think, $lock, $of->[0]);
+                }
+            }
+        }
+        $text .= text_at(70 + 415 * $i, 88, 'above the line: lock first is better', class => 'faint');
+        $i++;
+    }
+    return picture(455, 'Lock first, or retry: by how often a retry conflicts (8 and 64 clients, all think times)', $text . legend(62, 420, 3, 205, @locks));
+}
+
+sub clamp { my ($value, $least, $most) = @_; return $value < $least ? $least : $value > $most ? $most : $value }
+
+# The latency of half, 95 % and 99 % of the operations of each mechanism, a panel for each number of rows.
+sub latency_chart {
+    my ($clients, $think) = ((values_of('clients'))[-1], 5);
+    my ($i, $text) = (0, '');
+    for my $rows (1, 100, 10000) {
+        my ($panel, $x) = panel(left => 200 + 226 * $i, top => 70, width => 206, height => 262, x => [ 4, 1000 ], y => [ 1, 2 ], y_ticks => [],
+            title => rows_in_words($rows), x_title => 'milliseconds');
+        $text .= $panel;
+        for my $place (0 .. $#all) {
+            my ($name, $y) = ($all[$place], 88 + 28 * $place);
+            my @latency = map { clamp(at($clients, $rows, $think, $name, $_), 4, 1000) } qw(p50 p95 p99);
+            my $colour = $mechanism{$name}{colour};
+            $text .= path($name, map { [ $x->($_), $y ] } @latency[ 0, 2 ]) . mark_at($name, $x->($latency[0]), $y);
+            $text .= sprintf qq(<line stroke="%s" stroke-width="2" x1="%s" y1="%s" x2="%s" y2="%s"/>\n), $colour, place($x->($_->[0])), place($y - $_->[1]), place($x->($_->[0])), place($y + $_->[1])
+                for [ $latency[1], 4 ], [ $latency[2], 7 ];
+            $text .= text_at(190, $y + 4.5, $mechanism{$name}{title}, 'text-anchor' => 'end') if $i == 0;
+        }
+        $i++;
+    }
+    return picture(400, "$clients clients, think time $think ms: how long an operation takes until it is done",
+        $text . text_at(200, 390, 'mark: half of them; short bar: 95 %; long bar: 99 %', class => 'faint'));
+}
+
+# --- All of it -----------------------------------------------------------------------
+
+sub slurp {
+    my ($name) = @_;
+    open my $file, '<', $name or return '';
+    local $/ = undef;
+    return scalar <$file>;
+}
+
+# The page with our tables.
+sub page_with {
+    my ($tables) = @_;
+    my $text = slurp($page);
+    my ($from, $to) = ("<!--measured: bench/choosing.pl writes this-->\n", "<!--/measured-->\n");
+    $text =~ s/\Q$from\E.*?\Q$to\E/$from$about\n\n$tables$to/s or die "$page has no place for the tables: $from";
+    return $text;
+}
+
+sub files {
+    return (
+        "$charts/goodput.svg" => goodput_chart(),
+        "$charts/crossing.svg" => crossing_chart(),
+        "$charts/latency.svg" => latency_chart(),
+        $page => page_with(tables()));
+}
+
+read_data();
+my %files = files();
+mkdir $charts;
+for my $name (sort keys %files) {
+    next if slurp($name) eq $files{$name};
+    if (@ARGV && $ARGV[0] eq '--check') {
+        print $name =~ s{^\Q$root\E/}{}r, " is not what bench/choosing.pl makes of bench/choosing.tsv\n";
+        next;
+    }
+    open my $file, '>', $name or die "$name: $!\n";
+    print $file $files{$name};
+    close $file or die "$name: $!\n";
+}
