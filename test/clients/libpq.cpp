@@ -61,7 +61,7 @@ void refused(const std::string &state, const std::function<void()> &call) { equa
 
 void saves()
 {
-    check("the page is C99, too", [] {
+    check("the page is C as well", [] {
         equal(std::system("gcc -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wno-unused-function -Werror -fsyntax-only"
                           " $(pkg-config --cflags libpq) -x c blocks.h"), 0);
     });
