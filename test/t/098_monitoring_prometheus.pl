@@ -41,8 +41,11 @@ for my $line (split /\n/, $queries)
     $namespace = $1 if $line =~ /^(\w+):$/;
     push @metrics, "${namespace}_$1" if $line =~ /^    - (\w+): \{usage: (?!LABEL)/;
 }
-# Lines of roles and of tables are there once there is something to count.
+# Lines of roles and of tables are there once there is something to count, and rates when it is counted again.
 lived_in();
+busy();
+ok(until_true($prometheus, 'interlock_contention_conflicts_total > 0'), 'conflicts are counted');
+busy();
 for my $metric (@metrics)
 {
     ok(until_true($prometheus, $metric), "$metric is there");
@@ -94,7 +97,7 @@ for my $name (sort keys %alerts)
 
 # The dashboard
 my $dashboard = decode_json(slurp_file("$folder/dashboard.json"));
-my %variables = ('$__rate_interval' => '1m', '$instance' => '.*', '$database' => '.*');
+my %variables = ('$__rate_interval' => '1h', '$instance' => '.*', '$database' => '.*');
 for my $variable (grep { $_->{type} eq 'query' } @{ $dashboard->{templating}{list} })
 {
     my ($series, $label) = $variable->{query}{query} =~ /^label_values\((.*), (\w+)\)$/;
@@ -143,7 +146,19 @@ sub lived_in
         CREATE TABLE orders (id int PRIMARY KEY, total int);
         SELECT interlock.enable_versioning('orders'), interlock.enable_history('orders');
         INSERT INTO orders VALUES (1, 1);
+        SELECT interlock.grant_idempotency_scope('pay', 'app');
         SET ROLE app;
         SELECT FROM interlock.acquire_lease('job', '1 h');));
+    return;
+}
+
+sub busy
+{
+    sql(q(
+        SELECT outcome FROM interlock.acquire_lease('job');
+        SELECT outcome FROM interlock.try_versioned_update('orders', 1, 0, '{"total": 2}');
+        UPDATE orders SET total = 3;
+        SET ROLE app;
+        SELECT FROM interlock.idempotency_claim('pay', 'order-17');));
     return;
 }
