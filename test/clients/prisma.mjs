@@ -1,0 +1,74 @@
+// What an application on Prisma does, with the code of docs/clients/prisma.md.
+// Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+// npm: prisma
+// only with --all
+
+import pg from 'pg';
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { callAll, calls } from './lib/calls.mjs';
+import { checkPage, codeOf, freshNotes, stored } from './lib/client.mjs';
+import { blocks, check, load } from './lib/page.mjs';
+
+// The client runs without a program of its own, and so does the generator: any path keeps it from downloading one.
+writeFileSync('schema.prisma', blocks('clients/prisma', 'prisma').join('\n'));
+execFileSync('npx', ['prisma', 'generate', '--schema', 'schema.prisma'],
+    { env: { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' }, stdio: ['ignore', 'ignore', 'inherit'] });
+
+const client = new pg.Client();
+await client.connect();
+const page = await load('clients/prisma', client);
+const { prisma, StaleError } = page;
+await client.query('ALTER TABLE note ALTER id RESTART WITH 100');
+
+const blind = (call) => assert.rejects(async () => call, (error) => codeOf(error) === 'IL011');
+
+await check('what names no version is refused, and what names an older one changes no row', async () => {
+    await freshNotes(client);
+    const [where, data] = [{ id: 1 }, { body: 'mine' }];
+    await blind(prisma.note.update({ where, data }));
+    await blind(prisma.note.update({ where, data: { hits: { increment: 1 } } }));
+    await blind(prisma.note.updateMany({ where, data }));
+    await blind(prisma.note.delete({ where }));
+    await blind(prisma.note.upsert({ where, update: data, create: { id: 1, body: 'mine' } }));
+    const old = { id: 1, version: 7 };
+    await assert.rejects(prisma.note.update({ where: old, data }), { code: 'P2025' });
+    await assert.rejects(prisma.note.delete({ where: old }), { code: 'P2025' });
+    assert.equal((await prisma.note.updateMany({ where: old, data })).count, 0);
+    assert.equal((await prisma.note.deleteMany({ where: old })).count, 0);
+    assert.deepEqual(await stored(client), { body: 'old', hits: 0, version: 1 });
+    assert.equal(await prisma.$executeRaw`UPDATE note SET hits = hits + 1 WHERE id = ${1} AND interlock.any_version(version)`, 1);
+});
+await check('the version of a result is that of the row, after create, createMany and updates', async () => {
+    const same = async ({ id, version }) => assert.equal(version, (await stored(client, id)).version);
+    const note = await prisma.note.create({ data: { body: 'a' } });
+    await same(note);
+    for (const each of await prisma.note.createManyAndReturn({ data: [{ body: 'b' }, { body: 'c' }] })) await same(each);
+    await same(await prisma.note.update({ where: { id: note.id, version: note.version }, data: { body: 'd' } }));
+});
+
+await checkPage(page, client, [
+    async (id) => (await page.query('SELECT id, hits FROM plain_note WHERE id = $1', id))[0],
+    ({ id, hits }) => page.query('UPDATE plain_note SET hits = $1 WHERE id = $2', hits + 1, id),
+]);
+await check('what the page does under a lease', async () => {
+    await freshNotes(client);
+    await client.query(`UPDATE note SET body = '' WHERE id = 1 AND version = 1`);
+    assert.equal((await page.tidy()).outcome, 'acquired');
+    assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
+});
+
+const { PrismaClient } = await import('@prisma/client');
+const { PrismaPg } = await import('@prisma/adapter-pg');
+const one = new PrismaClient({ adapter: new PrismaPg({ max: 1 }) });
+// What returns nothing, which has the type void, is executed.
+const read = new Set(calls.flatMap((call) => [
+    ...call.answer ? [call.sql, call.drivers?.prisma?.sql] : [], ...call.arguments.map((argument) => argument?.$query)]));
+await callAll('prisma', async (text, values = []) =>
+    read.has(text) ? (await one.$queryRawUnsafe(text, ...values)).map(Object.values) : (await one.$executeRawUnsafe(text, ...values), []));
+await one.$disconnect();
+
+console.log(`1..${check.count}`);
+await prisma.$disconnect();
+await client.end();
