@@ -210,7 +210,7 @@ std::string_view class_of(std::string_view key) {
     size_t length = 0;
     while (length < key.size() && key[length] != ':' && key[length] != '/')
         length++;
-    return key.substr(0, length);
+    return {key.data(), length};
 }
 
 // What this session has found, by the hash of the name.
