@@ -1048,3 +1048,62 @@ COMMENT ON VIEW interlock.blocking IS
 all other locks of the server. kind and name: what it waits for. blocked_by: the process that holds it, or, if none does, the one that waits before
 it; null: a lease, claim or prepared transaction. head_pid and head_activity: the end of the chain, which waits for nobody, and what it does.
 is_circle: there is no end. Texts of statements are shown as in pg_stat_activity.';
+
+-- Who broke, forced, granted or configured what
+
+CREATE TABLE interlock.configuration_audit (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    changed_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    changed_by text NOT NULL,
+    kind text NOT NULL,
+    action text NOT NULL,
+    name text,
+    table_name text,
+    grantee text,
+    before jsonb,
+    after jsonb);
+COMMENT ON TABLE interlock.configuration_audit IS
+'Every call of a function that configures a table or an idempotency scope (kind configuration), or grants or revokes something (kind
+grant): time, user, function, what it is about, and the settings that the call has changed, before and after. Statements that change triggers
+without these functions are not here.';
+COMMENT ON SEQUENCE interlock.configuration_audit_id_seq IS 'Numbers the rows of configuration_audit.';
+SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit_id_seq', '');
+
+CREATE VIEW interlock.audit WITH (security_barrier) AS
+SELECT a.at, a.role, a.kind, a.action, a.name, a.table_name, a.holder, a.reason, a.before, a.after
+  FROM (SELECT l.broken_at AS at, l.broken_by AS role, 'break'::pg_catalog.text AS kind, 'break_lease'::pg_catalog.text AS action, l.key AS name,
+               NULL::pg_catalog.text AS table_name, l.holder, l.reason, NULL::pg_catalog.jsonb AS before, NULL::pg_catalog.jsonb AS after,
+               NULL::pg_catalog.text AS owner
+          FROM interlock.lease_audit l
+         UNION ALL
+        SELECT r.forced_at, r.forced_by, 'force', 'force_unlock_row', r.key::pg_catalog.text, r.table_name, r.holder, r.reason, NULL, NULL, NULL
+          FROM interlock.row_lock_audit r
+         UNION ALL
+        SELECT i.forgotten_at, i.forgotten_by, 'forget', 'idempotency_forget', pg_catalog.concat(i.scope, ':', i.key), NULL, NULL, i.reason,
+               pg_catalog.jsonb_build_object('status', i.status, 'attempt', i.attempt), NULL, NULL
+          FROM interlock.idempotency_audit i
+         UNION ALL
+        SELECT w.written_at, w.written_by, 'force',
+               CASE w.decision WHEN 'forced' THEN 'forced_write' WHEN 'blind' THEN 'blind_update' ELSE 'suppress_history' END,
+               NULL, w.table_name, w.owner, w.reason, NULL,
+               pg_catalog.jsonb_build_object('operation', w.operation, 'columns', w.columns, 'rows', w.row_count, 'writer', w.writer), w.table_owner
+          FROM interlock.write_log w
+         WHERE w.decision OPERATOR(pg_catalog.=) ANY (ARRAY['forced', 'blind', 'suppressed'])
+           AND (w.decision OPERATOR(pg_catalog.<>) 'suppressed' OR w.reason IS NULL
+                OR NOT w.reason OPERATOR(pg_catalog.=) ANY (ARRAY['ignore_columns', 'ignore_writers']))
+         UNION ALL
+        SELECT c.changed_at, c.changed_by, 'configuration', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
+          FROM interlock.configuration_audit c WHERE c.kind OPERATOR(pg_catalog.=) 'configuration'
+         UNION ALL
+        SELECT c.changed_at, c.changed_by, 'grant', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
+          FROM interlock.configuration_audit c WHERE c.kind OPERATOR(pg_catalog.=) 'grant') a
+ WHERE (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
+            OR pg_catalog.has_table_privilege('interlock.configuration_audit'::pg_catalog.regclass, 'SELECT'))
+    OR EXISTS (SELECT FROM pg_catalog.pg_roles r
+                WHERE r.rolname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY[a.role, a.owner]) AND pg_catalog.pg_has_role(r.oid, 'USAGE'));
+GRANT SELECT ON interlock.audit TO PUBLIC;
+COMMENT ON VIEW interlock.audit IS
+'Every break of a lease (kind break), write over an owner or a marker, blind update by setting and suppressed history (force), forgotten
+idempotency key (forget), grant and revocation (grant) and change of configuration (configuration): who, when, what and why. Roles see
+what their members did, and forced writes of tables that were theirs; pg_read_all_stats, and roles with SELECT on configuration_audit, see all.';

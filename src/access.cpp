@@ -6,6 +6,7 @@
 // GRANT and REVOKE run with the caller's rights, in the present database.
 
 #include "server/arguments.h"
+#include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 
@@ -35,6 +36,7 @@ constexpr AccessKind kKinds[] = {
       {"interlock.writer_grant", ""},
       {"interlock.idempotency_grant", ""},
       {"interlock.idempotency_audit", ""},
+      {"interlock.configuration_audit", ""},
       {"interlock.idempotency",
        "(scope, key, status, attempt, claimed_at, deadline, finished_at, expires_at, retryable, "
        "response_omitted)"},
@@ -119,6 +121,7 @@ void change_access(const Arguments& arguments, const char* verb, const char* pre
     get_role_oid(role, false);
     require_schema_names();
     require_owner();
+    const char* grantee = role;
     role = quote_identifier(role);
     with_spi([&] {
         run_command(psprintf("%s EXECUTE ON FUNCTION %s %s %s", verb, functions_of(kind),
@@ -128,6 +131,7 @@ void change_access(const Arguments& arguments, const char* verb, const char* pre
                 run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
                                      preposition, role));
     });
+    record_change(arguments, {.kind = "grant", .name = kind.name, .grantee = grantee});
 }
 
 } // namespace

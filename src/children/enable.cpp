@@ -6,6 +6,7 @@
 #include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "version/version.h"
@@ -37,6 +38,7 @@ Datum guard_children(PG_FUNCTION_ARGS) {
     Oid parent_oid = DatumGetObjectId(arguments.required(1, "parent"));
     Relation child =
         open_own_table(DatumGetObjectId(arguments.required(0, "child")), ShareRowExclusiveLock);
+    TableChange change = begin_change(arguments, child);
     Relation parent = open_table(parent_oid, AccessShareLock, ACL_TRIGGER);
     ForeignKey key = foreign_key_argument(arguments, 2, child, parent);
     const ChildGuard* present = present_guard(child, parent, key);
@@ -49,6 +51,7 @@ Datum guard_children(PG_FUNCTION_ARGS) {
     close_table(parent);
     close_table(child);
     run_all(commands);
+    record_change(change);
     PG_RETURN_VOID();
 }
 
@@ -59,6 +62,7 @@ Datum unguard_children(PG_FUNCTION_ARGS) {
     move_pending_parents(); // the server drops the events of triggers that are gone
     Relation child =
         open_own_table(DatumGetObjectId(arguments.required(0, "child")), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, child);
     List* commands = NIL;
     for (const ChildGuard& guard : guards_of(table_info(child))) {
         if (guard.parent != parent)
@@ -79,6 +83,7 @@ Datum unguard_children(PG_FUNCTION_ARGS) {
     }
     close_table(child);
     run_all(commands);
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

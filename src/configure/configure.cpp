@@ -2,11 +2,11 @@
 // hand, and by as few of them as possible.
 
 #include "configure/arguments.h"
-#include "configure/settings.h"
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/plan.h"
 #include "table/relation.h"
+#include "table/settings.h"
 
 using namespace interlock;
 

@@ -1,11 +1,11 @@
 // configuration(), and the rows of the view guards. Both read the catalog alone: they wait for
 // no lock, and run no code of others.
 
-#include "configure/settings.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
 #include "server/scope.h"
 #include "table/relation.h"
+#include "table/settings.h"
 #include "table/settings_json.h"
 
 using namespace interlock;

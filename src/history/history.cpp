@@ -6,6 +6,7 @@
 #include "ownership/writer.h"
 #include "server/stable_text.h"
 #include "sweeper/deadline.h"
+#include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/row.h"
@@ -42,6 +43,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     HistorySettings request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     const TableInfo* info = table_info(rel);
     const History* present = history_of(info);
     refuse_partition(rel, present != nullptr && present->is_clone);
@@ -67,6 +69,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
         if (request.notify != Notify::kOff)
             create_transaction_index(history);
     });
+    record_change(change);
     warn_of_unknown_writers(request);
     restart_trimming(history);
     if (request.keep_versions > 0 || request.keep_for > 0)
@@ -77,12 +80,14 @@ Datum enable_history(PG_FUNCTION_ARGS) {
 Datum disable_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     Oid relid = RelationGetRelid(rel);
     if (!has_leftover(rel))
         refuse_partition(rel, require_history(rel, table_info(rel))->is_clone);
     char* table = qualified_name(rel);
     close_table(rel);
     with_spi([&] { drop_triggers(relid, table); });
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

@@ -5,6 +5,7 @@
 #include "server/arguments.h"
 #include "server/grantee.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/restricted.h"
 
@@ -27,6 +28,8 @@ Datum grant_idempotency_scope(PG_FUNCTION_ARGS) {
                     "INSERT INTO interlock.idempotency_grant (scope, role_name, granted_by) "
                     "VALUES ($1, $2, $3) ON CONFLICT (scope, role_name) DO NOTHING",
                     3, types, values);
+    record_change(arguments,
+                  {.kind = "grant", .name = TextDatumGetCString(scope), .grantee = role});
     PG_RETURN_VOID();
 }
 
@@ -47,6 +50,8 @@ Datum revoke_idempotency_scope(PG_FUNCTION_ARGS) {
                         errmsg("idempotency scope \"%s\" was not granted to \"%s\"",
                                TextDatumGetCString(scope), role),
                         errhint("Table interlock.idempotency_grant lists the grants.")));
+    record_change(arguments,
+                  {.kind = "grant", .name = TextDatumGetCString(scope), .grantee = role});
     PG_RETURN_VOID();
 }
 }

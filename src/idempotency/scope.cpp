@@ -4,6 +4,7 @@
 #include "idempotency/idempotency.h"
 #include "server/arguments.h"
 #include "server/key_parts.h"
+#include "table/configuration_audit.h"
 #include "table/restricted.h"
 
 using namespace interlock;
@@ -28,6 +29,26 @@ const char* writing_scope(int count) {
         "max_response_bytes = excluded.max_response_bytes%s",
         has_attempts ? ", max_attempts" : "", has_attempts ? ", $7" : "",
         has_attempts ? ", max_attempts = excluded.max_attempts" : "");
+}
+
+// Null: it is not defined. All roles may read the table.
+Jsonb* stored_scope(Datum scope) {
+    Jsonb* stored = nullptr;
+    MemoryContext context = CurrentMemoryContext;
+    with_spi([&] {
+        Oid type = TEXTOID;
+        SPI_execute_with_args(
+            "SELECT pg_catalog.to_jsonb(s) OPERATOR(pg_catalog.-) "
+            "'scope'::pg_catalog.text FROM interlock.idempotency_scope s "
+            "WHERE s.scope OPERATOR(pg_catalog.=) $1",
+            1, &type, &scope, nullptr, false, 1);
+        if (SPI_processed == 0)
+            return;
+        bool is_null;
+        Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+        stored = in_context(context, [&] { return DatumGetJsonbPCopy(value); });
+    });
+    return stored;
 }
 
 Datum join_parts(const KeyParts& parts) {
@@ -74,8 +95,13 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
         nulls[i] = arguments.is_null(i);
         values[i] = nulls[i] ? 0 : arguments.value(i);
     }
+    Jsonb* before = stored_scope(scope);
     write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
                     writing_scope(fcinfo->nargs), fcinfo->nargs, types, values, nulls);
+    record_change(arguments, {.kind = "configuration",
+                              .name = TextDatumGetCString(scope),
+                              .before = before,
+                              .after = stored_scope(scope)});
     PG_RETURN_VOID();
 }
 

@@ -5,6 +5,7 @@
 #include "lease/argument.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/key.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -35,6 +36,7 @@ PG_FUNCTION_INFO_V1(unrequire_lease);
 Datum require_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), ShareRowExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     const char* key = arguments.is_null(1) ? default_template(rel) : arguments.string(1, "key");
     check_template(rel, key);
     const char* columns = column_arguments(rel, arguments, 2);
@@ -49,6 +51,7 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     Oid relid = RelationGetRelid(rel);
     close_table(rel);
     with_spi([&] { replace_trigger(relid, name, command); });
+    record_change(change);
     PG_RETURN_VOID();
 }
 
@@ -56,6 +59,7 @@ Datum require_lease(PG_FUNCTION_ARGS) {
 Datum unrequire_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     const char* key = arguments.string_or_null(1);
     const Trigger* trigger = key != nullptr ? find_requirement(rel, key) : only_requirement(rel);
     if (trigger == nullptr)
@@ -65,6 +69,7 @@ Datum unrequire_lease(PG_FUNCTION_ARGS) {
         psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname), qualified_name(rel));
     close_table(rel);
     with_spi([&] { run_command(command); });
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

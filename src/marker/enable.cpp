@@ -6,6 +6,7 @@
 #include "server/arguments.h"
 #include "server/notify.h"
 #include "sweeper/deadline.h"
+#include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -50,6 +51,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     Oid relid = RelationGetRelid(rel);
     const Marker* present = marker_of(table_info(rel));
     refuse_partition(rel, present != nullptr && present->is_clone);
@@ -73,12 +75,14 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
         set_notify_trigger(relid, table, request.notify);
         as_configuring_owner(relid, [&] { report_open_markers(table, request); });
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 
 Datum disable_marker(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     Oid relid = RelationGetRelid(rel);
     if (marker_of(table_info(rel)) == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -92,6 +96,7 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
         set_notify_trigger(relid, table, Notify::kOff);
         drop_sweep_indexes(relid, InvalidAttrNumber);
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

@@ -6,6 +6,7 @@
 #include "ownership/writer.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/part.h"
@@ -23,6 +24,7 @@ struct Draft {
     const TableInfo* info;
     NameList columns; // the argument of the call
     ColumnRules rules;
+    TableChange change;
 };
 
 Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode);
@@ -194,6 +196,7 @@ Draft open_draft(const Arguments& arguments, int n, LOCKMODE mode) {
     draft.columns = columns_argument(arguments, n);
     draft.rel = open_own_table(arguments.relation(0), mode);
     draft.info = table_info(draft.rel);
+    draft.change = begin_change(arguments, draft.rel);
     const Ownership* present = ownership_of(draft.info);
     int count = present != nullptr ? present->rules.count : 0;
     if (present != nullptr) {
@@ -383,6 +386,7 @@ void save_draft(const Draft& draft) {
     Oid relid = RelationGetRelid(draft.rel);
     close_table(draft.rel); // the server refuses to alter a table that is open in this session
     with_spi([&] { replace_trigger(relid, name, command); });
+    record_change(draft.change);
 }
 
 } // namespace

@@ -3,9 +3,11 @@
 #include "ownership/default_writer.h"
 #include "server/arguments.h"
 #include "server/grantee.h"
+#include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/settings_json.h"
 
 using namespace interlock;
 
@@ -85,6 +87,11 @@ Datum grant_writer(PG_FUNCTION_ARGS) {
         "DO UPDATE SET may_force = excluded.may_force, is_default = excluded.is_default, "
         "granted_by = excluded.granted_by, granted_at = excluded.granted_at",
         kColumns, types, values);
+    JsonObject granted;
+    granted.add_flag("may_force", may_force);
+    granted.add_flag("is_default", is_default);
+    record_change(arguments,
+                  {.kind = "grant", .name = writer, .grantee = role, .after = granted.finish()});
     forget_default_writers();
     PG_RETURN_VOID();
 }
@@ -106,6 +113,7 @@ Datum revoke_writer(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("writer \"%s\" was not granted to \"%s\"", writer, role),
                         errhint("Table interlock.writer_grant lists the grants.")));
+    record_change(arguments, {.kind = "grant", .name = writer, .grantee = role});
     PG_RETURN_VOID();
 }
 }

@@ -56,6 +56,9 @@ class Arguments {
 public:
     explicit Arguments(FunctionCallInfo fcinfo) : fcinfo_(fcinfo) {}
 
+    // Of the called function, as SQL names it.
+    const char* function_name() const { return get_func_name(fcinfo_->flinfo->fn_oid); }
+
     int count() const { return fcinfo_->nargs; }
     bool is_null(int n) const { return n >= fcinfo_->nargs || fcinfo_->args[n].isnull; }
 

@@ -4,6 +4,7 @@
 #include "transition/define.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/part.h"
@@ -58,6 +59,7 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     bool drops = arguments.is_null(3) && has_insert_trigger(arguments.relation(0), name);
     Relation rel =
         open_own_table(arguments.relation(0), drops ? AccessExclusiveLock : ShareRowExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     AttrNumber column = column_number(rel, name);
     refuse_clone(rel, name);
     check_state_column(rel, column);
@@ -84,6 +86,7 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
         if (no_insert != nullptr)
             run_command(no_insert);
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 
@@ -91,6 +94,7 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     const char* name = arguments.name(1, "state_column");
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     refuse_clone(rel, name);
     // Unlike a write this accepts that the column is missing: dropping is the remedy then.
     char* on_update = drop_trigger(rel, kUpdateTrigger, name);
@@ -104,6 +108,7 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
         if (on_insert != nullptr)
             run_command(on_insert);
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

@@ -3,6 +3,7 @@
 #include "ownership/ownership.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -43,6 +44,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Request request = read_request(arguments);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     const TableInfo* info = table_info(rel);
     require_column_name(rel, request.column);
     check_same_column(rel, info, request);
@@ -65,12 +67,14 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
             create_floor(info->relid, request.column);
         create_version_trigger(info->relid, table, request);
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 
 Datum disable_versioning(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    TableChange change = begin_change(arguments, rel);
     const TableInfo* info = table_info(rel);
     const Versioning* versioning = versioning_of(info);
     if (versioning == nullptr)
@@ -87,6 +91,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
         if (OidIsValid(floor))
             drop_floor(info->relid, NameStr(versioning->name), floor);
     });
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

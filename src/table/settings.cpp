@@ -1,4 +1,4 @@
-#include "configure/settings.h"
+#include "table/settings.h"
 
 #include "server/concept.h"
 #include "table/catalog_trigger.h"
