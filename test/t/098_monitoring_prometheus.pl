@@ -117,13 +117,30 @@ for my $annotation (@{ $dashboard->{annotations}{list} })
     ok(eval { samples($prometheus, $annotation->{expr}); 1 }, "annotation $annotation->{name}");
 }
 
-# Several databases by one exporter: lines of the server once, others for each
-sql('CREATE DATABASE crm');
+# Several databases by one exporter: lines of the server once, others for each. Names that are no UTF-8 break nothing.
+sql(q(CREATE DATABASE crm ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0));
 sql(q(CREATE EXTENSION pg_interlock; SELECT interlock.grant_access('monitor', 'prometheus')), 'crm');
+sql(q(
+    SET client_min_messages = error;
+    DO $$
+    DECLARE
+        bad text := convert_from('\x78ff', 'SQL_ASCII');
+    BEGIN
+        EXECUTE format('CREATE ROLE %I', bad);
+        EXECUTE format('CREATE TABLE %I (id int PRIMARY KEY)', bad);
+        PERFORM interlock.enable_versioning(bad::regclass), interlock.enable_history(bad::regclass);
+        EXECUTE format('INSERT INTO %I VALUES (1); UPDATE %1$I SET id = 2', bad);
+        EXECUTE format('SET LOCAL ROLE %I', bad);
+        PERFORM FROM generate_series(1, 99) n CROSS JOIN LATERAL interlock.acquire_lease(bad || ':' || n);
+    END $$), 'crm');
 my ($several) = $page =~ /(--auto-discover-databases \S+)'$/m;
 my $second = start_exporter($node, 'postgres', undef, split / /, $several);
 my $text = metrics($second);
 like($text, qr/^interlock_leases_held\{datname="$_",.*\} \d/m, "metrics of database $_") for qw(postgres crm);
+ok(index($text, "\n$_") > 0, "a line $_") for 'interlock_contention_calls_total{datname="crm",key_class="",kind="versioning",rel="public.\"x\\\\377\""',
+    'interlock_contention_calls_total{datname="crm",key_class="x\\\\377",kind="lease"', 'interlock_role_usage_used{role="x\\\\377"',
+    'interlock_relation_bytes{datname="crm",purpose="history",relation="public.\"x\\\\377_history\""';
+unlike(slurp_file($second->{log}), qr/level=error/i, 'without errors');
 is(() = $text =~ /^interlock_usage_used\{.*what="leases"/mg, 1, 'of the server once');
 stop_program($second);
 
