@@ -117,7 +117,7 @@ for my $annotation (@{ $dashboard->{annotations}{list} })
     ok(eval { samples($prometheus, $annotation->{expr}); 1 }, "annotation $annotation->{name}");
 }
 
-# Several databases by one exporter: lines of the server once, others for each. Names that are no UTF-8 break nothing.
+# Several databases by one exporter: lines of the server once, others for each. Names in no valid encoding break nothing.
 sql(q(CREATE DATABASE crm ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0));
 sql(q(CREATE EXTENSION pg_interlock; SELECT interlock.grant_access('monitor', 'prometheus')), 'crm');
 sql(q(
