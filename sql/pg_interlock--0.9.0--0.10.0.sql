@@ -853,6 +853,30 @@ BEGIN ATOMIC
                    AND pg_catalog.num_nonnulls(g.settings OPERATOR(pg_catalog.->>) 'keep_versions', g.settings OPERATOR(pg_catalog.->>) 'keep_for')
                        OPERATOR(pg_catalog.>) 0) AS histories
           FROM interlock_internal.is_preloaded() p),
+    counted AS ( -- of this database; a share is of the calls, in percent
+        SELECT c.*, pg_catalog.to_char(c.since, 'YYYY-MM-DD HH24:MI') AS begin,
+               pg_catalog.round(c.conflicts OPERATOR(pg_catalog.*) 100.0 OPERATOR(pg_catalog./) NULLIF(c.calls, 0), 1) AS conflict_share,
+               pg_catalog.round(c.timeouts OPERATOR(pg_catalog.*) 100.0 OPERATOR(pg_catalog./) NULLIF(c.calls, 0), 1) AS timeout_share,
+               pg_catalog.round(c.expiries OPERATOR(pg_catalog.*) 100.0 OPERATOR(pg_catalog./) NULLIF(c.calls, 0), 1) AS expiry_share,
+               pg_catalog.round(c.takeovers OPERATOR(pg_catalog.*) 100.0 OPERATOR(pg_catalog./) NULLIF(c.calls, 0), 1) AS takeover_share
+          FROM interlock_internal.list_contention() c
+         WHERE c.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
+           AND (c.rel IS NULL OR c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (SELECT v.oid FROM visible v))),
+    keys AS ( -- an expression for the keys of some rows
+        SELECT i.indrelid AS oid,
+               pg_catalog.format('(SELECT jsonb_agg(to_jsonb(k)) FROM (SELECT %s FROM %s LIMIT 1) k)',
+                   pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY pg_catalog.array_position(i.indkey::pg_catalog.int2[], a.attnum)),
+                   i.indrelid::pg_catalog.regclass) AS expression
+          FROM pg_catalog.pg_index i
+          JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) i.indrelid AND a.attnum OPERATOR(pg_catalog.=) ANY (i.indkey)
+         WHERE i.indisprimary AND i.indrelid OPERATOR(pg_catalog.=) ANY (SELECT c.rel::pg_catalog.oid FROM counted c)
+         GROUP BY i.indrelid, i.indkey),
+    limits AS ( -- that are nearly reached
+        SELECT u.what, u.used, u."of", m.setting
+          FROM interlock_internal.list_usage() u
+          JOIN (VALUES ('leases', 'interlock.max_leases'), ('key names', 'interlock.key_names'),
+                       ('contention lines', 'interlock.max_contention_lines')) m (what, setting) ON m.what OPERATOR(pg_catalog.=) u.what
+         WHERE u.role IS NULL AND u.database IS NULL AND (u.used OPERATOR(pg_catalog.*) 10) OPERATOR(pg_catalog.>=) (u."of" OPERATOR(pg_catalog.*) 8)),
     found AS (
         SELECT f.rel, f.finding, pg_catalog.array_to_string(f.mechanisms, ', ') AS evidence, f.advice FROM findings f
         UNION ALL
@@ -925,14 +949,92 @@ BEGIN ATOMIC
                pg_catalog.format('tables with markers: %s, with histories of a limited length: %s', p.markers, p.histories),
                'add pg_interlock to shared_preload_libraries, and restart the server'
           FROM preload p
-         WHERE NOT p.for_all AND p.markers OPERATOR(pg_catalog.+) p.histories OPERATOR(pg_catalog.>) 0)
+         WHERE NOT p.for_all AND p.markers OPERATOR(pg_catalog.+) p.histories OPERATOR(pg_catalog.>) 0
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, 'shared_preload_libraries does not have the library: nothing counts how often writers collide',
+               pg_catalog.format('guarded tables: %s', g.tables), 'add pg_interlock to shared_preload_libraries, and restart the server'
+          FROM preload p
+         CROSS JOIN (SELECT pg_catalog.count(DISTINCT g.rel::pg_catalog.oid) AS tables FROM guards g
+                      WHERE g.mechanism OPERATOR(pg_catalog.=) ANY ('{versioning,transitions,ownership,require_lease}'::pg_catalog.text[])) g
+         WHERE NOT p.for_all AND p.markers OPERATOR(pg_catalog.+) p.histories OPERATOR(pg_catalog.=) 0 AND g.tables OPERATOR(pg_catalog.>) 0
+        UNION ALL
+        SELECT c.rel, pg_catalog.format('more than 5 %% of the calls are conflicts (%s): lock the row before it is read', c.kind),
+               pg_catalog.format('%s of %s calls, %s %%, since %s', c.conflicts, c.calls, c.conflict_share, c.begin),
+               pg_catalog.format('SELECT * FROM interlock.select_for_update(%L, %s)', c.rel, COALESCE(k.expression, '...'))
+          FROM counted c
+          LEFT JOIN keys k ON k.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
+         WHERE c.kind OPERATOR(pg_catalog.=) ANY ('{versioning,transitions}'::pg_catalog.text[]) AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.conflict_share OPERATOR(pg_catalog.>) 5
+        UNION ALL
+        SELECT c.rel, pg_catalog.format('calls wait for a row more than 10 ms on average (%s): docs/choosing.md has ways to do without', c.kind),
+               pg_catalog.format('%s of %s calls, %s in all, since %s', c.waits, c.calls, c.wait_time, c.begin),
+               pg_catalog.format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel = %L::regclass', c.rel)
+          FROM counted c
+         WHERE c.rel IS NOT NULL AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.wait_time OPERATOR(pg_catalog.>) (c.calls OPERATOR(pg_catalog.*) '10 ms'::pg_catalog.interval)
+        UNION ALL
+        SELECT c.rel, 'statements write rows without comparing their version: a stale one overwrites the other',
+               pg_catalog.format('%s rows since %s; from 100 on', c.blind_updates, c.begin),
+               pg_catalog.format('SELECT interlock.configure(%L, %L)', c.rel, '{"versioning": {"blind_updates": "reject"}}')
+          FROM counted c
+          JOIN guards g ON g.rel::pg_catalog.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid AND g.mechanism OPERATOR(pg_catalog.=) 'versioning'
+         WHERE c.kind OPERATOR(pg_catalog.=) 'versioning' AND c.blind_updates OPERATOR(pg_catalog.>=) 100
+           AND g.settings OPERATOR(pg_catalog.->>) 'blind_updates' OPERATOR(pg_catalog.=) 'allow'
+        UNION ALL
+        SELECT c.rel, 'more than 5 % of the markers expire under their holders: touch_row prolongs one, or the ttl is too short',
+               pg_catalog.format('%s expired at %s calls, %s %%, since %s', c.expiries, c.calls, c.expiry_share, c.begin),
+               pg_catalog.format('SELECT interlock.configure(%L, %L)', c.rel,
+                   pg_catalog.jsonb_build_object('marker', pg_catalog.jsonb_build_object('ttl',
+                       ((g.settings OPERATOR(pg_catalog.->>) 'ttl')::pg_catalog.interval OPERATOR(pg_catalog.*) 2)::pg_catalog.text)))
+          FROM counted c
+          JOIN guards g ON g.rel::pg_catalog.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid AND g.mechanism OPERATOR(pg_catalog.=) 'marker'
+         WHERE c.kind OPERATOR(pg_catalog.=) 'marker' AND c.calls OPERATOR(pg_catalog.>=) 100 AND c.expiry_share OPERATOR(pg_catalog.>) 5
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('more than 5 %% of the leases of class "%s" expire under their holders', c.key_class),
+               pg_catalog.format('%s expired at %s calls, %s %%, since %s', c.expiries, c.calls, c.expiry_share, c.begin),
+               pg_catalog.format('SELECT key, holder, ttl, expires_at FROM interlock.leases WHERE starts_with(key, %L) -- renew them after a third of it', c.key_class)
+          FROM counted c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'lease' AND c.calls OPERATOR(pg_catalog.>=) 100 AND c.expiry_share OPERATOR(pg_catalog.>) 5
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('leases of class "%s" are renewed after half of their ttl: a pause of the holder loses them', c.key_class),
+               pg_catalog.format('%s of %s renewals since %s; from 20 %% on', c.late_renewals, c.renewals, c.begin),
+               pg_catalog.format('SELECT key, holder, ttl, expires_at FROM interlock.leases WHERE starts_with(key, %L) -- renew them after a third of it', c.key_class)
+          FROM counted c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'lease' AND c.renewals OPERATOR(pg_catalog.>=) 100
+           AND c.late_renewals OPERATOR(pg_catalog.*) 5 OPERATOR(pg_catalog.>=) c.renewals
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('more than half of the calls for leases of class "%s" are refused: callers that poll could wait', c.key_class),
+               pg_catalog.format('%s of %s calls, %s %%, since %s', c.conflicts, c.calls, c.conflict_share, c.begin),
+               pg_catalog.format('SELECT * FROM interlock.acquire_lease(%L, wait => ''10 s'')', c.key_class)
+          FROM counted c
+         WHERE c.kind OPERATOR(pg_catalog.=) 'lease' AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.conflict_share OPERATOR(pg_catalog.>) 50
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('more than 5 %% of the waits for keys of class "%s" (%s) are given up', c.key_class, c.kind),
+               pg_catalog.format('%s of %s calls, %s %%, since %s', c.timeouts, c.calls, c.timeout_share, c.begin),
+               pg_catalog.format('SELECT * FROM interlock.blocking WHERE starts_with(name, %L)', c.key_class)
+          FROM counted c
+         WHERE c.key_class IS NOT NULL AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.timeout_share OPERATOR(pg_catalog.>) 5
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('more than 5 %% of the claims of scope "%s" become stale and are taken over', c.key_class),
+               pg_catalog.format('%s of %s claims, %s %%, since %s', c.takeovers, c.calls, c.takeover_share, c.begin),
+               pg_catalog.format('SELECT interlock.define_idempotency_scope(%L, model => %L, ttl => %L, stale_after => %L, replay_failures => %L, max_response_bytes => %s, max_attempts => %s)',
+                   c.key_class, COALESCE(s.model, 'api'), COALESCE(s.ttl, '24 hours'), COALESCE(s.stale_after, '1 min') OPERATOR(pg_catalog.*) 2,
+                   COALESCE(s.replay_failures, false), COALESCE(s.max_response_bytes, 65536), COALESCE(s.max_attempts::pg_catalog.text, 'null'))
+          FROM counted c
+          LEFT JOIN interlock.idempotency_scope s ON s.scope OPERATOR(pg_catalog.=) c.key_class
+         WHERE c.kind OPERATOR(pg_catalog.=) 'idempotency' AND c.calls OPERATOR(pg_catalog.>=) 100 AND c.takeover_share OPERATOR(pg_catalog.>) 5
+           AND pg_catalog.octet_length(c.key_class) OPERATOR(pg_catalog.<) 63 -- else it may be cut
+        UNION ALL
+        SELECT NULL::pg_catalog.regclass, pg_catalog.format('%s is nearly too small', l.setting),
+               pg_catalog.format('%s: %s of %s; from 80 %% on', l.what, l.used, l."of"),
+               pg_catalog.format('ALTER SYSTEM SET %s = %s -- and restart the server', l.setting, l."of" OPERATOR(pg_catalog.*) 2)
+          FROM limits l)
     SELECT f.rel, f.finding, f.evidence, f.advice FROM found f ORDER BY f.rel::pg_catalog.text NULLS FIRST, f.finding;
 END;
 COMMENT ON FUNCTION interlock.advise() IS
-'What to change, as the catalog shows it: all that check_versioning lists, triggers that no function of the extension has made, columns that look like
-versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by hand and no marker, large tables with markers
-and no index for sweeps, and the library that is not preloaded. evidence: what says so. Tables on which the caller has some privilege. Waits for no
-lock. No row means that nothing of this was found.';
+'What to change, as the catalog and the counters of view contention show it: all that check_versioning lists, triggers that no function of the
+extension has made, columns that look like versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by
+hand and no marker, large tables with markers and no index for sweeps, the library that is not preloaded; and, of what was called often enough,
+conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, and settings that are too small.
+evidence: what says so. Tables on which the caller has some privilege. Waits for no lock. No row means that nothing of this was found.';
 
 -- Views of what is held and who waits.
 
