@@ -79,17 +79,19 @@ sub curve {
         map { [ at($clients, $_, $think, 'optimistic', 'conflicts'), better($clients, $_, $think, $lock, $what) ] } values_of('rows');
 }
 
-# From how many conflicts on the lock is better by a tenth, which is more than noise: between two points in proportion to the
-# logarithm. Undefined: never; 0: always.
-sub crossing {
+# Where the line between two points of a curve passes 0.
+sub between {
+    my ($before, $after) = @_;
+    return $before->[0] + ($after->[0] - $before->[0]) * $before->[1] / ($before->[1] - $after->[1]);
+}
+
+# From how many conflicts on the lock is better by a tenth, which is more than noise, and up to how many. Of two points the
+# logarithm decides where between them. Empty: never; 0 and 1: from the first point on, up to the last.
+sub crossings {
     my @curve = map { [ $_->[0], log($_->[1] / 1.1) ] } curve(@_);
-    return if $curve[-1][1] < 0;
-    my $from = $#curve;
-    $from-- while $from > 0 && $curve[ $from - 1 ][1] >= 0;
-    return 0 if $from == 0;
-    my ($before, $after) = @curve[ $from - 1, $from ];
-    my $part = -$before->[1] / ($after->[1] - $before->[1]);
-    return $before->[0] + $part * ($after->[0] - $before->[0]);
+    my @better = grep { $curve[$_][1] >= 0 } 0 .. $#curve or return;
+    my ($first, $last) = @better[ 0, -1 ];
+    return ($first == 0 ? 0 : between(@curve[ $first - 1, $first ]), $last == $#curve ? 1 : between(@curve[ $last, $last + 1 ]));
 }
 
 # --- Text ------------------------------------------------------------------------
@@ -103,10 +105,13 @@ sub number {
 sub think_in_words { return $_[0] == 0 ? 'no think time' : "$_[0] ms" }
 sub rows_in_words { return number($_[0]) . ($_[0] == 1 ? ' row' : ' rows') }
 
+sub per_cent { return sprintf '%.0f %%', 100 * $_[0] }
+
 sub crossing_in_words {
-    my $conflicts = crossing(@_);
-    return 'never' unless defined $conflicts;
-    return $conflicts == 0 ? 'always' : sprintf '%.0f %%', 100 * $conflicts;
+    my ($from, $to) = crossings(@_) or return 'never';
+    return $to == 1 ? 'always' : 'up to ' . per_cent($to) if $from == 0;
+    return 'from ' . per_cent($from) if $to == 1;
+    return per_cent($from) eq per_cent($to) ? 'at ' . per_cent($to) : sprintf('%.0f to ', 100 * $from) . per_cent($to);
 }
 
 sub row { return '| ' . join(' | ', @_) . " |\n" }
@@ -115,8 +120,7 @@ sub ruler { return '|' . '---|' x shift . "\n" }
 sub ratio { return sprintf $_[0] < 9.95 ? '%.1f' : '%.0f', $_[0] }
 
 sub crossings_table {
-    my $text = row('clients', 'think time', map({ "`$mechanism{$_}{title}`, done" =~ s/`(lease)`/a $1/r } @locks), map({ "`$mechanism{$_}{title}`, p95" =~ s/`(lease)`/a $1/r } @locks))
-        . ruler(2 + 2 * @locks);
+    my $text = row('clients', 'think time', map { my $what = $_; map { "$mechanism{$_}{title}, $what" } @locks } 'done', 'p95') . ruler(2 + 2 * @locks);
     for my $clients (grep { $_ > 1 } values_of('clients')) {
         for my $think (values_of('think')) {
             $text .= row($clients, think_in_words($think), map { my $what = $_; map { crossing_in_words($clients, $think, $_, $what) } @locks } 'goodput', 'p95');
@@ -126,24 +130,24 @@ sub crossings_table {
 }
 
 sub goodput_table {
-    my ($clients) = (values_of('clients'))[-1];
-    my @rows = values_of('rows');
-    my @cells = map { my $think = $_; map { [ $_, $think ] } grep { $_ == 1 || $_ == 100 || $_ == 10000 } @rows } grep { $_ != 5 } values_of('think');
-    my $text = row("$clients clients", map { rows_in_words($_->[0]) . ', ' . think_in_words($_->[1]) } @cells) . ruler(1 + @cells);
-    $text .= row('done a second by version, retry in the client', map { number(at($clients, @$_, 'optimistic', 'goodput')) } @cells);
-    $text .= row('of its tries in conflict', map { sprintf '%.0f %%', 100 * at($clients, @$_, 'optimistic', 'conflicts') } @cells);
+    my ($one, $all) = (values_of('clients'))[ 0, -1 ];
+    my @cells = ([ $one, 10000, 0 ], map { my $think = $_; map { [ $all, $_, $think ] } 10000, 100, 1 } 0, 50);
+    my $text = row('clients', map { $_->[0] } @cells) . ruler(1 + @cells);
+    $text .= row('rows that they share', map { number($_->[1]) } @cells) . row('think time', map { think_in_words($_->[2]) } @cells);
+    $text .= row('done a second by version, retry in the client', map { number(at(@$_, 'optimistic', 'goodput')) } @cells);
+    $text .= row('of its tries in conflict', map { per_cent(at(@$_, 'optimistic', 'conflicts')) } @cells);
     for my $name (grep { $_ ne 'optimistic' } @all) {
         my $title = $mechanism{$name}{title};
-        $text .= row($title, map { ratio(better($clients, @$_, $name, 'goodput')) } @cells);
+        $text .= row($title, map { ratio(better(@$_, $name, 'goodput')) } @cells);
     }
     return $text;
 }
 
 sub tables {
-    return "From how many tries in conflict on a lock before the read is a tenth better than a retry: in operations done, and in the\n"
-        . "latency of 95 % of them.\n\n"
+    return "Conflicts of the retry at which a lock before the read is better by a tenth: in operations done, and in the latency of\n"
+        . "95 % of them.\n\n"
         . crossings_table()
-        . "\nDone a second, in multiples of the first line:\n\n"
+        . "\nDone a second, in multiples of a version with a retry in the client.\n\n"
         . goodput_table();
 }
 
@@ -265,13 +269,13 @@ sub crossing_chart {
     my ($i, $text) = (0, y_title(215, 'times as good as a retry'));
     for my $of ([ goodput => 'operations done' ], [ p95 => '95th percentile of the latency' ]) {
         my @ticks = (0.001, 0.01, 0.05, 0.2, 1);
-        my ($panel, $x, $y) = panel(left => 62 + 415 * $i, top => 70, width => 388, height => 280, x => [ 0.0005, 1.2 ], y => [ 0.18, 32 ], title => $of->[1],
-            x_ticks => \@ticks, x_name => sub { 100 * $_[0] . ' %' }, y_ticks => [ 0.2, 0.5, 1, 2, 5, 10, 20 ], y_named => $i == 0, x_title => 'tries in conflict, of a version with a retry in the client');
+        my ($panel, $x, $y) = panel(left => 62 + 415 * $i, top => 70, width => 388, height => 280, x => [ 0.0005, 1.2 ], y => [ 0.18, 4.5 ], title => $of->[1],
+            x_ticks => \@ticks, x_name => sub { 100 * $_[0] . ' %' }, y_ticks => [ 0.2, 0.5, 1, 2, 4 ], y_named => $i == 0, x_title => 'tries in conflict, of a version with a retry in the client');
         $text .= $panel . line_at('even', 62 + 415 * $i, $y->(1), 450 + 415 * $i, $y->(1));
         for my $lock (reverse @locks) {
             for my $clients (grep { $_ > 1 } values_of('clients')) {
                 for my $think (values_of('think')) {
-                    $text .= join '', map { mark_at($lock, $x->(clamp($_->[0], 0.0005, 1.2)), $y->(clamp($_->[1], 0.18, 32))) } curve($clients, $think, $lock, $of->[0]);
+                    $text .= join '', map { mark_at($lock, $x->(clamp($_->[0], 0.0005, 1.2)), $y->(clamp($_->[1], 0.18, 4.5))) } curve($clients, $think, $lock, $of->[0]);
                 }
             }
         }
@@ -320,7 +324,7 @@ sub page_with {
     my ($tables) = @_;
     my $text = slurp($page);
     my ($from, $to) = ("<!--measured: bench/choosing.pl writes this-->\n", "<!--/measured-->\n");
-    $text =~ s/\Q$from\E.*?\Q$to\E/$from$about\n\n$tables$to/s or die "$page has no place for the tables: $from";
+    $text =~ s/\Q$from\E.*?\Q$to\E/$from$tables\n$about.\n$to/s or die "$page has no place for the tables: $from";
     return $text;
 }
 
