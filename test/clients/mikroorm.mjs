@@ -1,6 +1,7 @@
 // What an application on MikroORM does, with the code of docs/clients/mikroorm.md.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 // npm: @mikro-orm/core@6.6.16 @mikro-orm/postgresql@6.6.16
+// only with --all
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
