@@ -315,7 +315,7 @@ class hibernate {
             Page.equal(raw("SELECT FROM interlock.lease_of('tidy notes')"), null);
         });
         Page.check("it is renewed at half of its ttl", () -> {
-            try (Lease lease = Lease.acquire(factory, "short", 4)) {
+            try (Lease lease = Lease.acquire(factory, "short", 20)) {
                 String ends = "SELECT extract(epoch FROM expires_at)::text FROM interlock.lease_of('short')";
                 double first = Double.parseDouble(raw(ends).get(0));
                 Page.eventually(() -> Double.parseDouble(raw(ends).get(0)) > first);

@@ -224,7 +224,7 @@ class jdbc {
             Page.equal(raw("SELECT FROM interlock.lease_of('tidy notes')"), null);
         });
         Page.check("it is renewed at half of its ttl", () -> {
-            try (Lease lease = Lease.acquire(source, "short", Duration.ofSeconds(4))) {
+            try (Lease lease = Lease.acquire(source, "short", Duration.ofSeconds(20))) {
                 String ends = "SELECT extract(epoch FROM expires_at)::text FROM interlock.lease_of('short')";
                 double first = Double.parseDouble(raw(ends).get(0));
                 Page.eventually(() -> Double.parseDouble(raw(ends).get(0)) > first);

@@ -31,7 +31,7 @@ foreach (['default' => getenv('PGDATABASE'), 'copy' => getenv('PGDATABASE').'_co
 }
 $capsule->bootEloquent();
 $container->instance('db', $capsule->getDatabaseManager());
-$container->bind('db.schema', fn () => $capsule->connection()->getSchemaBuilder());
+$container->bind('db.schema', fn () => $capsule->getDatabaseManager()->connection()->getSchemaBuilder());
 Facade::setFacadeApplication($container);
 Page::load('laravel');
 (new CreateNotes())->up();
@@ -227,7 +227,7 @@ check('work is done by the holder, and not beside it', function () {
     equal(raw("SELECT FROM interlock.lease_of('tidy notes')"), []);
 });
 check('it is renewed at half of its ttl', function () {
-    $lease = Lease::acquire('short', 4);
+    $lease = Lease::acquire('short', 20);
     $ends = fn () => (float) raw("SELECT extract(epoch FROM expires_at) FROM interlock.lease_of('short')")[0][0];
     $first = $ends();
     Page::eventually(fn () => $lease->beat() && $ends() > $first);

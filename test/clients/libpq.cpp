@@ -207,7 +207,7 @@ void leases()
     });
     check("it is renewed at half of its ttl", [] {
         lease held;
-        equal(acquire(&held, app, "short", 4), 1);
+        equal(acquire(&held, app, "short", 20), 1);
         auto ends = [] { return std::stod(*one("SELECT extract(epoch FROM expires_at) FROM interlock.lease_of('short')")); };
         const double first = ends();
         page::eventually([&] { return beat(&held) && ends() > first; });

@@ -204,7 +204,7 @@ void leases()
     });
     check("it is given back, and renewed at half of its ttl", [] {
         equal(one("SELECT 'held' FROM interlock.lease_of('tidy notes')"), "null");
-        Lease lease("", "short", std::chrono::seconds(4));
+        Lease lease("", "short", std::chrono::seconds(20));
         auto ends = [] { return std::stod(*one("SELECT extract(epoch FROM expires_at) FROM interlock.lease_of('short')")); };
         const double first = ends();
         page::eventually([&] { return ends() > first; });

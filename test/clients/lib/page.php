@@ -78,13 +78,17 @@ final class Page
             [$ours, $theirs] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
             $pipes[] = $ours;
             if (pcntl_fork() === 0) {
+                array_map('fclose', $pipes);
                 self::work($rounds, $attempt, function () use ($theirs) {
                     fwrite($theirs, '.');
-                    fread($theirs, 1);
+                    if (fread($theirs, 1) === '') {
+                        throw new LogicException('the raw writer has ended');
+                    }
                 });
                 fwrite($theirs, '!');
                 posix_kill(posix_getpid(), SIGKILL); // no destructors, which are the parent's
             }
+            fclose($theirs);
         }
         $all = function (string $wanted) use ($pipes) {
             foreach ($pipes as $pipe) {
