@@ -4,6 +4,7 @@
 #include "execution/eligible.h"
 #include "server/concept.h"
 #include "server/library_version.h"
+#include "server/wait_log.h"
 #include "statement/running.h"
 #include "table/plan.h"
 #include "table/relation.h"
@@ -45,6 +46,7 @@ void _PG_init(void) {
     void** loaded = find_rendezvous_variable("pg_interlock");
     refuse_second_library(static_cast<const char*>(*loaded));
     define_direct_settings();
+    define_wait_log_settings();
     register_concepts({kConcepts, lengthof(kConcepts)});
     MarkGUCPrefixReserved("interlock");
     initialize_relation_cache();

@@ -9,6 +9,7 @@
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/subtransaction.h"
+#include "server/wait_log.h"
 
 using namespace interlock;
 
@@ -286,11 +287,19 @@ int64 longest_sleep(const Call& call, const Deadline& wait) {
                TimestampDifferenceMilliseconds(GetCurrentTimestamp(), call.running_until) + 1);
 }
 
+void log_claim_wait(WaitLog* log, const Call& call) {
+    const char* detail = nullptr;
+    if (call.running_until != 0)
+        detail = psprintf("It is claimed until %s.", timestamptz_to_str(call.running_until));
+    log->write(psprintf("idempotency key \"%s\"", claim_name(call.key)), detail);
+}
+
 // Waits for an uncommitted claim by the lock on the name, and for a change of the row by the row
 // lock: the lock manager sees both. A claim that is committed is waited for without them, until it
 // ends or its deadline is over.
 Claim claim_waiting(Call* call, const Deadline& wait) {
     TimestampTz began = GetCurrentTimestamp();
+    WaitLog log;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         bool in_time = wait_for_row(*call, wait);
@@ -298,9 +307,14 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
         Claim claim = try_claim(call, wait);
         if (claim.outcome != ClaimOutcome::kInProgress || !in_time || wait.has_passed()) {
             end_wait();
+            log.write_end(psprintf("idempotency key \"%s\"", claim_name(call->key)),
+                          claim.outcome == ClaimOutcome::kAcquired);
             return claim;
         }
-        wait_for_end_of_claim(call->key, {began, call->running_until}, longest_sleep(*call, wait));
+        if (log.is_due())
+            log_claim_wait(&log, *call);
+        wait_for_end_of_claim(call->key, {began, call->running_until},
+                              log.shorten(longest_sleep(*call, wait)));
     }
 }
 

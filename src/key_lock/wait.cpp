@@ -5,6 +5,7 @@
 #include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/subtransaction.h"
+#include "server/wait_log.h"
 
 namespace interlock {
 
@@ -14,8 +15,13 @@ void name_lock_in_context(void* argument) {
     const auto* request = static_cast<const LockRequest*>(argument);
     int shown =
         pg_mbcliplen(request->name.bytes, static_cast<int>(request->name.length), kNameShown - 1);
-    errcontext("waiting for key \"%.*s\" in mode %s", shown, request->name.bytes,
-               key_mode_name(request->mode));
+    char* name = pnstrdup(request->name.bytes, shown);
+    if (request->name.space == KeySpace::kIdempotency) {
+        *strchrnul(name, '\n') = ':'; // between scope and key
+        errcontext("waiting for idempotency key \"%s\"", name);
+        return;
+    }
+    errcontext("waiting for key \"%s\" in mode %s", name, key_mode_name(request->mode));
 }
 
 // The wait for the lock, in a subtransaction that an error rolls back.
@@ -26,7 +32,8 @@ ErrorData* wait_for(NamedLock* lock, const LockRequest& request, LockScope scope
     error_context_stack = &context;
     ErrorData* error = attempt(
         [&] {
-            deadline.bound([&] { take_lock(lock, request.mode, scope, true); });
+            logging_lock_wait(
+                [&] { deadline.bound([&] { take_lock(lock, request.mode, scope, true); }); });
             // A signal that came too late for the wait must not go off after the call.
             CHECK_FOR_INTERRUPTS();
         },

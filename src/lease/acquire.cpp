@@ -1,7 +1,9 @@
 // Granting a lease, and waiting for it.
 
 #include "lease/lease.h"
+#include "lease/pinner.h"
 #include "server/client.h"
+#include "server/wait_log.h"
 
 namespace interlock {
 
@@ -46,7 +48,7 @@ void count_wait() {
 
 // Until the latch is set, the deadline, or the moment at which the waiter has to look again. Ends
 // the session of a client that is gone.
-void sleep_until(int64 wake_at, const Deadline& deadline) {
+void sleep_until(int64 wake_at, const Deadline& deadline, const WaitLog& log) {
     constexpr int64 kLongestSleep = 3600 * 1000;
     int64 sleep = Max((wake_at - monotonic_now()) / 1000 + 1, 1);
     if (wake_at == kNeverExpires)
@@ -55,7 +57,8 @@ void sleep_until(int64 wake_at, const Deadline& deadline) {
         sleep = Min(sleep, deadline.left_in_milliseconds());
     if (waits_since == 0)
         waits_since = monotonic_now();
-    wait_for_latch(static_cast<long>(Min(sleep, kLongestSleep)), wait_event());
+    sleep = log.shorten(Min(sleep, kLongestSleep));
+    wait_for_latch(static_cast<long>(sleep), wait_event());
 }
 
 // After an error in the middle of a call: undoes all of it.
@@ -132,9 +135,51 @@ bool waits_for_itself(const Decision& decision) {
     return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
 }
 
+// What is in the way, copied under the partition's lock.
+struct SeenInTheWay {
+    bool is_lease;
+    char holder[kMaxHolderBytes + 1];
+    Oid role;
+    int pid; // of the session or the transaction that has it, or of the waiter before; 0: none
+    int64 expires;
+};
+
+SeenInTheWay look_in_the_way(const LeaseWaiter& waiter, const Decision& decision) {
+    SeenInTheWay seen = {};
+    const LeaseWaiter* first = first_in_queue(waiter.claim.node);
+    if (decision.in_the_way == 0 && first != &waiter)
+        seen.pid = first->pid;
+    if (decision.in_the_way == 0)
+        return seen;
+    const Lease& lease = *lease_at(decision.in_the_way);
+    seen.is_lease = true;
+    lease.copy_holder(seen.holder);
+    seen.role = lease.role;
+    seen.expires = lease.expires;
+    seen.pid = lease.pid;
+    for_each_pinner(lease, [&seen](const Pinner& pinner) { seen.pid = pinner.pid; });
+    return seen;
+}
+
+const char* name_of_lease(const LeaseRequest& request) {
+    return psprintf("lease \"%s\"", pnstrdup(request.key.bytes, request.key.length));
+}
+
+void log_wait(WaitLog* log, const LeaseRequest& request, const SeenInTheWay& seen) {
+    const char* process = seen.pid == 0 ? "" : psprintf(", process %d", seen.pid);
+    const char* detail = nullptr;
+    if (seen.is_lease)
+        detail =
+            psprintf("It is held by \"%s\" (role \"%s\"%s) until %s.", seen.holder,
+                     role_name(seen.role), process, timestamptz_to_str(shown_time(seen.expires)));
+    else if (seen.pid != 0)
+        detail = psprintf("Process %d waits before it.", seen.pid);
+    log->write(name_of_lease(request), detail);
+}
+
 // With the waiter in the queue and the partition's lock held; so it is on return.
 LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
-                          const Deadline& deadline) {
+                          const Deadline& deadline, WaitLog* log) {
     LWLock* lock = partition_lock(waiter->claim.partition);
     for (;;) {
         LeaseRoom room = LeaseRoom::kYes;
@@ -157,11 +202,15 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
         int64 wake_at = waiter->wake_at;
         if (!needs_work(decision) && (deadline.has_passed() || waits_for_itself(decision)))
             return refused_answer(decision, waiter->claim);
+        bool is_long = log->is_due();
+        SeenInTheWay seen = is_long ? look_in_the_way(*waiter, decision) : SeenInTheWay{};
         LWLockRelease(lock);
+        if (is_long)
+            log_wait(log, request, seen);
         if (needs_work(decision))
             do_work(waiter->claim, decision);
         else
-            sleep_until(wake_at, deadline);
+            sleep_until(wake_at, deadline, *log);
         LWLockAcquire(lock, LW_EXCLUSIVE);
     }
 }
@@ -169,8 +218,8 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
 // The same, without the lock on return. False: the lease has expired before it was durable, and
 // another has it or waits for it.
 bool answer_in_turn(LeaseWaiter* waiter, const LeaseRequest& request, const Deadline& deadline,
-                    LeaseAnswer* answer) {
-    *answer = wait_in_queue(waiter, request, deadline);
+                    WaitLog* log, LeaseAnswer* answer) {
+    *answer = wait_in_queue(waiter, request, deadline, log);
     LWLockRelease(partition_lock(waiter->claim.partition));
     if (answer->outcome != LeaseOutcome::kAcquired || !is_long_term(request))
         return true;
@@ -184,13 +233,15 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
                                        const Deadline& deadline) {
     LWLock* lock = partition_lock(request.key.partition);
     LeaseAnswer answer;
+    WaitLog log;
     Datum argument = PointerGetDatum(waiter);
     PG_ENSURE_ERROR_CLEANUP(abandon, argument);
     {
-        while (!answer_in_turn(waiter, request, deadline, &answer))
+        while (!answer_in_turn(waiter, request, deadline, &log, &answer))
             LWLockAcquire(lock, LW_EXCLUSIVE);
         if (answer.outcome == LeaseOutcome::kAcquired)
             check_client(); // it may have gone before the grant, or while that was recorded
+        log.write_end(name_of_lease(request), answer.outcome == LeaseOutcome::kAcquired);
     }
     PG_END_ENSURE_ERROR_CLEANUP(abandon, argument);
     count_wait();

@@ -266,9 +266,9 @@ bool accept_former_token(LeaseDatabase* database, Oid role, bool genuine) {
     SpinLockRelease(&database->lock);
     if (is_last)
         ereport(LOG_SERVER_ONLY,
-                (errmsg("role with OID %u has given %u wrong tokens and cannot reclaim leases "
-                        "from before the crash",
-                        role, kMaxWrongTokens)));
+                (errmsg("role \"%s\" has given %u wrong tokens and cannot reclaim leases from "
+                        "before the crash",
+                        role_name(role), kMaxWrongTokens)));
     return genuine && !is_refused;
 }
 

@@ -8,7 +8,7 @@ namespace interlock {
 
 namespace {
 
-Oid last_attempted = InvalidOid;
+char last_attempted[3 * NAMEDATALEN + 8] = ""; // its database, schema and name
 
 // The table's name, or its OID if it was dropped.
 char* name_of_table(Oid table) {
@@ -37,13 +37,17 @@ void note_table_failure(SweepRun* run, Oid table, const char* message) {
 }
 
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
-    last_attempted = table;
+    const char* name = get_rel_name(table);
+    if (name != nullptr)
+        snprintf(last_attempted, sizeof(last_attempted), "\"%s\".\"%s\".\"%s\"",
+                 get_database_name(MyDatabaseId), get_namespace_name(get_rel_namespace(table)),
+                 name);
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->stopped = {table, position, is_batch};
     });
 }
 
-Oid attempted_table() { return last_attempted; }
+const char* attempted_table() { return last_attempted; }
 
 void fire_triggers_at_once() {
     with_spi([] { run_command("SET CONSTRAINTS ALL IMMEDIATE"); });

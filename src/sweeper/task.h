@@ -54,7 +54,7 @@ void note_table_failure(SweepRun* run, Oid table, const char* message);
 // The position from which the next worker continues if this one is terminated: called before each
 // batch or row of a table with markers.
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
-Oid attempted_table(); // the last one, InvalidOid before
+const char* attempted_table(); // the last one, with its database and schema; empty before
 
 // Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire
 // outside of the restricted operation, so the server refuses to queue one there.

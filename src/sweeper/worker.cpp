@@ -89,8 +89,7 @@ void log_early_end(int, Datum life) {
     if (life_has_ended)
         ereport(LOG, (errmsg("pg_interlock: a sweeper worker ended itself after %d ms",
                              DatumGetInt32(life)),
-                      errdetail("The last table it tried in database %u is %u.", MyDatabaseId,
-                                attempted_table()),
+                      errdetail("The last table it tried is %s.", attempted_table()),
                       errhint("A trigger of the table may catch the cancel of its statement.")));
 }
 

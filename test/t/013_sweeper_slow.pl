@@ -60,7 +60,7 @@ $node->safe_psql('postgres', q(
 ok($node->poll_query_until('postgres', "SELECT last_error ~ 'was ended before' FROM interlock.sweeper WHERE database = 'postgres'"),
     'a worker is ended');
 like(PostgreSQL::Test::Utils::slurp_file($node->logfile),
-    qr/a sweeper worker ended itself after 3000 ms\n.*DETAIL:  The last table it tried in database \d+ is \d+\./, 'the log says why');
+    qr/a sweeper worker ended itself after 3000 ms\n.*DETAIL:  The last table it tried is "\w+"\."\w+"\."\w+"\./, 'the log says why');
 
 $node->stop('immediate');
 done_testing();
