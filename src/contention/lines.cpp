@@ -272,7 +272,7 @@ LineRef line_of_table(Oid table, CountedKind kind, LineRef* known) {
     if (!counts_contention())
         return {nullptr, 0};
     if (!is_right(*known))
-        *known = find_or_make(name_of(table, kind, {}));
+        *known = find_or_make(name_of(table, kind, ""));
     return *known;
 }
 
