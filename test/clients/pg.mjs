@@ -4,9 +4,9 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
-import { callAll, calls } from './lib/calls.mjs';
-import { checkPage, freshNotes, stored } from './lib/client.mjs';
-import { check, load } from './lib/page.mjs';
+import { asText, callAll, calls, valuesOf } from './lib/calls.mjs';
+import { checkPage, freshNotes, killWaiters, stored } from './lib/client.mjs';
+import { check, eventually, load } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
@@ -140,6 +140,32 @@ await check('what the page does under a lease', async () => {
 await page.pool.end();
 
 await callAll('pg', async (text, values) => (await client.query({ text, values, rowMode: 'array' })).rows);
+// Each call that waits for a row is killed while it waits. It has done nothing: the same call has the answer of the first then.
+const tables = ['call_doc', 'call_line', 'call_note', 'call_config', 'call_day', 'call_seat', 'call_task', 'interlock.idempotency'];
+const answerOf = async (connection, text, values) => (await connection.query({ text, values, rowMode: 'array' })).rows[0]?.map(asText);
+let killed = 0;
+for (const call of calls.filter(({ setup, transaction }) => setup && !transaction)) {
+    const worker = new pg.Client();
+    await worker.on('error', () => {}).connect();
+    for (const sql of call.setup) await client.query(sql);
+    const values = await valuesOf(call, async (sql) => (await client.query({ text: sql, rowMode: 'array' })).rows);
+    await client.query('BEGIN');
+    for (const table of tables) await client.query(`SELECT FROM ${table} FOR UPDATE`);
+    let ended = false;
+    const first = answerOf(worker, call.sql, values).then(() => 'answered', (error) => error).finally(() => { ended = true; });
+    await eventually(async () => ended || await killWaiters(client));
+    await client.query('ROLLBACK');
+    if (await first !== 'answered') {
+        await check(`${call.name}: lost while it waits, and repeated`, async () => {
+            const answer = await answerOf(client, call.sql, values);
+            if (call.answer) assert.deepEqual(answer, call.answer);
+        });
+        killed++;
+    }
+    await worker.end().catch(() => {});
+}
+await check('most verbs on rows have waited', () => assert.ok(killed > 20, `${killed} have`));
+
 await check('calls.json has every function of the API', async () => {
     const { rows } = await client.query(
         `SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace AND prorettype <> 'trigger'::regtype`);

@@ -35,13 +35,17 @@ async function run(call, query, json) {
     if (call.transaction) await query('BEGIN');
     try {
         for (const sql of call.setup ?? []) await query(sql);
-        const values = [];
-        for (const argument of call.arguments) values.push(await valueOf(argument, query, json));
-        const [row] = await query(call.sql, values);
+        const [row] = await query(call.sql, await valuesOf(call, query, json));
         if (call.answer) assert.deepEqual(row?.map(asText), call.answer);
     } finally {
         if (call.transaction) await query('ROLLBACK');
     }
+}
+
+export async function valuesOf(call, query, json = JSON.stringify) {
+    const values = [];
+    for (const argument of call.arguments) values.push(await valueOf(argument, query, json));
+    return values;
 }
 
 async function valueOf(argument, query, json) {
@@ -57,4 +61,4 @@ async function valueOf(argument, query, json) {
     }
 }
 
-const asText = (value) => value === null || typeof value === 'boolean' ? value : String(value);
+export const asText = (value) => value === null || typeof value === 'boolean' ? value : String(value);

@@ -191,13 +191,14 @@ async function checkBadInput({ query, saveNote }, client) {
 
 // The session that waits for ours is ended by the administrator.
 async function killWaiter(client) {
-    const kill = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    await eventually(() => killWaiters(client));
+}
+
+export async function killWaiters(client) {
+    await client.query('SELECT pg_stat_clear_snapshot()');
+    return await number(client, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND wait_event IS NOT NULL
-          AND query ~ 'interlock|note|payment' AND (wait_event_type = 'Lock' OR query ~ 'acquire_lease' AND wait_event_type <> 'Client')`;
-    await eventually(async () => {
-        await client.query('SELECT pg_stat_clear_snapshot()');
-        return await number(client, kill) > 0;
-    });
+          AND query ~ 'interlock|note|payment|call_' AND (wait_event_type = 'Lock' OR query ~ 'acquire_lease' AND wait_event_type <> 'Client')`) > 0;
 }
 
 async function checkLostConnections({ query, saveNote, pay }, client) {
