@@ -26,11 +26,13 @@ def lease(connect, key, ttl):
         try:
             if connection is None:
                 connection = connect()
-                connection.autocommit = True
-                connection.cursor().execute(f"SET statement_timeout = {int(ttl * 250)}")
-            cursor = connection.cursor()
+                connection.autocommit = False
+            cursor = connection.cursor()        # LOCAL: a pooler gives the connection to others
+            cursor.execute(f"SET LOCAL statement_timeout = {int(ttl * 250)}")
             cursor.execute(sql, (key, *more))
-            return cursor.fetchone()
+            row = cursor.fetchone()
+            connection.commit()
+            return row
         except Exception:
             connection = None
             raise

@@ -75,7 +75,7 @@ def lost_hits(table, *works):
     """How many hits were acknowledged, by a worker or by a writer in plain SQL beside them, and are not stored."""
     def raw():
         condition = "AND interlock.any_version(version)" if table == "note" else ""
-        with psycopg.connect("", autocommit=True) as connection:
+        with psycopg.connect("", autocommit=True, prepare_threshold=None) as connection:
             for _ in range(ROUNDS):
                 for id in IDS:
                     connection.execute(f"UPDATE {table} SET hits = hits + 1 WHERE id = %s {condition}", (id,))

@@ -10,7 +10,7 @@ import time
 import traceback
 
 ROOT = pathlib.Path(os.environ["ROOT"])
-state = {"tests": 0, "failed": False}
+state = {"tests": 0, "failed": False, "prefix": ""}
 
 
 def blocks(name, language):
@@ -25,11 +25,14 @@ def load(name, execute):
     shutil.copy(ROOT / "examples/lease_heartbeat.py", ".")
     sys.path.insert(0, os.getcwd())
     pathlib.Path(f"{name}_page.py").write_text("\n".join(blocks(name, "python")))
+    sys.modules.pop(f"{name}_page", None)       # each time anew
     return importlib.import_module(f"{name}_page")
 
 
 def check(name):
     """A decorator: runs the function as one test."""
+    name = state["prefix"] + name
+
     def run(body):
         state["tests"] += 1
         try:
