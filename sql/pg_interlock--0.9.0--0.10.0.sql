@@ -620,6 +620,11 @@ COMMENT ON FUNCTION interlock.lease_of(text) IS
 key. The other columns are those of the view leases. It costs the same however many leases there are. Errors: 22004, 22023, 25006,
 55000.';
 
+CREATE FUNCTION interlock.key_path(part text, VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_path_text_and_any';
+COMMENT ON FUNCTION interlock.key_path(text, "any") IS
+'As key_path("any"): a first part without a type is text, also beside parts that have one.';
+
 -- Key locks.
 
 CREATE TABLE interlock_internal.prepared_key (
@@ -746,6 +751,11 @@ CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_request_hash(jsonb) IS
 'The hash of a request that idempotency_claim compares, 32 bytes; equal JSON has the same. Errors: 22004.';
+
+CREATE FUNCTION interlock.idempotency_key(part text, VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_text_and_any';
+COMMENT ON FUNCTION interlock.idempotency_key(text, "any") IS
+'As idempotency_key("any"): a first part without a type is text, also beside parts that have one.';
 
 -- Ownership and history.
 

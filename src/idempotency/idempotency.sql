@@ -215,6 +215,10 @@ COMMENT ON FUNCTION interlock.idempotency_key(text[]) IS
 COMMENT ON FUNCTION interlock.idempotency_key("any") IS
 'As idempotency_key(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and
 times as in JSON, those with a zone in UTC.';
+CREATE FUNCTION interlock.idempotency_key(part text, VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idempotency_key_text_and_any';
+COMMENT ON FUNCTION interlock.idempotency_key(text, "any") IS
+'As idempotency_key("any"): a first part without a type is text, also beside parts that have one.';
 
 CREATE FUNCTION interlock.idempotency_sweep(max_rows integer = 1000) RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -73,6 +73,7 @@ extern "C" {
 PG_FUNCTION_INFO_V1(define_idempotency_scope);
 PG_FUNCTION_INFO_V1(idempotency_key);
 PG_FUNCTION_INFO_V1(idempotency_key_any);
+PG_FUNCTION_INFO_V1(idempotency_key_text_and_any);
 
 // define_idempotency_scope(scope, model, ttl, stale_after, replay_failures, max_response_bytes,
 // max_attempts)
@@ -107,4 +108,7 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
 
 Datum idempotency_key(PG_FUNCTION_ARGS) { return join_parts(key_parts(fcinfo)); }
 Datum idempotency_key_any(PG_FUNCTION_ARGS) { return join_parts(any_key_parts(fcinfo)); }
+Datum idempotency_key_text_and_any(PG_FUNCTION_ARGS) {
+    return join_parts(text_and_any_key_parts(fcinfo));
+}
 }

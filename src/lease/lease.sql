@@ -268,3 +268,7 @@ its % becomes %25. Errors: 22004, 22023 an empty part.';
 COMMENT ON FUNCTION interlock.key_path("any") IS
 'As key_path(text[]), for parts of other types: as a cast to text prints them whatever the session''s settings are, dates and times as
 in JSON, those with a zone in UTC.';
+CREATE FUNCTION interlock.key_path(part text, VARIADIC parts "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_path_text_and_any';
+COMMENT ON FUNCTION interlock.key_path(text, "any") IS
+'As key_path("any"): a first part without a type is text, also beside parts that have one.';

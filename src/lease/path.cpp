@@ -42,7 +42,11 @@ Datum join_levels(const KeyParts& parts) {
 extern "C" {
 PG_FUNCTION_INFO_V1(key_path);
 PG_FUNCTION_INFO_V1(key_path_any);
+PG_FUNCTION_INFO_V1(key_path_text_and_any);
 
 Datum key_path(PG_FUNCTION_ARGS) { return join_levels(key_parts(fcinfo)); }
 Datum key_path_any(PG_FUNCTION_ARGS) { return join_levels(any_key_parts(fcinfo)); }
+Datum key_path_text_and_any(PG_FUNCTION_ARGS) {
+    return join_levels(text_and_any_key_parts(fcinfo));
+}
 }

@@ -269,5 +269,5 @@ def _():
     equal(one("SELECT count(*) FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'"), 0)
 
 
-call_all("django on psycopg 3" if connection.Database.__name__ == "psycopg" else "django", rows, json.dumps)
+call_all("django", rows, json.dumps)
 finish()

@@ -1,6 +1,6 @@
 -- VER-3: keys of several parts, whatever their types and the session's settings are.
 BEGIN;
-SELECT plan(30);
+SELECT plan(40);
 
 SELECT is(interlock.idempotency_key('redeem', 123, 500), 'redeem:123:500', 'numbers');
 SELECT is(interlock.idempotency_key('redeem', '123', '500'), 'redeem:123:500', 'make the key of their texts');
@@ -51,6 +51,19 @@ SELECT results_eq($$SELECT parameter_types::text FROM pg_prepared_statements WHE
 SELECT results_eq($$EXECUTE untyped('a', 'b')$$, $$VALUES ('a:b', 'a/b')$$, 'of any number');
 PREPARE typed (text, int, uuid) AS SELECT interlock.idempotency_key($1, $2, $3);
 SELECT results_eq($$EXECUTE typed('a', 5, '00000000-0000-0000-0000-00000000000A')$$, $$VALUES ('a:5:00000000-0000-0000-0000-00000000000a')$$, 'typed ones are values');
+
+-- drivers send numbers with their types and texts without one
+PREPARE mixed (unknown, smallint, int) AS SELECT interlock.idempotency_key($1, $2, $3), interlock.key_path($1, $2, $3);
+SELECT results_eq($$EXECUTE mixed('a:b', 5, 7)$$, $$VALUES ('a\:b:5:7', 'a:b/5/7')$$, 'a text without a type beside numbers');
+SELECT results_eq($$SELECT parameter_types::text FROM pg_prepared_statements WHERE name = 'mixed'$$, $$VALUES ('{text,smallint,integer}')$$, 'is text');
+SELECT is(interlock.key_path('a'::varchar, 7, 'b'::name), 'a/7/b', 'a varchar');
+SELECT is(interlock.key_path('a'::name, 7), 'a/7', 'a name');
+SELECT is(interlock.key_path('a'::char(3), 7), 'a/7', 'a char');
+SELECT is(interlock.key_path('a', VARIADIC ARRAY[1, 2]), 'a/1/2', 'a text before an array');
+SELECT is(interlock.key_path('a', VARIADIC '{}'::int[]), 'a', 'which may be empty');
+SELECT throws_ok($$SELECT interlock.key_path('a', VARIADIC NULL::int[])$$, '22004', 'argument "parts" must not be null', 'and not null');
+SELECT throws_ok($$SELECT interlock.key_path(NULL, 7)$$, '22004', 'part 1 of the key must not be null', 'nor may the text be');
+SELECT throws_ok($$SELECT interlock.idempotency_key('a', 7, NULL)$$, '22004', 'part 3 of the key must not be null', 'nor a part after it');
 
 SELECT * FROM finish();
 ROLLBACK;
