@@ -32,7 +32,9 @@ class PlainNote(page.Base):
 
 def rows_of(connection):
     def rows(query, *values):
-        result = connection.execute(text(re.sub(r"\$(\d+)", r":p\1", query)), {f"p{n}": value for n, value in enumerate(values, 1)})
+        named = re.sub(r"\$(\d+)::(\w+\[\])", r"CAST(:p\1 AS \2)", query)     # as the page says
+        named = re.sub(r"\$(\d+)", r":p\1", named)
+        result = connection.execute(text(named), {f"p{n}": value for n, value in enumerate(values, 1)})
         return result.fetchall() if result.returns_rows else []
     return rows
 
