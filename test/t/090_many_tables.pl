@@ -109,6 +109,12 @@ within('second pass', $lines[1], $kept, $kept);
 cmp_ok((split /\|/, $lines[0])[0], '>', $kept / 2, 'as many tables as there is room for');
 like($lines[1], qr/\|1\|0$/, 'what is used all the time stays, what has rested longest goes');
 
+# Half of the tables find a line of their own in the view contention.
+is(ask(q(SELECT count(*) FILTER (WHERE kind = 'versioning'), count(*) FILTER (WHERE kind = 'other'), sum(calls) FROM interlock.contention)),
+    '4096|1|' . 2 * ($tables + $hot), 'each call is counted, and no table is too many for the view');
+is(ask(q(BEGIN; LOCK TABLE many.t1, many.t9 IN ACCESS EXCLUSIVE MODE; SELECT count(*) FROM interlock.advise() WHERE finding ~ 'max_contention_lines')), 1,
+    'advise says that there are more');
+
 # --- One transaction ---------------------------------------------------------------------------------
 
 # It has locks on its tables, and keeps what it knows of them; the next ones drop what is too much.
