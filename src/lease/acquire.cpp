@@ -372,7 +372,6 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
                               const Deadline& deadline) {
     LeaseWaiter* waiter = this_waiter();
     LWLock* lock = partition_lock(request.key.partition);
-    LineRef line = line_of(request.key);
     waits_since = 0;
     if (request.bond == LeaseBond::kSession)
         prepare_to_bind(1);
@@ -394,7 +393,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
         return answer;
     } else {
         join_queue(waiter, has_pins());
-        wait_line = line;
+        wait_line = line_of(request.key);
         answer = acquire_slowly(waiter, request, deadline);
         if (answer.outcome != LeaseOutcome::kAcquired)
             return answer;

@@ -91,6 +91,7 @@ counts('turned off', "kind = 'versioning'", '', 'SET interlock.count_contention 
 my $moves = "rel = 'doc'::regclass AND kind = 'transitions'";
 counts('transitions: moved, changed before, not allowed', $moves, 'transitions: calls 4 conflicts 1 refusals 2', q(SELECT interlock.transition('doc', 1, 'new', 'open')),
     q(SELECT interlock.transition('doc', 1, 'new', 'open')), q(SELECT interlock.transition('doc', 1, 'open', 'new')), q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'new')));
+counts('the verb as a statement', $moves, 'transitions: calls 1', 'SET interlock.direct_execution = off', q(SELECT interlock.transition('doc', 3, 'new', 'open')));
 counts('a row that does not match', $moves, 'transitions: calls 1 conflicts 1', q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'done', match => '{"body": "never"}')));
 counts('plain statements that change the state', $moves, 'transitions: calls 2 refusals 1', q(UPDATE doc SET status = 'open' WHERE id = 2), q(UPDATE doc SET status = 'new' WHERE id = 2), q(UPDATE doc SET body = 'f' WHERE id = 2));
 counts('a verb of another concept that is refused', $moves, 'transitions: calls 1 refusals 1', q(SELECT interlock.versioned_update('doc', 12, 1, '{"status": "done"}')));
@@ -188,6 +189,17 @@ $node->safe_psql('postgres', 'SELECT interlock.reset_contention()');
     is(counted($doc), 'versioning: calls 2 conflicts 1 blind_updates 1', '40001 is a conflict');
 }
 counts_wait('a key', $order, 'key: calls 2 waits 1', q(SELECT interlock.lock_key('order:2')), q(SELECT interlock.lock_key('order:2')));
+counts_wait('a claim that is not committed, and then stale', $pay, 'idempotency: calls 2 waits 1 takeovers 1', q(SELECT interlock.idempotency_claim('pay', 'k9', null)), q(SELECT interlock.idempotency_claim('pay', 'k9', null, wait => '1 min')));
+{
+    $node->safe_psql('postgres', q(SELECT interlock.break_leases('%', 'test'), interlock.acquire_lease('order/5', '1 hour'); SELECT interlock.reset_contention()));
+    my $waiter = $node->background_psql('postgres');
+    $waiter->query_until(qr/begun/, qq(\\echo begun\nSELECT interlock.acquire_lease('order/5', wait => '5 min');\n));
+    $node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM interlock.lease_waiters') or die 'nothing waits';
+    $node->safe_psql('postgres', q(SELECT interlock.break_lease('order/5', 'test')));
+    $waiter->quit;
+    is(counted($order), 'lease: calls 1 waits 1 takeovers 1', 'a lease that is waited for');
+}
+
 # --- Partitions, names, roles ----------------------------------------------------------------------------------------------
 
 $node->safe_psql('postgres', q(
