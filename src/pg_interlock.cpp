@@ -15,6 +15,7 @@ extern const Concept kVersionConcept;
 extern const Concept kTransitionConcept;
 extern const Concept kMarkerConcept;
 extern const Concept kChildrenConcept;
+extern const Concept kEscrowConcept;
 extern const Concept kSweeperConcept;
 extern const Concept kLeaseConcept;
 extern const Concept kKeyLockConcept;
@@ -28,9 +29,9 @@ namespace {
 // In the order in which the sweeper runs their tasks and the view usage shows their resources. The
 // write log is swept last, since nothing limits the time of its statements.
 constexpr const Concept* kConcepts[] = {
-    &kVersionConcept,   &kTransitionConcept, &kMarkerConcept,      &kChildrenConcept,
-    &kLeaseConcept,     &kKeyLockConcept,    &kIdempotencyConcept, &kHistoryConcept,
-    &kOwnershipConcept, &kContentionConcept, &kSweeperConcept,
+    &kVersionConcept, &kTransitionConcept, &kMarkerConcept,      &kChildrenConcept,
+    &kLeaseConcept,   &kKeyLockConcept,    &kIdempotencyConcept, &kHistoryConcept,
+    &kEscrowConcept,  &kOwnershipConcept,  &kContentionConcept,  &kSweeperConcept,
 };
 
 } // namespace

@@ -17,6 +17,7 @@ constexpr int kLeaseNotHeld = MAKE_SQLSTATE('I', 'L', '0', '0', '6');
 constexpr int kColumnNotOwned = MAKE_SQLSTATE('I', 'L', '0', '0', '7');
 constexpr int kClaimLost = MAKE_SQLSTATE('I', 'L', '0', '0', '8');
 constexpr int kBlindUpdate = MAKE_SQLSTATE('I', 'L', '0', '1', '1');
+constexpr int kNotEnoughLeft = MAKE_SQLSTATE('I', 'L', '0', '1', '2');
 
 // One member of a JSON object: `text` is quoted and escaped, `raw` is JSON already. A null pointer
 // in both is JSON null.

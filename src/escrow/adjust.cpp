@@ -1,0 +1,212 @@
+// adjust and try_adjust: a part in the journal where the counter has an entry in memory, else the
+// direct path.
+
+#include "escrow/change.h"
+#include "escrow/transaction.h"
+#include "server/arguments.h"
+#include "server/deadline.h"
+#include "server/error.h"
+#include "server/result_row.h"
+#include "server/subtransaction.h"
+#include "sweeper/deadline.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+enum class Outcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
+constexpr const char* kOutcomes[] = {"adjusted", "insufficient", "pending", "not_found"};
+
+struct Adjustment {
+    Counter* counter;
+    Key key;
+    int64 delta;
+    Deadline deadline;
+    bool in_row; // memory may not be used
+    Range after;
+};
+
+Adjustment read_call(const Arguments& arguments);
+Outcome adjust_in_time(Adjustment* call);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(adjust);
+PG_FUNCTION_INFO_V1(try_adjust);
+
+// adjust(rel, key, column_name, delta, wait) -> remaining
+Datum adjust(PG_FUNCTION_ARGS) {
+    Adjustment call = read_call(Arguments(fcinfo));
+    Outcome outcome = adjust_in_time(&call);
+    const KeyedRow& row = call.counter->row;
+    if (outcome == Outcome::kNotFound)
+        raise_no_such_row(row.rel, row.info, *row.key);
+    if (outcome != Outcome::kAdjusted)
+        raise_not_enough(*call.counter, call.delta,
+                         outcome == Outcome::kPending ? Verdict::kPending : Verdict::kInsufficient,
+                         &call.after);
+    Datum remaining = numeric_of(*call.counter->column, call.after.inf);
+    close_table(row.rel);
+    return remaining;
+}
+
+// try_adjust(rel, key, column_name, delta, wait) -> (outcome, remaining)
+Datum try_adjust(PG_FUNCTION_ARGS) {
+    Adjustment call = read_call(Arguments(fcinfo));
+    Outcome outcome = adjust_in_time(&call);
+    Datum values[2] = {CStringGetTextDatum(kOutcomes[static_cast<int>(outcome)]), 0};
+    bool nulls[2] = {false, outcome == Outcome::kNotFound};
+    if (!nulls[1])
+        values[1] = numeric_of(*call.counter->column, call.after.inf);
+    close_table(call.counter->row.rel);
+    return result_row(fcinfo, values, nulls);
+}
+}
+
+namespace {
+
+void require_privilege(Relation rel, AttrNumber column, AclMode right) {
+    Oid relid = RelationGetRelid(rel);
+    if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
+        pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK)
+        return;
+    aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
+}
+
+// What UPDATE ... SET column = column - 1 WHERE key = ... needs.
+void require_rights(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+    require_privilege(rel, column.attnum, ACL_UPDATE);
+    require_privilege(rel, column.attnum, ACL_SELECT);
+    for (int i = 0; i < info->key.count; i++)
+        require_privilege(rel, info->key.columns[i].attnum, ACL_SELECT);
+}
+
+Adjustment read_call(const Arguments& arguments) {
+    Deadline deadline = Deadline::argument(arguments, 4);
+    PreventCommandIfReadOnly("interlock.adjust()");
+    PreventCommandIfParallelMode("interlock.adjust()");
+    Relation rel = open_table(arguments.relation(0), RowExclusiveLock);
+    const TableInfo* info = table_info(rel);
+    AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
+    const EscrowColumn* column = usable_escrow(rel, info, attnum);
+    require_rights(rel, info, *column);
+    auto* key = static_cast<Key*>(palloc(sizeof(Key)));
+    *key = key_argument(arguments, 1, rel, info);
+    if (!is_named_by_table_key(info, *key))
+        refuse_argument("key", "must be the key of the table",
+                        psprintf("It is %s.", list_of_columns(info, info->key)));
+    auto* counter = static_cast<Counter*>(palloc(sizeof(Counter)));
+    *counter = counter_of({rel, info, key}, column);
+    int64 delta = amount_argument(arguments, 3, "delta", *column);
+    if (delta == 0)
+        refuse_argument("delta", "must not be zero");
+    bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
+                  check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
+    return {counter, *key, delta, deadline, in_row, {}};
+}
+
+// The row is locked in a subtransaction that is rolled back, so the lock ends with it (E6). False
+// when the counter cannot have an entry now.
+bool load_entry(const Counter& counter) {
+    bool entered = false;
+    ErrorData* error = attempt_if([&] {
+        int64 value;
+        if (lock_value(counter, true, &value)) {
+            UndecidedParts parts = read_undecided(*counter.column, counter.id);
+            entered = enter_counter(counter.id, counter.column->epoch, range_of(value, parts),
+                                    parts.in_doubt, parts.count);
+        }
+        return false;
+    });
+    if (error != nullptr)
+        ReThrowError(error);
+    return entered;
+}
+
+// kNoEntry: only the direct path can change it.
+Verdict adjust_in_memory(Adjustment* call) {
+    Counter* counter = call->counter;
+    counter->id = find_counter(counter->name);
+    if (counter->id == 0 || wrote_row_of(counter->id))
+        return Verdict::kNoEntry;
+    uint64 epoch = counter->column->epoch;
+    need_grant_room();
+    Verdict verdict = Verdict::kNoEntry;
+    EscrowEntry* entry;
+    // Twice: another session may evict an entry that was just loaded.
+    for (int tries = 0; tries < 2 && verdict == Verdict::kNoEntry; tries++) {
+        if (!has_entry(counter->id, epoch) && !load_entry(*counter))
+            return Verdict::kNoEntry;
+        verdict =
+            grant_in_memory(counter->id, epoch, call->delta, counter->limits, &entry, &call->after);
+    }
+    if (verdict != Verdict::kGranted)
+        return verdict;
+    note_grant(entry, call->delta);
+    insert_part(*counter->column, counter->id, call->delta);
+    note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
+    return verdict;
+}
+
+Outcome adjust_in_row(Adjustment* call) {
+    int64 value;
+    if (!lock_value(*call->counter, true, &value))
+        return Outcome::kNotFound;
+    Verdict verdict = change_in_row(call->counter, call->delta, &value, &call->after);
+    if (verdict == Verdict::kPending)
+        return Outcome::kPending;
+    if (verdict != Verdict::kGranted)
+        return Outcome::kInsufficient;
+    if (!write_value(*call->counter, value))
+        raise_suppressed(call->counter->row.rel);
+    return Outcome::kAdjusted;
+}
+
+Outcome adjust_once(Adjustment* call) {
+    Verdict verdict = call->in_row ? Verdict::kNoEntry : adjust_in_memory(call);
+    switch (verdict) {
+    case Verdict::kGranted:
+        return Outcome::kAdjusted;
+    case Verdict::kPending:
+        return Outcome::kPending;
+    case Verdict::kInsufficient:
+        return Outcome::kInsufficient;
+    default:
+        return adjust_in_row(call);
+    }
+}
+
+// Waits for one transaction with an undecided part. False: the deadline has passed.
+bool wait_for_undecided(const Adjustment& call) {
+    if (call.deadline.has_passed())
+        return false;
+    TransactionId xid =
+        call.counter->id != 0 ? undecided_transaction(call.counter->id) : InvalidTransactionId;
+    if (!TransactionIdIsValid(xid)) { // its part comes after its grant, or goes before its callback
+        CHECK_FOR_INTERRUPTS();
+        pg_usleep(1000);
+        return true;
+    }
+    ErrorData* error = attempt(
+        [&] { call.deadline.bound([&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); }); });
+    if (error == nullptr)
+        return true;
+    if (call.deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(error);
+    return false;
+}
+
+Outcome adjust_in_time(Adjustment* call) {
+    bool at_once = call->deadline.has_passed();
+    if (!enter_gate(*call->counter, ShareLock, !at_once))
+        return Outcome::kPending;
+    for (;;) {
+        Outcome outcome = adjust_once(call);
+        if (outcome != Outcome::kPending || !wait_for_undecided(*call))
+            return outcome;
+    }
+}
+
+} // namespace

@@ -1,0 +1,101 @@
+#include "escrow/escrow.h"
+#include "server/arguments.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kMostDigits = 18;
+
+Datum power_of_ten(int exponent) {
+    int64 power = 1;
+    for (int i = 0; i < exponent; i++)
+        power *= 10;
+    return NumericGetDatum(int64_to_numeric(power));
+}
+
+Datum scaled(const EscrowColumn& column, Datum number) {
+    return column.scale == 0 ? number
+                             : DirectFunctionCall2(numeric_mul, number, power_of_ten(column.scale));
+}
+
+int64 limit_of(const EscrowColumn& column, const char* text) {
+    return amount_of_numeric(
+        column, DirectFunctionCall3(numeric_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
+                                    Int32GetDatum(-1)));
+}
+
+bool is_less(Datum left, Datum right) {
+    return DatumGetBool(DirectFunctionCall2(numeric_lt, left, right));
+}
+
+} // namespace
+
+bool amount_scale(Oid type, int32 typmod, int* scale) {
+    *scale = 0;
+    if (type == INT2OID || type == INT4OID || type == INT8OID)
+        return true;
+    if (type != NUMERICOID || typmod < static_cast<int32>(VARHDRSZ))
+        return false;
+    int32 digits = ((typmod - VARHDRSZ) >> 16) & 0xffff;
+    *scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
+    return digits <= kMostDigits && *scale >= 0 && *scale <= digits;
+}
+
+EscrowLimits limits_of(const EscrowColumn& column) {
+    return {limit_of(column, column.least_text),
+            column.most_text[0] == '\0' ? PG_INT64_MAX : limit_of(column, column.most_text)};
+}
+
+int64 amount_of(const EscrowColumn& column, Datum value) {
+    return column.type == NUMERICOID ? amount_of_numeric(column, value)
+                                     : integer_of(column.type, value);
+}
+
+Datum value_of(const EscrowColumn& column, int64 amount) {
+    switch (column.type) {
+    case INT2OID:
+        return DirectFunctionCall1(int82, Int64GetDatum(amount));
+    case INT4OID:
+        return DirectFunctionCall1(int84, Int64GetDatum(amount));
+    case INT8OID:
+        return Int64GetDatum(amount);
+    default:
+        return numeric_of(column, amount);
+    }
+}
+
+Datum numeric_of(const EscrowColumn& column, int64 amount) {
+    return NumericGetDatum(int64_div_fast_to_numeric(amount, column.scale));
+}
+
+int64 amount_of_numeric(const EscrowColumn& column, Datum value) {
+    return DatumGetInt64(DirectFunctionCall1(numeric_int8, scaled(column, value)));
+}
+
+int64 amount_argument(const Arguments& arguments, int n, const char* name,
+                      const EscrowColumn& column) {
+    Datum value = arguments.required(n, name);
+    Numeric number = DatumGetNumeric(value);
+    if (numeric_is_nan(number) || numeric_is_inf(number))
+        refuse_argument(name, "must be a finite number");
+    Datum most = NumericGetDatum(int64_to_numeric(INT64CONST(1000000000000000000)));
+    Datum whole = scaled(column, value);
+    if (is_less(most, DirectFunctionCall1(numeric_abs, whole)))
+        refuse_argument(name, "is too large");
+    if (!DatumGetBool(DirectFunctionCall2(
+            numeric_eq, whole, DirectFunctionCall2(numeric_trunc, whole, Int32GetDatum(0)))))
+        refuse_argument(
+            name, psprintf("must not have more than %d digits behind the point", column.scale));
+    return DatumGetInt64(DirectFunctionCall1(numeric_int8, whole));
+}
+
+int64 add_amounts(int64 left, int64 right) {
+    int64 sum;
+    if (pg_add_s64_overflow(left, right, &sum))
+        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                        errmsg("the value of an escrow counter is out of range")));
+    return sum;
+}
+
+} // namespace interlock

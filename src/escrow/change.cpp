@@ -1,0 +1,146 @@
+#include "escrow/change.h"
+
+#include "escrow/transaction.h"
+#include "escrow/trigger.h"
+#include "execution/read.h"
+#include "execution/write.h"
+#include "server/error.h"
+#include "table/own_table.h"
+#include "table/row.h"
+
+namespace interlock {
+
+namespace {
+
+// Advisory locks with a fourth field of their own: pg_advisory_* and key locks cannot reach them.
+constexpr uint16 kGateClass = 70;
+
+LOCKTAG gate_of(const Counter& counter) {
+    uint64 hash = hash_bytes_extended(
+        reinterpret_cast<const unsigned char*>(VARDATA_ANY(counter.name.key)),
+        static_cast<int>(VARSIZE_ANY_EXHDR(counter.name.key)), counter.name.rel);
+    hash = hash_combine64(hash, static_cast<uint64>(counter.column->attnum));
+    LOCKTAG tag;
+    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
+                         static_cast<uint32>(hash), kGateClass);
+    return tag;
+}
+
+Range committed_range(const Counter& counter, int64 value) {
+    if (counter.id == 0)
+        return {value, value};
+    return range_of(value, read_undecided(*counter.column, counter.id));
+}
+
+const char* text_of(const Counter& counter, int64 amount) {
+    return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
+}
+
+} // namespace
+
+Counter counter_of(const KeyedRow& row, const EscrowColumn* column) {
+    Counter counter = {row, column, limits_of(*column), {}, 0};
+    counter.name = {row.info->relid, &column->name, counter_key(row.info, *row.key)};
+    return counter;
+}
+
+bool enter_gate(const Counter& counter, LOCKMODE mode, bool wait) {
+    LOCKTAG tag = gate_of(counter);
+    return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+}
+
+Verdict change_in_row(Counter* counter, int64 delta, int64* value, Range* after) {
+    counter->id = find_counter(counter->name);
+    Verdict verdict = Verdict::kNoEntry;
+    if (counter->id != 0 && has_escrow_memory()) {
+        need_grant_room();
+        EscrowEntry* entry;
+        verdict = grant_in_memory(counter->id, counter->column->epoch, delta, counter->limits,
+                                  &entry, after);
+        if (verdict == Verdict::kGranted)
+            note_grant(entry, delta);
+    }
+    if (verdict == Verdict::kNoEntry) {
+        *after = committed_range(*counter, *value);
+        verdict = test_delta(*after, delta, counter->limits);
+        if (verdict == Verdict::kGranted)
+            (delta < 0 ? after->inf : after->sup) += delta;
+    }
+    if (verdict != Verdict::kGranted)
+        return verdict;
+    if (counter->id == 0)
+        counter->id = create_counter(counter->name);
+    int count;
+    *value =
+        add_amounts(add_amounts(*value, take_parts(*counter->column, counter->id, &count)), delta);
+    note_own_row(counter->id);
+    return verdict;
+}
+
+bool write_value(const Counter& counter, int64 value) {
+    AttrNumber attnum = counter.column->attnum;
+    RowWrite write(counter.row, PlanKind("escrow_write"));
+    write.variant = attnum;
+    write.set(attnum, write.terms.stored_value(attnum, {value_of(*counter.column, value), false}));
+    bool written = false;
+    as_escrow_write(counter.row, attnum, [&] { written = write_row(write); });
+    return written;
+}
+
+bool lock_value(const Counter& counter, bool wait, int64* value) {
+    AttrNumber attnum = counter.column->attnum;
+    RowRead read = {counter.row,
+                    PlanKind("escrow_lock"),
+                    &attnum,
+                    1,
+                    {RowStrength::kNoKeyUpdate, wait ? RowWait::kWait : RowWait::kSkipLocked}};
+    NullableDatum stored;
+    if (!read_row(read, &stored))
+        return false;
+    if (stored.isnull)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("column \"%s\" of the row of table \"%s\" is null",
+                        NameStr(counter.column->name), RelationGetRelationName(counter.row.rel))));
+    *value = amount_of(*counter.column, stored.value);
+    return true;
+}
+
+int64 end_parts(const Counter& counter) {
+    int count;
+    int64 sum = take_parts(*counter.column, counter.id, &count);
+    if (read_undecided(*counter.column, counter.id).committed_count > 0)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("could not serialize access due to concurrent update")));
+    drop_entry(counter.id);
+    note_own_row(counter.id);
+    return sum;
+}
+
+void raise_not_enough(const Counter& counter, int64 delta, Verdict verdict, const Range* range) {
+    const char* column = NameStr(counter.column->name);
+    const char* table = RelationGetRelationName(counter.row.rel);
+    const char* change = text_of(counter, delta);
+    const char* remaining = range != nullptr ? text_of(counter, range->inf) : nullptr;
+    const char* limit = text_of(counter, delta < 0 ? counter.limits.least : counter.limits.most);
+    const char* key = range != nullptr ? key_to_text(counter.row.info, *counter.row.key) : nullptr;
+    bool pending = verdict == Verdict::kPending;
+    ereport(
+        ERROR,
+        (errcode(kNotEnoughLeft),
+         delta < 0 ? errmsg("not enough left in column \"%s\" of table \"%s\" to change it by %s",
+                            column, table, change)
+                   : errmsg("not enough room in column \"%s\" of table \"%s\" to change it by %s",
+                            column, table, change),
+         errdetail_internal("%s", json_object({{"table", qualified_name(counter.row.rel)},
+                                               {"key", nullptr, key},
+                                               {"column", column},
+                                               {"outcome", pending ? "pending" : "insufficient"},
+                                               {"limit", limit},
+                                               {"remaining", remaining}})),
+         pending ? errhint("Other transactions that change it have not ended: try again, or "
+                           "give a longer wait.")
+                 : 0));
+}
+
+} // namespace interlock

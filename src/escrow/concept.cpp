@@ -1,0 +1,42 @@
+// What the concept registers (server/concept.h).
+
+#include "server/concept.h"
+#include "escrow/fold.h"
+#include "escrow/mechanism.h"
+#include "escrow/memory.h"
+#include "table/part.h"
+
+namespace interlock {
+
+int escrow_part;
+
+namespace {
+
+void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUse) {
+    if (escrow_of(info, column) != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" has escrow counters",
+                               column_name(info, column), RelationGetRelationName(rel)),
+                        errhint("Change it with interlock.adjust or interlock.set_escrow.")));
+}
+
+constexpr TablePart kPart = {
+    .number = &escrow_part,
+    .trigger_function = "escrow_trigger",
+    .load_trigger = load_escrow,
+    .mechanism = &kEscrowMechanism,
+    .refuse_use = refuse_use,
+};
+
+} // namespace
+
+extern const Concept kEscrowConcept = {
+    .name = "escrow",
+    .preload = preload_escrow,
+    .sweep = &kEscrowSweep,
+    .report_usage = report_escrow_usage,
+    .parts = &kPart,
+    .part_count = 1,
+};
+
+} // namespace interlock

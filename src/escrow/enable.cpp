@@ -1,0 +1,259 @@
+// Enabling and disabling escrow counters: checks the column and creates the triggers. ACCESS
+// EXCLUSIVE on the table excludes all that adjust, also prepared transactions (E10).
+
+#include "escrow/change.h"
+#include "escrow/fold.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/last_word.h"
+#include "table/own_table.h"
+#include "table/part.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+#include "table/trigger_state.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Request {
+    AttrNumber attnum;
+    const char* column;
+    const char* least;
+    const char* most; // empty: none
+    const char* plain_updates;
+    bool fold_moves_version;
+};
+
+Request read_request(const Arguments& arguments, Relation rel);
+void check_table_kind(Relation rel, const TableInfo* info);
+void check_column(Relation rel, const TableInfo* info, AttrNumber attnum);
+void check_values(Oid relid, const Request& request);
+void create_triggers(Oid relid, const Request& request, List* key);
+void drop_triggers(Oid relid, AttrNumber attnum);
+void end_counters(Relation rel, const EscrowColumn& column);
+void forget_column(Oid relid, const char* column);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(enable_escrow);
+PG_FUNCTION_INFO_V1(disable_escrow);
+
+// enable_escrow(rel, column_name, minimum, maximum, plain_updates, fold_moves_version)
+Datum enable_escrow(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    const TableInfo* info = table_info(rel);
+    Request request = read_request(arguments, rel);
+    check_table_kind(rel, info);
+    const EscrowColumn* present = escrow_of(info, request.attnum);
+    if (present == nullptr)
+        check_column(rel, info, request.attnum);
+    else
+        end_counters(rel, *present);
+    require_last_word_of(rel, "zzz_interlock_escrow", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    List* key = key_column_names(rel);
+    close_table(rel);
+    with_spi([&] {
+        as_configuring_owner(relid, [&] { check_values(relid, request); });
+        create_triggers(relid, request, key);
+    });
+    forget_column(relid, request.column);
+    PG_RETURN_VOID();
+}
+
+// disable_escrow(rel, column_name)
+Datum disable_escrow(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
+    Oid relid = RelationGetRelid(rel);
+    AttrNumber attnum = column_number(rel, arguments.name(1, "column_name"));
+    const TableInfo* info = table_info(rel);
+    const EscrowColumn* column = escrow_of(info, attnum);
+    if (column == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" has no escrow counters",
+                               column_name(info, attnum), RelationGetRelationName(rel))));
+    end_counters(rel, *column);
+    const char* name = pstrdup(NameStr(column->name));
+    close_table(rel);
+    with_spi([&] { drop_triggers(relid, attnum); });
+    forget_column(relid, name);
+    PG_RETURN_VOID();
+}
+}
+
+namespace {
+
+const char* text_of_limit(const EscrowColumn& column, int64 limit) {
+    return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(column, limit)));
+}
+
+Request read_request(const Arguments& arguments, Relation rel) {
+    Request request = {};
+    request.attnum = column_number(rel, arguments.name(1, "column_name"));
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), request.attnum - 1);
+    request.column = NameStr(attribute->attname);
+    EscrowColumn column = {};
+    column.type = attribute->atttypid;
+    if (!amount_scale(attribute->atttypid, attribute->atttypmod, &column.scale))
+        ereport(ERROR,
+                (errcode(ERRCODE_DATATYPE_MISMATCH),
+                 errmsg("column \"%s\" of table \"%s\" cannot have escrow counters: its type is %s",
+                        request.column, RelationGetRelationName(rel),
+                        format_type_with_typemod(attribute->atttypid, attribute->atttypmod)),
+                 errhint("Its type must be smallint, integer, bigint or numeric(p, s) with at most "
+                         "18 digits, and no domain.")));
+    int64 least = amount_argument(arguments, 2, "minimum", column);
+    request.least = text_of_limit(column, least);
+    request.most = "";
+    if (!arguments.is_null(3)) {
+        int64 most = amount_argument(arguments, 3, "maximum", column);
+        if (most < least)
+            refuse_argument("maximum", "must not be less than the minimum");
+        request.most = text_of_limit(column, most);
+    }
+    PlainUpdates updates;
+    std::string_view word = arguments.view(4, "plain_updates");
+    if (!parse_plain_updates(word, &updates))
+        refuse_value("plain_updates", word, "It is 'reject' or 'delta'.");
+    request.plain_updates = kPlainUpdateWords[static_cast<int>(updates)];
+    request.fold_moves_version = arguments.boolean(5, "fold_moves_version");
+    return request;
+}
+
+[[noreturn]] void refuse_table(Relation rel, const char* reason) {
+    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+                    errmsg("table \"%s\" cannot have escrow counters: %s",
+                           RelationGetRelationName(rel), reason)));
+}
+
+void check_table_kind(Relation rel, const TableInfo* info) {
+    if (rel->rd_rel->relkind != RELKIND_RELATION || rel->rd_rel->relispartition)
+        refuse_table(rel, "it is partitioned, or a partition");
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        refuse_table(rel, "it is temporary or unlogged");
+    require_key(rel, info);
+    for (int i = 0; i < info->key.count; i++)
+        if (!may_name_counter(info, info->key.columns[i].attnum))
+            refuse_table(rel, psprintf("column \"%s\" of its key is not an integer, a uuid, or a "
+                                       "text of a deterministic collation",
+                                       column_name(info, info->key.columns[i].attnum)));
+}
+
+bool is_indexed_uniquely(Relation rel, AttrNumber attnum) {
+    bool found = false;
+    ListCell* cell;
+    foreach (cell, RelationGetIndexList(rel)) {
+        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
+        if (!HeapTupleIsValid(tuple))
+            continue;
+        auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+        for (int i = 0; i < index->indnatts; i++)
+            found = found || ((index->indisunique || index->indisexclusion) &&
+                              (index->indkey.values[i] == attnum || index->indkey.values[i] == 0));
+        ReleaseSysCache(tuple);
+    }
+    return found;
+}
+
+bool is_foreign_key(Relation rel, AttrNumber attnum) {
+    ListCell* cell;
+    foreach (cell, RelationGetFKeyList(rel)) {
+        auto* key = static_cast<ForeignKeyCacheInfo*>(lfirst(cell));
+        for (int i = 0; i < key->nkeys; i++)
+            if (key->conkey[i] == attnum)
+                return true;
+    }
+    return false;
+}
+
+void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+    const char* reason = nullptr;
+    if (!attribute->attnotnull)
+        reason = "it may be null";
+    else if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
+        reason = "it is generated";
+    else if (is_indexed_uniquely(rel, attnum) || is_foreign_key(rel, attnum))
+        reason = "it is in a key, or in a unique index or one that may be over it";
+    else if (bms_is_member(attnum, info->maintained))
+        reason = "it is a version, or belongs to a marker";
+    if (reason != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" cannot have escrow counters: %s",
+                               column_name(info, attnum), RelationGetRelationName(rel), reason)));
+    require_use(rel, info, attnum, ColumnUse::kMerged);
+}
+
+void check_values(Oid relid, const Request& request) {
+    const char* column = quote_identifier(request.column);
+    run_command(psprintf(
+        "SELECT pg_catalog.count(*) FROM ONLY %s WHERE %s IS NULL OR %s::pg_catalog.numeric "
+        "OPERATOR(pg_catalog.<) %s::pg_catalog.numeric%s",
+        qualified_name(relid), column, column, quote_literal_cstr(request.least),
+        request.most[0] == '\0'
+            ? ""
+            : psprintf(" OR %s::pg_catalog.numeric OPERATOR(pg_catalog.>) %s::pg_catalog.numeric",
+                       column, quote_literal_cstr(request.most))));
+    const char* count = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+    if (strcmp(count, "0") != 0)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("%s rows of table \"%s\" have a value of column \"%s\" outside of "
+                               "the limits",
+                               count, get_rel_name(relid), request.column)));
+}
+
+const char* trigger_name(AttrNumber attnum, const char* suffix = "") {
+    return psprintf("zzz_interlock_escrow_%d%s", attnum, suffix);
+}
+
+void create_always(Oid relid, const char* name, const char* events, const char* call) {
+    const char* table = qualified_name(relid);
+    replace_trigger(
+        relid, name,
+        psprintf("CREATE OR REPLACE TRIGGER %s BEFORE %s ON %s %s EXECUTE FUNCTION %s", name,
+                 events, table, strcmp(events, "TRUNCATE") == 0 ? "" : "FOR EACH ROW", call));
+    run_command(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name));
+}
+
+void create_triggers(Oid relid, const Request& request, List* key) {
+    StringInfoData call;
+    initStringInfo(&call);
+    appendStringInfo(&call, "%s(%s, '%s', '%s', '%s', '%s'",
+                     own_trigger_function_name("escrow_trigger"),
+                     quote_literal_cstr(request.column), request.least, request.most,
+                     request.plain_updates, request.fold_moves_version ? "true" : "false");
+    ListCell* cell;
+    foreach (cell, key)
+        appendStringInfo(&call, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
+    appendStringInfoChar(&call, ')');
+    create_always(relid, trigger_name(request.attnum), "INSERT OR UPDATE OR DELETE", call.data);
+    create_always(relid, trigger_name(request.attnum, "_truncate"), "TRUNCATE",
+                  psprintf("%s()", own_trigger_function_name("escrow_truncate_trigger")));
+}
+
+void drop_triggers(Oid relid, AttrNumber attnum) {
+    for (const char* suffix : {"", "_truncate"})
+        run_command(psprintf("DROP TRIGGER IF EXISTS %s ON %s", trigger_name(attnum, suffix),
+                             qualified_name(relid)));
+}
+
+// All parts are decided, and the lock keeps others out.
+void end_counters(Relation rel, const EscrowColumn& column) { fold_column(rel, &column.name); }
+
+void forget_column(Oid relid, const char* column) {
+    as_owner_of(internal_table("escrow_counter"), [&] {
+        with_spi([&] {
+            run_command(
+                psprintf("DELETE FROM interlock_internal.escrow_counter c WHERE c.rel::"
+                         "pg_catalog.oid OPERATOR(pg_catalog.=) %u AND c.column_name "
+                         "OPERATOR(pg_catalog.=) %s::pg_catalog.name",
+                         relid, quote_literal_cstr(column)));
+        });
+    });
+}
+
+} // namespace

@@ -1,0 +1,87 @@
+// Escrow counters: a column that many transactions change at once without waiting for each other's
+// commit. docs/internals/escrow.md is the design, and names the rules E1 to E14.
+//
+// The configuration of a column is two triggers, ENABLE ALWAYS: BEFORE ROW for INSERT, UPDATE and
+// DELETE, and BEFORE TRUNCATE. The arguments of the first are the column, minimum, maximum (empty:
+// none), what becomes of plain updates, whether a fold moves the version, and the columns of the
+// key. A key that has other columns by now makes the verbs refuse (55000): the parts of a counter
+// are found by the key's values.
+//
+// A counter begins with the first change of a row by a verb. Its parts name its id, which is never
+// used again.
+#pragma once
+
+#include "table/key.h"
+#include "table/relation.h"
+#include "table/row_values.h"
+
+namespace interlock {
+
+enum class PlainUpdates : uint8 { kReject, kDelta };
+
+struct EscrowColumn {
+    const char* trigger;
+    NameData name;
+    AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
+    Oid type;
+    int scale; // digits behind the point
+    char enabled;
+    PlainUpdates plain_updates;
+    bool fold_moves_version;
+    bool has_key;           // the table's key is still that of the arguments
+    const char* least_text; // as the arguments have them
+    const char* most_text;
+    uint64 epoch; // another one after each change of the trigger and each rewrite of the table
+    EscrowColumn* next;
+};
+
+extern int escrow_part;
+
+void load_escrow(TableInfo* info, const Trigger* trigger);
+
+const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber column);
+const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
+
+// Calls visit(const EscrowColumn&) for each column of the table.
+template <typename Visit>
+void each_escrow(const TableInfo* info, Visit&& visit) {
+    for (auto* column = part_of<const EscrowColumn>(info, escrow_part); column != nullptr;
+         column = column->next)
+        visit(*column);
+}
+
+// A trigger's arguments, as enable_escrow gives them.
+enum EscrowArgument { kColumn, kLeast, kMost, kPlainUpdates, kMovesVersion, kKeyColumns };
+
+bool parse_plain_updates(std::string_view word, PlainUpdates* updates);
+constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
+
+// The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, or the
+// key has changed.
+const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber column);
+
+// --- Amounts, as integers of the column's smallest step -----------------------------------------
+
+struct EscrowLimits {
+    int64 least;
+    int64 most; // PG_INT64_MAX: none
+};
+EscrowLimits limits_of(const EscrowColumn& column);
+
+// Of the types that a column may have; false for others, and for numeric without a precision or
+// with more than 18 digits.
+bool amount_scale(Oid type, int32 typmod, int* scale);
+
+int64 amount_of(const EscrowColumn& column, Datum value); // a value of the column
+Datum value_of(const EscrowColumn& column, int64 amount); // 22003 if it is beyond its type
+Datum numeric_of(const EscrowColumn& column, int64 amount);
+int64 amount_of_numeric(const EscrowColumn& column, Datum value); // as numeric_of() made it
+
+// Argument n: 22023 for NaN, infinity, too many digits or too large a number.
+int64 amount_argument(const Arguments& arguments, int n, const char* name,
+                      const EscrowColumn& column);
+
+// 22003 when it overflows.
+int64 add_amounts(int64 left, int64 right);
+
+} // namespace interlock

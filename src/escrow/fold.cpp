@@ -1,0 +1,242 @@
+// Folding, as the table's owner and restricted: in the caller's transaction by fold_escrow, in one
+// of its own for each counter by the sweeper. A marker of another holder makes it fail; the parts
+// stay, and the value is the same.
+
+#include "escrow/fold.h"
+
+#include "escrow/change.h"
+#include "server/arguments.h"
+#include "server/subtransaction.h"
+#include "sweeper/deadline.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/restricted.h"
+
+using namespace interlock;
+
+namespace interlock {
+
+namespace {
+
+// A counter that has parts.
+struct Due {
+    int64 id;
+    Oid rel;
+    NameData column;
+    text* key;
+};
+
+struct DueCounters {
+    Due* first;
+    int count;
+};
+
+constexpr int kMostOfRun = 1000;
+
+// In the caller's context. Of one table, or of all with InvalidOid.
+DueCounters due_counters(Oid rel, const text* key) {
+    MemoryContext context = CurrentMemoryContext;
+    DueCounters due = {};
+    as_owner_of(internal_table("escrow_part"), [&] {
+        with_spi([&] {
+            run_command(psprintf(
+                "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key FROM "
+                "interlock_internal.escrow_counter c WHERE (%u OPERATOR(pg_catalog.=) 0 OR "
+                "c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u) AND (%s::pg_catalog.text IS NULL "
+                "OR c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text) AND EXISTS (SELECT FROM "
+                "interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.=) c.id) "
+                "LIMIT %d",
+                rel, rel, key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL",
+                key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL",
+                OidIsValid(rel) ? PG_INT32_MAX : kMostOfRun));
+            due.count = static_cast<int>(SPI_processed);
+            due.first =
+                static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (due.count + 1)));
+            for (int i = 0; i < due.count; i++) {
+                auto column = [&](int n) {
+                    bool is_null;
+                    return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null);
+                };
+                due.first[i] = {DatumGetInt64(column(1)),
+                                DatumGetObjectId(column(2)),
+                                {},
+                                static_cast<text*>(in_context(
+                                    context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }))};
+                due.first[i].column = *DatumGetName(column(3));
+            }
+        });
+    });
+    return due;
+}
+
+// The key whose values the counter's name has.
+Key key_from_name(Relation rel, const TableInfo* info, const text* name) {
+    Datum array = OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(name), TEXTOID, -1);
+    Datum* texts;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls,
+                      &count);
+    if (count != info->key.count)
+        elog(ERROR, "the key of an escrow counter of table \"%s\" has %d columns",
+             RelationGetRelationName(rel), count);
+    Key key = {&info->key, {}};
+    for (int i = 0; i < count; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, info->key.columns[i].attnum - 1);
+        Oid input, parameter;
+        getTypeInputInfo(attribute->atttypid, &input, &parameter);
+        key.values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
+                                             attribute->atttypmod);
+    }
+    return key;
+}
+
+// Whether there was a row and it was not locked.
+bool fold_counter(Relation rel, const Due& due, bool wait) {
+    const TableInfo* info = table_info(rel);
+    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
+    const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
+    if (column == nullptr || !column->has_key)
+        return false;
+    auto* key = static_cast<Key*>(palloc(sizeof(Key)));
+    *key = key_from_name(rel, info, due.key);
+    Counter counter = {{rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
+    bool folded = false;
+    as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+        int64 value;
+        int count;
+        if (!lock_value(counter, wait, &value))
+            return;
+        int64 sum = take_parts(*column, due.id, &count);
+        folded = true;
+        if (sum != 0 && !write_value(counter, add_amounts(value, sum)))
+            ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
+                            errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
+                                   "escrow counter",
+                                   RelationGetRelationName(rel))));
+    });
+    return folded;
+}
+
+// --- The sweeper ---------------------------------------------------------------------------------
+
+// Parts of a counter whose table or column is gone.
+void forget_counter(int64 counter) {
+    as_owner_of(internal_table("escrow_part"), [&] {
+        with_spi([&] {
+            run_command(
+                psprintf("DELETE FROM interlock_internal.escrow_part WHERE counter "
+                         "OPERATOR(pg_catalog.=) " INT64_FORMAT,
+                         counter));
+            run_command(
+                psprintf("DELETE FROM interlock_internal.escrow_counter WHERE id "
+                         "OPERATOR(pg_catalog.=) " INT64_FORMAT,
+                         counter));
+        });
+    });
+}
+
+bool fold_due(const Due& due) {
+    if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel))) {
+        forget_counter(due.id);
+        return true;
+    }
+    if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
+        return false;
+    Relation rel = try_relation_open(due.rel, NoLock);
+    if (rel == nullptr)
+        return false;
+    bool folded = fold_counter(rel, due, false);
+    close_new_cursors();
+    relation_close(rel, NoLock);
+    return folded;
+}
+
+void fold_all(SweepRun* run, List*) {
+    constexpr int kLongest = 300; // milliseconds
+    DueCounters due = {};
+    char message[kErrorBytes] = "";
+    MemoryContext context = CurrentMemoryContext;
+    bool there = false;
+    settle_notes();
+    if (!in_transaction(message, [&] {
+            there = OidIsValid(internal_schema()) &&
+                    OidIsValid(get_relname_relid("escrow_part", internal_schema()));
+            if (!there)
+                return;
+            DueCounters found = due_counters(InvalidOid, nullptr);
+            due.count = found.count;
+            due.first = in_context(context, [&] {
+                auto* copies = static_cast<Due*>(palloc(sizeof(Due) * (found.count + 1)));
+                for (int i = 0; i < found.count; i++) {
+                    copies[i] = found.first[i];
+                    copies[i].key = static_cast<text*>(
+                        static_cast<void*>(pg_detoast_datum_copy(found.first[i].key)));
+                }
+                return copies;
+            });
+        })) {
+        note_failure(run, "escrow", message);
+        return;
+    }
+    for (int i = 0; i < due.count; i++) {
+        bool folded = false;
+        if (i > 0 && GetCurrentTimestamp() > run->stop_at) {
+            come_again(run, run->start);
+            return;
+        }
+        if (!in_sweep_transaction(message, kLongest * run->pace,
+                                  [&] { folded = fold_due(due.first[i]); }))
+            note_table_failure(run, due.first[i].rel, message);
+        else if (!folded)
+            come_again(run, GetCurrentTimestamp() + kRetryLocked);
+    }
+    if (due.count == kMostOfRun)
+        come_again(run, run->start);
+}
+
+} // namespace
+
+void fold_column(Relation rel, const NameData* column) {
+    DueCounters due = due_counters(RelationGetRelid(rel), nullptr);
+    for (int i = 0; i < due.count; i++)
+        if (strcmp(NameStr(due.first[i].column), NameStr(*column)) == 0 &&
+            !fold_counter(rel, due.first[i], true))
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("could not fold the escrow counters of column \"%s\" of table "
+                                   "\"%s\"",
+                                   NameStr(*column), RelationGetRelationName(rel))));
+}
+
+extern const SweepTask kEscrowSweep = {
+    .activity = "folding escrow counters",
+    .run = fold_all,
+};
+
+} // namespace interlock
+
+extern "C" {
+PG_FUNCTION_INFO_V1(fold_escrow);
+
+// fold_escrow(rel, key) -> count
+Datum fold_escrow(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    PreventCommandIfReadOnly("interlock.fold_escrow()");
+    PreventCommandIfParallelMode("interlock.fold_escrow()");
+    Relation rel = open_table(arguments.relation(0), RowExclusiveLock, ACL_UPDATE);
+    const text* name = nullptr;
+    if (!arguments.is_null(1)) {
+        const TableInfo* info = table_info(rel);
+        Key key = key_argument(arguments, 1, rel, info);
+        name = counter_key(info, key);
+    }
+    DueCounters due = due_counters(RelationGetRelid(rel), name);
+    int64 folded = 0;
+    for (int i = 0; i < due.count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        folded += fold_counter(rel, due.first[i], true) ? 1 : 0;
+    }
+    close_table(rel);
+    PG_RETURN_INT64(folded);
+}
+}

@@ -1,0 +1,52 @@
+// The tables of escrow counters: interlock_internal.escrow_counter has the counters, and
+// escrow_part their parts. They are written without statements, for callers who have no privilege
+// on them.
+#pragma once
+
+#include "escrow/memory.h"
+
+namespace interlock {
+
+// What a counter is found by: the values of the key, as text.
+struct CounterName {
+    Oid rel;
+    const NameData* column;
+    text* key;
+};
+
+// The type of a key column may have no settings or collation that make one value two texts.
+bool may_name_counter(const TableInfo* info, AttrNumber attnum);
+text* counter_key(const TableInfo* info, const Key& key);
+
+// As of now, whatever the snapshot of the transaction is; 0: none.
+int64 find_counter(const CounterName& name);
+int64 counter_in_snapshot(const CounterName& name); // under the active snapshot
+int64 create_counter(const CounterName& name);
+void delete_counter(int64 counter);
+
+void insert_part(const EscrowColumn& column, int64 counter, int64 delta);
+
+// Deletes the parts that the transaction sees, and returns their sum (E9). Under the lock of the
+// row, or of the gate.
+int64 take_parts(const EscrowColumn& column, int64 counter, int* count);
+
+// The sum of the parts under the active snapshot.
+int64 sum_of_parts(const EscrowColumn& column, int64 counter);
+
+// What parts amount to past snapshots (E6): the sum of those that are committed, and those of
+// transactions in progress, also of this one. Call under the lock of the row.
+struct UndecidedParts {
+    int64 committed;
+    int committed_count;
+    InDoubt* in_doubt;
+    int count;
+};
+UndecidedParts read_undecided(const EscrowColumn& column, int64 counter);
+
+Range range_of(int64 row, const UndecidedParts& parts);
+
+// A transaction of another session whose part of the counter is undecided; InvalidTransactionId
+// when there is none.
+TransactionId undecided_transaction(int64 counter);
+
+} // namespace interlock

@@ -1,0 +1,118 @@
+#include "escrow/escrow.h"
+
+#include "table/catalog_trigger.h"
+
+namespace interlock {
+
+namespace {
+
+// The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE; the
+// table's file after TRUNCATE and a rewrite.
+uint64 epoch_of(Oid relid, Oid trigger_oid) {
+    uint32 parts[3] = {0, trigger_oid, 0};
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Trigger trigger;
+    Oid table;
+    while (next_trigger(&triggers, &row, &table, &trigger))
+        if (trigger.tgoid == trigger_oid)
+            parts[0] = HeapTupleHeaderGetRawXmin(row->t_data);
+    end_triggers(&triggers);
+    HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+    if (HeapTupleIsValid(tuple)) {
+        parts[2] = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relfilenode;
+        ReleaseSysCache(tuple);
+    }
+    return hash_bytes_extended(reinterpret_cast<const unsigned char*>(parts), sizeof(parts), 0);
+}
+
+bool has_key(const TableInfo* info, const Trigger* trigger) {
+    if (info->key.count == 0 || trigger->tgnargs - kKeyColumns != info->key.count)
+        return false;
+    for (int i = 0; i < info->key.count; i++)
+        if (strcmp(column_name(info, info->key.columns[i].attnum),
+                   trigger->tgargs[kKeyColumns + i]) != 0)
+            return false;
+    return true;
+}
+
+} // namespace
+
+bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
+    for (PlainUpdates each : {PlainUpdates::kReject, PlainUpdates::kDelta})
+        if (word == kPlainUpdateWords[static_cast<int>(each)]) {
+            *updates = each;
+            return true;
+        }
+    return false;
+}
+
+void load_escrow(TableInfo* info, const Trigger* trigger) {
+    auto* column = static_cast<EscrowColumn*>(palloc0(sizeof(EscrowColumn)));
+    column->trigger = pstrdup(trigger->tgname);
+    column->enabled = trigger->tgenabled;
+    column->next = part_of<EscrowColumn>(info, escrow_part);
+    info->parts[escrow_part] = column;
+    if (trigger->tgnargs <= kKeyColumns ||
+        !parse_plain_updates(trigger->tgargs[kPlainUpdates], &column->plain_updates))
+        return;
+    name_argument(trigger, kColumn, &column->name);
+    column->least_text = pstrdup(trigger->tgargs[kLeast]);
+    column->most_text = pstrdup(trigger->tgargs[kMost]);
+    column->fold_moves_version = strcmp(trigger->tgargs[kMovesVersion], "true") == 0;
+    column->has_key = has_key(info, trigger);
+    AttrNumber attnum = find_attribute(info->columns, NameStr(column->name));
+    if (attnum == InvalidAttrNumber)
+        return;
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+    if (!amount_scale(attribute->atttypid, attribute->atttypmod, &column->scale))
+        return;
+    column->attnum = attnum;
+    column->type = attribute->atttypid;
+    column->epoch = epoch_of(info->relid, trigger->tgoid);
+    if (!column->fold_moves_version)
+        info->maintained = bms_add_member(info->maintained, attnum);
+}
+
+const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum) {
+    const EscrowColumn* found = nullptr;
+    each_escrow(info, [&](const EscrowColumn& column) {
+        if (column.attnum == attnum)
+            found = &column;
+    });
+    return found;
+}
+
+const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger) {
+    const EscrowColumn* found = nullptr;
+    each_escrow(info, [&](const EscrowColumn& column) {
+        if (strcmp(column.trigger, trigger) == 0)
+            found = &column;
+    });
+    return found;
+}
+
+const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {
+    const EscrowColumn* column = escrow_of(info, attnum);
+    const char* table = RelationGetRelationName(rel);
+    if (column == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" has no escrow counters",
+                               column_name(info, attnum), table),
+                        errhint("Call interlock.enable_escrow for the column.")));
+    if (column->enabled != TRIGGER_FIRES_ALWAYS)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("trigger \"%s\" of table \"%s\" does not fire in all sessions",
+                               column->trigger, table),
+                        errhint("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", qualified_name(rel),
+                                quote_identifier(column->trigger))));
+    if (!column->has_key)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("the key of table \"%s\" has changed since its escrow counters were "
+                               "enabled",
+                               table),
+                        errhint("Rename its columns back, or call interlock.disable_escrow.")));
+    return column;
+}
+
+} // namespace interlock

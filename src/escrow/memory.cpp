@@ -1,0 +1,300 @@
+#include "escrow/memory.h"
+
+#include "server/shared_memory.h"
+#include "server/usage_report.h"
+
+namespace interlock {
+
+struct EscrowKey {
+    Oid database;
+    uint32 unused; // zero: keys are compared as bytes
+    int64 counter;
+};
+
+struct EscrowEntry {
+    EscrowKey key;
+    slock_t lock;
+    int32 pins;
+    uint64 epoch;
+    Range range;
+};
+
+namespace {
+
+enum class NoteState : uint8 { kFree, kReserved, kKept };
+
+// What the end of a prepared transaction does to an entry.
+struct Note {
+    NoteState state;
+    TransactionId xid;
+    EscrowEntry* entry;
+    Effects effects;
+};
+
+// The lock is shared for the use of entries, and exclusive to enter and remove them and for notes.
+struct Header {
+    LWLock* lock;
+    int notes_used; // beyond it all are free
+    Note notes[FLEXIBLE_ARRAY_MEMBER];
+};
+
+constexpr const char* kTranche = "pg_interlock_escrow";
+
+int max_counters = 8192;
+Header* header = nullptr;
+HTAB* entries = nullptr;
+
+int max_notes() { return max_counters * 2; }
+Size header_size() {
+    return add_size(offsetof(Header, notes), mul_size(sizeof(Note), max_notes()));
+}
+
+void request_memory() {
+    RequestAddinShmemSpace(
+        add_size(header_size(), hash_estimate_size(max_counters, sizeof(EscrowEntry))));
+    RequestNamedLWLockTranche(kTranche, 1);
+}
+
+void attach_memory() {
+    bool found;
+    header =
+        static_cast<Header*>(ShmemInitStruct("pg_interlock escrow notes", header_size(), &found));
+    if (!found) {
+        memset(header, 0, header_size());
+        header->lock = &GetNamedLWLockTranche(kTranche)->lock;
+    }
+    HASHCTL control = {};
+    control.keysize = sizeof(EscrowKey);
+    control.entrysize = sizeof(EscrowEntry);
+    entries = ShmemInitHash("pg_interlock escrow entries", max_counters, max_counters, &control,
+                            HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+}
+
+EscrowKey key_of(int64 counter) { return {MyDatabaseId, 0, counter}; }
+
+EscrowEntry* find_entry(int64 counter) {
+    EscrowKey key = key_of(counter);
+    return static_cast<EscrowEntry*>(hash_search(entries, &key, HASH_FIND, nullptr));
+}
+
+void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
+    SpinLockAcquire(&entry->lock);
+    entry->range.inf += committed ? effects.inf_on_commit : effects.inf_on_abort;
+    entry->range.sup -= committed ? effects.sup_on_commit : effects.sup_on_abort;
+    entry->pins--;
+    SpinLockRelease(&entry->lock);
+}
+
+Note* free_place() {
+    for (int i = 0; i < max_notes(); i++)
+        if (header->notes[i].state == NoteState::kFree) {
+            header->notes_used = Max(header->notes_used, i + 1);
+            return &header->notes[i];
+        }
+    return nullptr;
+}
+
+int count_free_notes() {
+    int count = max_notes() - header->notes_used;
+    for (int i = 0; i < header->notes_used; i++)
+        count += header->notes[i].state == NoteState::kFree ? 1 : 0;
+    return count;
+}
+
+// In progress is asked before committed: a transaction has its commit record before it is visible.
+// Beyond the commit log, which has forgotten it, one that nobody settled: it cannot be applied.
+void settle_with_lock() {
+    int used = 0;
+    for (int i = 0; i < header->notes_used; i++) {
+        Note* note = &header->notes[i];
+        if (note->state == NoteState::kKept && !TransactionIdIsInProgress(note->xid)) {
+            apply(note->entry, note->effects, TransactionIdDidCommit(note->xid));
+            note->state = NoteState::kFree;
+        }
+        if (note->state != NoteState::kFree)
+            used = i + 1;
+    }
+    header->notes_used = used;
+}
+
+// Entries without pins can be loaded again.
+bool make_room() {
+    if (hash_get_num_entries(entries) < max_counters)
+        return true;
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, entries);
+    EscrowEntry* entry;
+    while ((entry = static_cast<EscrowEntry*>(hash_seq_search(&scan))) != nullptr) {
+        if (entry->pins > 0)
+            continue;
+        hash_seq_term(&scan);
+        hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
+        return true;
+    }
+    return false;
+}
+
+Verdict grant(EscrowEntry* entry, int64 delta, EscrowLimits limits, Range* after) {
+    SpinLockAcquire(&entry->lock);
+    Verdict verdict = test_delta(entry->range, delta, limits);
+    if (verdict == Verdict::kGranted) {
+        (delta < 0 ? entry->range.inf : entry->range.sup) += delta;
+        entry->pins++;
+    }
+    *after = entry->range;
+    SpinLockRelease(&entry->lock);
+    return verdict;
+}
+
+} // namespace
+
+Verdict test_delta(Range range, int64 delta, EscrowLimits limits) {
+    int64 worst, best;
+    if (delta < 0) {
+        if (pg_add_s64_overflow(range.inf, delta, &worst) ||
+            pg_add_s64_overflow(range.sup, delta, &best))
+            return Verdict::kInsufficient;
+        return worst >= limits.least  ? Verdict::kGranted
+               : best >= limits.least ? Verdict::kPending
+                                      : Verdict::kInsufficient;
+    }
+    if (pg_add_s64_overflow(range.sup, delta, &worst) ||
+        pg_add_s64_overflow(range.inf, delta, &best))
+        return Verdict::kInsufficient;
+    return worst <= limits.most  ? Verdict::kGranted
+           : best <= limits.most ? Verdict::kPending
+                                 : Verdict::kInsufficient;
+}
+
+bool has_escrow_memory() { return header != nullptr; }
+
+Verdict grant_in_memory(int64 counter, uint64 epoch, int64 delta, EscrowLimits limits,
+                        EscrowEntry** entry, Range* after) {
+    Verdict verdict = Verdict::kNoEntry;
+    for (bool settled = false;; settled = true) {
+        LWLockAcquire(header->lock, LW_SHARED);
+        *entry = find_entry(counter);
+        verdict = *entry != nullptr && (*entry)->epoch == epoch
+                      ? grant(*entry, delta, limits, after)
+                      : Verdict::kNoEntry;
+        LWLockRelease(header->lock);
+        if (settled || verdict == Verdict::kGranted || verdict == Verdict::kNoEntry)
+            return verdict;
+        settle_notes();
+    }
+}
+
+bool has_entry(int64 counter, uint64 epoch) {
+    LWLockAcquire(header->lock, LW_SHARED);
+    EscrowEntry* entry = find_entry(counter);
+    bool found = entry != nullptr && entry->epoch == epoch;
+    LWLockRelease(header->lock);
+    return found;
+}
+
+void end_pin(EscrowEntry* entry, const Effects& effects, bool committed) {
+    apply(entry, effects, committed);
+}
+
+bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_doubt, int count) {
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    settle_with_lock();
+    EscrowEntry* entry = find_entry(counter);
+    bool fits = entry != nullptr ? entry->pins == 0 && entry->epoch != epoch : make_room();
+    if (fits && count_free_notes() >= count) {
+        EscrowKey key = key_of(counter);
+        bool found;
+        entry = static_cast<EscrowEntry*>(hash_search(entries, &key, HASH_ENTER_NULL, &found));
+        fits = entry != nullptr;
+        if (fits && !found)
+            SpinLockInit(&entry->lock);
+        if (fits) {
+            entry->pins = count;
+            entry->epoch = epoch;
+            entry->range = range;
+        }
+        for (int i = 0; fits && i < count; i++)
+            *free_place() = {NoteState::kKept, in_doubt[i].xid, entry, in_doubt[i].effects};
+    } else {
+        // Another session may have entered it meanwhile.
+        fits = entry != nullptr && entry->epoch == epoch;
+    }
+    LWLockRelease(header->lock);
+    return fits;
+}
+
+void drop_entry(int64 counter) {
+    if (header == nullptr)
+        return;
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    settle_with_lock();
+    EscrowEntry* entry = find_entry(counter);
+    if (entry != nullptr && entry->pins == 0)
+        hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
+    else if (entry != nullptr) // of this transaction
+        entry->epoch = 0;
+    LWLockRelease(header->lock);
+}
+
+bool read_entry(int64 counter, Range* range) {
+    if (header == nullptr)
+        return false;
+    LWLockAcquire(header->lock, LW_SHARED);
+    EscrowEntry* entry = find_entry(counter);
+    if (entry != nullptr) {
+        SpinLockAcquire(&entry->lock);
+        *range = entry->range;
+        SpinLockRelease(&entry->lock);
+    }
+    LWLockRelease(header->lock);
+    return entry != nullptr;
+}
+
+// Notes without pins of their own: the list's item has one until it is handed over.
+bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note) {
+    TransactionId xid = GetTopTransactionId();
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    Note* place = free_place();
+    if (place != nullptr) {
+        *place = {NoteState::kReserved, xid, entry, effects};
+        *note = static_cast<int>(place - header->notes);
+    }
+    LWLockRelease(header->lock);
+    return place != nullptr;
+}
+
+void keep_note(int note) {
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    header->notes[note].state = NoteState::kKept;
+    LWLockRelease(header->lock);
+}
+
+void free_note(int note) {
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    header->notes[note].state = NoteState::kFree;
+    LWLockRelease(header->lock);
+}
+
+void settle_notes() {
+    if (header == nullptr || header->notes_used == 0)
+        return;
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    settle_with_lock();
+    LWLockRelease(header->lock);
+}
+
+void preload_escrow() {
+    DefineCustomIntVariable(
+        "interlock.max_escrow_counters",
+        "Counters that can be changed at once without the lock of their row.",
+        "Others are loaded in place of counters that no transaction is changing.", &max_counters,
+        8192, 16, 1 << 20, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
+    add_shared_area({request_memory, attach_memory});
+}
+
+void report_escrow_usage(UsageReport* report) {
+    if (header != nullptr)
+        report_total(report, "escrow counters", hash_get_num_entries(entries), max_counters);
+}
+
+} // namespace interlock

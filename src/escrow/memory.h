@@ -1,0 +1,85 @@
+// The entries of escrow counters in shared memory: what each counter is worth at worst and at best.
+// Only while the library is preloaded.
+//
+// An entry is found, tested and changed in one step, and stays while it has pins: one for each item
+// of a transaction's list and for each note of a prepared transaction (E8).
+#pragma once
+
+#include "escrow/escrow.h"
+
+namespace interlock {
+
+// What the end of a transaction does to an entry: inf grows, sup shrinks.
+struct Effects {
+    int64 inf_on_commit;
+    int64 sup_on_commit;
+    int64 inf_on_abort;
+    int64 sup_on_abort;
+
+    void add(const Effects& other) {
+        inf_on_commit += other.inf_on_commit;
+        sup_on_commit += other.sup_on_commit;
+        inf_on_abort += other.inf_on_abort;
+        sup_on_abort += other.sup_on_abort;
+    }
+};
+
+inline Effects effects_of(int64 delta) {
+    return delta < 0 ? Effects{0, -delta, -delta, 0} : Effects{delta, 0, 0, delta};
+}
+
+struct EscrowEntry;
+
+enum class Verdict : uint8 { kGranted, kPending, kInsufficient, kNoEntry };
+
+// The values of a counter if its undecided transactions end in the worst and in the best way.
+struct Range {
+    int64 inf;
+    int64 sup;
+};
+
+// What a delta would get.
+Verdict test_delta(Range range, int64 delta, EscrowLimits limits);
+
+bool has_escrow_memory();
+
+// Tests and changes the entry of that epoch, and pins it (E1). A refusal comes after the notes are
+// settled (E5). `after` gets the values then. Raises nothing.
+Verdict grant_in_memory(int64 counter, uint64 epoch, int64 delta, EscrowLimits limits,
+                        EscrowEntry** entry, Range* after);
+bool has_entry(int64 counter, uint64 epoch);
+
+// Applies effects and removes one pin.
+void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);
+
+// A transaction that may still commit, as a load finds it.
+struct InDoubt {
+    TransactionId xid;
+    Effects effects;
+};
+
+// Enters a counter (E6). False when there is no room for it.
+bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_doubt, int count);
+
+// Removes the entry: under the exclusive gate, when no other transaction is undecided (E10). One
+// with parts of this transaction stays unused until it has ended.
+void drop_entry(int64 counter);
+
+// The entry's values as they are; false when there is none.
+bool read_entry(int64 counter, Range* range);
+
+// Notes of this transaction, which is about to be prepared: one for each item. False: no room.
+// They count from keep_notes on.
+bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note);
+void keep_note(int note);
+void free_note(int note);
+
+// Applies the notes of transactions that have ended.
+void settle_notes();
+
+void preload_escrow();
+
+struct UsageReport;
+void report_escrow_usage(UsageReport* report);
+
+} // namespace interlock

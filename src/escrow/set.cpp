@@ -1,0 +1,104 @@
+// set_escrow and escrow_value.
+
+#include "escrow/change.h"
+#include "execution/read.h"
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace {
+
+// The counter that the arguments rel, key and column_name name.
+struct Named {
+    Key key;
+    Counter counter;
+};
+Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(set_escrow);
+PG_FUNCTION_INFO_V1(escrow_value);
+
+// set_escrow(rel, key, column_name, value)
+Datum set_escrow(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    PreventCommandIfReadOnly("interlock.set_escrow()");
+    PreventCommandIfParallelMode("interlock.set_escrow()");
+    Named* named = read_named(arguments, RowExclusiveLock, ACL_UPDATE);
+    Counter* counter = &named->counter;
+    const KeyedRow& row = counter->row;
+    usable_escrow(row.rel, row.info, counter->column->attnum);
+    int64 wanted = amount_argument(arguments, 3, "value", *counter->column);
+    if (wanted < counter->limits.least || wanted > counter->limits.most)
+        refuse_argument("value", "is outside of the limits of the counter");
+    enter_gate(*counter, ExclusiveLock);
+    int64 value;
+    if (!lock_value(*counter, true, &value))
+        raise_no_such_row(row.rel, row.info, *row.key);
+    counter->id = find_counter(counter->name);
+    if (counter->id != 0)
+        end_parts(*counter);
+    if (!write_value(*counter, wanted))
+        raise_suppressed(row.rel);
+    close_table(row.rel);
+    PG_RETURN_VOID();
+}
+
+// escrow_value(rel, key, column_name): the row and its parts under the caller's snapshot
+Datum escrow_value(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Named* named = read_named(arguments, AccessShareLock, ACL_SELECT);
+    Counter* counter = &named->counter;
+    Datum value = 0;
+    bool is_null = true;
+    with_spi([&] {
+        Statement statement;
+        statement.add("SELECT %s FROM %s WHERE ", quote_identifier(NameStr(counter->column->name)),
+                      rows_of(counter->row.rel));
+        add_key_condition(&statement, counter->row.info, named->key);
+        Parameters parameters(counter->row.info->key.count);
+        add_key(&parameters, named->key);
+        if (SPI_execute_with_args(statement.text(), statement.parameter_count(), statement.types(),
+                                  parameters.values(), parameters.nulls(), true,
+                                  1) != SPI_OK_SELECT)
+            elog(ERROR, "could not read an escrow counter");
+        if (SPI_processed == 1)
+            value = Int64GetDatum(amount_of(
+                *counter->column,
+                SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
+    });
+    if (is_null)
+        PG_RETURN_NULL();
+    int64 amount = DatumGetInt64(value);
+    counter->id = counter_in_snapshot(counter->name);
+    if (counter->id != 0)
+        amount = add_amounts(amount, sum_of_parts(*counter->column, counter->id));
+    Datum result = numeric_of(*counter->column, amount);
+    close_table(counter->row.rel);
+    return result;
+}
+}
+
+namespace {
+
+Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
+    Relation rel = open_table(arguments.relation(0), mode, right);
+    const TableInfo* info = table_info(rel);
+    AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
+    const EscrowColumn* column = escrow_of(info, attnum);
+    if (column == nullptr || !column->has_key)
+        column = usable_escrow(rel, info, attnum);
+    auto* named = static_cast<Named*>(palloc(sizeof(Named)));
+    named->key = key_argument(arguments, 1, rel, info);
+    if (!is_named_by_table_key(info, named->key))
+        refuse_argument("key", "must be the key of the table",
+                        psprintf("It is %s.", list_of_columns(info, info->key)));
+    named->counter = counter_of({rel, info, &named->key}, column);
+    return named;
+}
+
+} // namespace

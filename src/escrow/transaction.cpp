@@ -1,0 +1,106 @@
+#include "escrow/transaction.h"
+
+#include "server/transaction_end.h"
+#include "server/transaction_list.h"
+
+namespace interlock {
+
+namespace {
+
+struct GrantItem {
+    EscrowEntry* entry;
+    SubTransactionId subtransaction;
+    Effects effects;
+    int note; // while it is being prepared; -1: none
+};
+
+struct OwnRow {
+    int64 counter;
+    SubTransactionId subtransaction;
+};
+
+TransactionList<GrantItem> grants;
+TransactionList<OwnRow> own_rows;
+bool registered = false;
+
+void end_grants(int first, bool committed) {
+    for (int i = first; i < grants.count; i++)
+        end_pin(grants[i].entry, grants[i].effects, committed);
+    grants.count = first;
+}
+
+// PREPARE may still fail; then the notes are freed with the list.
+void reserve_notes() {
+    for (GrantItem& item : grants)
+        if (!reserve_note(item.entry, item.effects, &item.note))
+            ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                            errmsg("not enough memory for the escrow counters of prepared "
+                                   "transactions"),
+                            errhint("Raise interlock.max_escrow_counters, or decide prepared "
+                                    "transactions.")));
+}
+
+void end_transaction(XactEvent event, void*) {
+    switch (event) {
+    case XACT_EVENT_PRE_PREPARE:
+        reserve_notes();
+        return;
+    case XACT_EVENT_PREPARE:
+        for (GrantItem& item : grants)
+            keep_note(item.note);
+        break;
+    case XACT_EVENT_COMMIT:
+        end_grants(0, true);
+        break;
+    case XACT_EVENT_ABORT:
+        for (GrantItem& item : grants)
+            if (item.note >= 0)
+                free_note(item.note);
+        end_grants(0, false);
+        break;
+    default:
+        return;
+    }
+    grants.forget();
+    own_rows.forget();
+}
+
+void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId parent,
+                        void*) {
+    if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+        return;
+    int first_grant = grants.first_of(ended);
+    int first_row = own_rows.first_of(ended);
+    if (event == SUBXACT_EVENT_COMMIT_SUB) {
+        grants.give_to(parent, first_grant);
+        own_rows.give_to(parent, first_row);
+        return;
+    }
+    end_grants(first_grant, false);
+    own_rows.count = first_row;
+}
+
+} // namespace
+
+void need_grant_room() {
+    register_once(&registered, end_transaction, end_subtransaction);
+    grants.need_room();
+}
+
+void note_grant(EscrowEntry* entry, int64 delta) {
+    grants.add({entry, GetCurrentSubTransactionId(), effects_of(delta), -1});
+}
+
+void note_own_row(int64 counter) {
+    register_once(&registered, end_transaction, end_subtransaction);
+    own_rows.add({counter, GetCurrentSubTransactionId()});
+}
+
+bool wrote_row_of(int64 counter) {
+    for (const OwnRow& row : own_rows)
+        if (row.counter == counter)
+            return true;
+    return false;
+}
+
+} // namespace interlock

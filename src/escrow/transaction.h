@@ -1,0 +1,16 @@
+// What the present transaction has done to entries and rows of counters, until it ends.
+#pragma once
+
+#include "escrow/memory.h"
+
+namespace interlock {
+
+// Room for one more item, so that note_grant raises nothing (E1).
+void need_grant_room();
+void note_grant(EscrowEntry* entry, int64 delta);
+
+// Rows that the transaction has written itself: their counters are not loaded (E7).
+void note_own_row(int64 counter);
+bool wrote_row_of(int64 counter);
+
+} // namespace interlock

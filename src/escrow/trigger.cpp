@@ -1,0 +1,198 @@
+// The triggers of escrow counters: a plain UPDATE of the column is refused or becomes a delta,
+// DELETE and a change of the key end the row's counter.
+
+#include "escrow/trigger.h"
+
+#include "escrow/change.h"
+#include "execution/row_change.h"
+#include "server/error.h"
+#include "table/last_word.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+#include "table/row.h"
+
+using namespace interlock;
+
+namespace interlock {
+
+EscrowWrite* escrow_write = nullptr;
+
+}
+
+namespace {
+
+const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info);
+int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row);
+void check_limits(const RowChange& change, const EscrowColumn& column);
+void end_counter(const RowChange& change, const EscrowColumn& column);
+bool moves_key(const RowChange& change);
+void check_update(RowChange* change, const EscrowColumn& column);
+void forget_counters(Oid relid, const EscrowColumn& column);
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(escrow_trigger);
+PG_FUNCTION_INFO_V1(escrow_truncate_trigger);
+
+Datum escrow_trigger(PG_FUNCTION_ARGS) {
+    TriggerData* trigger = row_trigger(fcinfo, "escrow_trigger");
+    if (fires_in_restore(trigger))
+        return PointerGetDatum(trigger->tg_trigtuple);
+    Relation rel = trigger->tg_relation;
+    RowChange change = change_of(trigger, table_info(rel));
+    const EscrowColumn& column = *column_of_trigger(trigger, change.info);
+    if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
+        require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
+        change.new_row = trigger->tg_trigslot;
+        check_limits(change, column);
+        return PointerGetDatum(trigger->tg_trigtuple);
+    }
+    if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        end_counter(change, column);
+        return PointerGetDatum(trigger->tg_trigtuple);
+    }
+    require_last_word(rel, change.info, TRIGGER_TYPE_UPDATE);
+    check_update(&change, column);
+    return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));
+}
+
+// TRUNCATE has excluded all that change counters, also prepared ones: each holds ROW EXCLUSIVE.
+Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("escrow_truncate_trigger: not fired by a trigger")));
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    if (!TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
+        raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_escrow");
+    Relation rel = trigger->tg_relation;
+    each_escrow(table_info(rel), [&](const EscrowColumn& column) {
+        if (column.attnum != InvalidAttrNumber)
+            forget_counters(RelationGetRelid(rel), column);
+    });
+    return 0;
+}
+}
+
+namespace {
+
+const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info) {
+    const char* name = trigger->tg_trigger->tgname;
+    const EscrowColumn* column = escrow_of_trigger(info, name);
+    if (column == nullptr || column->attnum == InvalidAttrNumber || !column->has_key)
+        raise_forged(trigger->tg_relation, name, "enable_escrow");
+    return column;
+}
+
+int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row) {
+    NullableDatum value = values_in(row)[column.attnum];
+    if (value.isnull)
+        ereport(ERROR, (errcode(ERRCODE_NOT_NULL_VIOLATION),
+                        errmsg("null value in column \"%s\" of table \"%s\", which has escrow "
+                               "counters",
+                               NameStr(column.name), RelationGetRelationName(change.rel))));
+    return amount_of(column, value.value);
+}
+
+void check_limits(const RowChange& change, const EscrowColumn& column) {
+    EscrowLimits limits = limits_of(column);
+    int64 value = value_in(change, column, change.new_row);
+    if (value >= limits.least && value <= limits.most)
+        return;
+    ereport(ERROR, (errcode(kNotEnoughLeft),
+                    errmsg("value of column \"%s\" of table \"%s\" is outside of the limits of its "
+                           "escrow counter",
+                           NameStr(column.name), RelationGetRelationName(change.rel))));
+}
+
+// With all that it points to in the memory of the statement.
+Counter* counter_in(const RowChange& change, const EscrowColumn& column) {
+    auto* key = static_cast<Key*>(palloc(sizeof(Key)));
+    *key = key_of_tuple(change.info, row_in(change.old_row));
+    auto* counter = static_cast<Counter*>(palloc(sizeof(Counter)));
+    *counter = counter_of({change.rel, change.info, key}, &column);
+    return counter;
+}
+
+void end_counter(const RowChange& change, const EscrowColumn& column) {
+    Counter* counter = counter_in(change, column);
+    enter_gate(*counter, ExclusiveLock);
+    counter->id = find_counter(counter->name);
+    if (counter->id == 0)
+        return;
+    end_parts(*counter);
+    delete_counter(counter->id);
+}
+
+bool moves_key(const RowChange& change) {
+    TupleDesc columns = RelationGetDescr(change.rel);
+    for (int i = 0; i < change.info->key.count; i++)
+        if (!same_value(columns, change.old_row, change.new_row,
+                        change.info->key.columns[i].attnum))
+            return true;
+    return false;
+}
+
+bool is_own_write(const RowChange& change, const EscrowColumn& column) {
+    return escrow_write != nullptr && escrow_write->column == column.attnum &&
+           escrow_write->row.info->relid == change.info->relid &&
+           has_key(escrow_write->row, row_in(change.old_row));
+}
+
+[[noreturn]] void refuse_plain_update(const RowChange& change, const EscrowColumn& column) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of table \"%s\" has escrow counters", NameStr(column.name),
+                    RelationGetRelationName(change.rel)),
+             errhint("Change it with interlock.adjust or interlock.set_escrow, and leave it out of "
+                     "other updates.")));
+}
+
+// The row is locked, so the old value is the newest one.
+void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
+    Counter* counter = counter_in(*change, column);
+    enter_gate(*counter, ShareLock);
+    Range after;
+    Verdict verdict = change_in_row(counter, delta, &value, &after);
+    if (verdict != Verdict::kGranted)
+        raise_not_enough(*counter, delta, verdict, nullptr);
+    put(change, column.attnum, {value_of(column, value), false});
+}
+
+void check_update(RowChange* change, const EscrowColumn& column) {
+    int64 before = value_in(*change, column, change->old_row);
+    int64 after = value_in(*change, column, change->new_row);
+    if (moves_key(*change)) {
+        if (after != before)
+            refuse_plain_update(*change, column);
+        Counter* counter = counter_in(*change, column);
+        enter_gate(*counter, ExclusiveLock);
+        counter->id = find_counter(counter->name);
+        if (counter->id == 0)
+            return;
+        int64 sum = end_parts(*counter);
+        delete_counter(counter->id);
+        put(change, column.attnum, {value_of(column, add_amounts(after, sum)), false});
+        return;
+    }
+    if (after == before || is_own_write(*change, column))
+        return;
+    if (column.plain_updates == PlainUpdates::kReject)
+        refuse_plain_update(*change, column);
+    change_by_delta(change, column, add_amounts(after, -before), before);
+}
+
+void forget_counters(Oid relid, const EscrowColumn& column) {
+    as_owner_of(internal_table("escrow_counter"), [&] {
+        with_spi([&] {
+            run_command(psprintf(
+                "WITH gone AS (DELETE FROM interlock_internal.escrow_counter WHERE rel "
+                "OPERATOR(pg_catalog.=) %u::pg_catalog.oid AND column_name OPERATOR(pg_catalog.=) "
+                "%s::pg_catalog.name RETURNING id) DELETE FROM interlock_internal.escrow_part p "
+                "USING gone g WHERE p.counter OPERATOR(pg_catalog.=) g.id",
+                relid, quote_literal_cstr(NameStr(column.name))));
+        });
+    });
+}
+
+} // namespace

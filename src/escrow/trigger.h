@@ -1,0 +1,23 @@
+// The trigger of escrow counters, and the writes that it lets pass.
+#pragma once
+
+#include "execution/probe.h"
+#include "server/scope.h"
+
+namespace interlock {
+
+// The row and column that this session is writing for a counter.
+struct EscrowWrite {
+    KeyedRow row;
+    AttrNumber column;
+};
+
+extern EscrowWrite* escrow_write; // null: none
+
+template <typename Body>
+void as_escrow_write(const KeyedRow& row, AttrNumber column, Body&& body) {
+    EscrowWrite write = {row, column};
+    with_current(&escrow_write, &write, body);
+}
+
+} // namespace interlock
