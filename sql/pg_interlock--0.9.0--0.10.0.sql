@@ -59,6 +59,7 @@ BEGIN ATOMIC
                     WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'guard_children'
+                    WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{escrow_trigger,escrow_truncate_trigger}'::pg_catalog.name[]) THEN 'escrow'
                 END AS mechanism
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace
@@ -517,6 +518,153 @@ CREATE FUNCTION interlock.unguard_children(child regclass, parent regclass) RETU
 COMMENT ON FUNCTION interlock.unguard_children(regclass, regclass) IS
 'Ends what guard_children began, for all foreign keys from child to parent. For the owner of child.
 Errors: 42501 not the owner, 55000 not guarded.';
+
+-- Escrow counters.
+
+CREATE SEQUENCE interlock_internal.escrow_counter_id;
+REVOKE ALL ON SEQUENCE interlock_internal.escrow_counter_id FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter_id', '');
+
+COMMENT ON SEQUENCE interlock_internal.escrow_counter_id IS
+'Numbers of escrow counters.';
+
+CREATE TABLE interlock_internal.escrow_counter (
+    id bigint NOT NULL,
+    rel regclass NOT NULL,
+    column_name name NOT NULL,
+    key text COLLATE pg_catalog."C" NOT NULL,
+    CONSTRAINT escrow_counter_pkey PRIMARY KEY (id),
+    CONSTRAINT escrow_counter_name UNIQUE (rel, column_name, key));
+REVOKE ALL ON TABLE interlock_internal.escrow_counter FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter', '');
+COMMENT ON TABLE interlock_internal.escrow_counter IS
+'The rows and columns that are changed by parts. key: the values of the table''s key. An id is never used again.';
+
+CREATE TABLE interlock_internal.escrow_part (
+    counter bigint NOT NULL,
+    amount numeric NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
+REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part', '');
+COMMENT ON TABLE interlock_internal.escrow_part IS
+'What transactions have added to counters, or taken from them, and no fold has added to the row yet.';
+
+CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.escrow_trigger() IS
+'Keeps plain writes of a column with escrow counters within its limits. Created by enable_escrow; arguments: the column, minimum, maximum,
+plain_updates, fold_moves_version, and the columns of the key.';
+
+CREATE FUNCTION interlock_internal.escrow_truncate_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.escrow_truncate_trigger() IS
+'Ends the escrow counters of all rows of the table. Created by enable_escrow.';
+
+CREATE FUNCTION interlock_internal.escrow_entry(counter bigint, OUT inf bigint, OUT sup bigint)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.escrow_entry(bigint) IS
+'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller may not read.';
+
+CREATE FUNCTION interlock.enable_escrow(
+    rel regclass, column_name name, minimum numeric = '0', maximum numeric = NULL, plain_updates text = 'reject',
+    fold_moves_version boolean = false) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.enable_escrow(regclass, name, numeric, numeric, text, boolean) IS
+'Makes the column an escrow counter in each row: adjust changes it without waiting for the commits of others, and it never leaves the limits
+in any snapshot. For the owner of the table. The column is smallint, integer, bigint or numeric(p, s) with at most 18 digits, NOT NULL, and in no key
+or unique index. plain_updates: an UPDATE that changes the column is refused (reject), or taken as a change by the
+difference (delta: for SET c = c - 1). fold_moves_version: whether folding parts into the row moves its version. Calling it again changes the settings.
+Waits for all transactions that adjust. Errors: 42501 not the owner, 42804 type, 22023 limits or plain_updates, 0A000 a partitioned, temporary or
+unlogged table or a key of another type than integer, uuid or text, 55000 a value outside of the limits, or the column is used otherwise.';
+
+CREATE FUNCTION interlock.disable_escrow(rel regclass, column_name name) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.disable_escrow(regclass, name) IS
+'Adds all parts to the rows and removes the triggers. For the owner of the table. Waits for all transactions that adjust.
+Errors: 42501 not the owner, 55000 the column has no escrow counters.';
+
+CREATE FUNCTION interlock.adjust(
+    rel regclass, key text, column_name name, delta numeric, wait interval = '0', OUT remaining numeric)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.adjust(
+    rel regclass, key "any", column_name name, delta numeric, wait interval = '0', OUT remaining numeric)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.adjust(regclass, text, name, numeric, interval) IS
+'Changes the counter by delta, and returns what is left for certain: the value if all open transactions that take commit, and those that
+return do not. Needs what UPDATE ... SET column = column + delta WHERE key = ... needs. key: the table''s primary key, else its narrowest unique
+key. wait: for transactions whose end decides whether it fits. Under SERIALIZABLE, row security, and without shared_preload_libraries the row itself is changed, under its
+lock. Errors: IL012 not enough left, or not enough room below the maximum, P0002 no such row, 22023 delta is zero, not finite or has too many
+digits, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
+COMMENT ON FUNCTION interlock.adjust(regclass, "any", name, numeric, interval) IS
+'As adjust(regclass, text, name, numeric, interval), for a key of another type.';
+
+CREATE FUNCTION interlock.try_adjust(
+    rel regclass, key text, column_name name, delta numeric, wait interval = '0', OUT outcome text, OUT remaining numeric)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.try_adjust(
+    rel regclass, key "any", column_name name, delta numeric, wait interval = '0', OUT outcome text, OUT remaining numeric)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.try_adjust(regclass, text, name, numeric, interval) IS
+'As adjust, but answers. outcome: adjusted; insufficient, it does not fit whatever becomes of open transactions; pending, it would fit if some of
+them end well; not_found.';
+COMMENT ON FUNCTION interlock.try_adjust(regclass, "any", name, numeric, interval) IS
+'As try_adjust(regclass, text, name, numeric, interval), for a key of another type.';
+
+CREATE FUNCTION interlock.set_escrow(rel regclass, key text, column_name name, value numeric) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.set_escrow(rel regclass, key "any", column_name name, value numeric) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.set_escrow(regclass, text, name, numeric) IS
+'Sets the counter, after all open transactions that adjust it have ended; others wait for this transaction then. As after a
+stocktaking. Needs UPDATE of the column. Errors: P0002 no such row, 22023 value outside of the limits, 55000 no escrow counters,
+IL004 being edited, 40001 under REPEATABLE READ and above when the counter changed after the snapshot.';
+COMMENT ON FUNCTION interlock.set_escrow(regclass, "any", name, numeric) IS
+'As set_escrow(regclass, text, name, numeric), for a key of another type.';
+
+CREATE FUNCTION interlock.escrow_value(rel regclass, key text, column_name name) RETURNS numeric
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.escrow_value(rel regclass, key "any", column_name name) RETURNS numeric
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.escrow_value(regclass, text, name) IS
+'The value of the counter in the snapshot of the caller: the row and its parts. Null when there is no such row, or the caller may not see it. The column
+of the row alone may be behind by what was not folded yet. Needs SELECT on the column and the key. Also on a standby.';
+COMMENT ON FUNCTION interlock.escrow_value(regclass, "any", name) IS
+'As escrow_value(regclass, text, name), for a key of another type.';
+
+CREATE FUNCTION interlock.fold_escrow(rel regclass, key text = NULL) RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
+'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
+alone. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
+column. Errors: IL004 being edited, 55000 a trigger of others.';
+COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
+'As fold_escrow(regclass, text), for a key of another type.';
+
+CREATE VIEW interlock.escrow WITH (security_barrier) AS
+    SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
+           e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS remaining,
+           e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most
+      FROM interlock_internal.escrow_counter c
+      JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
+      JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
+     CROSS JOIN LATERAL (
+           SELECT pg_catalog.count(*) AS parts, COALESCE(pg_catalog.sum(j.amount), 0::pg_catalog.numeric) AS amount
+             FROM interlock_internal.escrow_part j
+            WHERE j.counter OPERATOR(pg_catalog.=) c.id) p
+     CROSS JOIN LATERAL (
+           SELECT pg_catalog.power(10::pg_catalog.numeric, CASE
+                      WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
+                      THEN ((a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047)::pg_catalog.numeric ELSE 0::pg_catalog.numeric END) AS step) s
+     CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
+     WHERE (pg_catalog.has_table_privilege(t.oid, 'SELECT') OR pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT'))
+       AND NOT pg_catalog.row_security_active(t.oid);
+GRANT SELECT ON interlock.escrow TO PUBLIC;
+COMMENT ON VIEW interlock.escrow IS
+'Counters that were adjusted, of tables that the caller may read: the key''s values, the committed parts that are not folded yet and their sum, and
+what is left for certain (remaining) and at most if all open transactions end in the best way. The last two are null while the counter is not in shared memory. Tables whose
+rows row security hides from the caller are left out.';
 
 -- Leases.
 

@@ -25,10 +25,12 @@ struct Adjustment {
     Deadline deadline;
     bool in_row; // memory may not be used
     Range after;
+    bool knows_after; // false while the gate is closed
 };
 
 Adjustment read_call(const Arguments& arguments);
 Outcome adjust_in_time(Adjustment* call);
+Datum remaining_of(const Adjustment& call);
 
 } // namespace
 
@@ -46,8 +48,8 @@ Datum adjust(PG_FUNCTION_ARGS) {
     if (outcome != Outcome::kAdjusted)
         raise_not_enough(*call.counter, call.delta,
                          outcome == Outcome::kPending ? Verdict::kPending : Verdict::kInsufficient,
-                         &call.after);
-    Datum remaining = numeric_of(*call.counter->column, call.after.inf);
+                         call.knows_after ? &call.after : nullptr);
+    Datum remaining = remaining_of(call);
     close_table(row.rel);
     return remaining;
 }
@@ -57,9 +59,9 @@ Datum try_adjust(PG_FUNCTION_ARGS) {
     Adjustment call = read_call(Arguments(fcinfo));
     Outcome outcome = adjust_in_time(&call);
     Datum values[2] = {CStringGetTextDatum(kOutcomes[static_cast<int>(outcome)]), 0};
-    bool nulls[2] = {false, outcome == Outcome::kNotFound};
+    bool nulls[2] = {false, outcome == Outcome::kNotFound || !call.knows_after};
     if (!nulls[1])
-        values[1] = numeric_of(*call.counter->column, call.after.inf);
+        values[1] = remaining_of(call);
     close_table(call.counter->row.rel);
     return result_row(fcinfo, values, nulls);
 }
@@ -104,7 +106,7 @@ Adjustment read_call(const Arguments& arguments) {
         refuse_argument("delta", "must not be zero");
     bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
                   check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
-    return {counter, *key, delta, deadline, in_row, {}};
+    return {counter, *key, delta, deadline, in_row, {}, false};
 }
 
 // The row is locked in a subtransaction that is rolled back, so the lock ends with it (E6). False
@@ -178,8 +180,10 @@ Outcome adjust_once(Adjustment* call) {
     }
 }
 
-// Waits for one transaction with an undecided part. False: the deadline has passed.
-bool wait_for_undecided(const Adjustment& call) {
+// Waits for one transaction with an undecided part. False: the deadline has passed, or there is
+// none but this one.
+bool wait_for_undecided(const Adjustment& call, int* tries) {
+    constexpr int kMostTries = 100;
     if (call.deadline.has_passed())
         return false;
     TransactionId xid =
@@ -187,8 +191,9 @@ bool wait_for_undecided(const Adjustment& call) {
     if (!TransactionIdIsValid(xid)) { // its part comes after its grant, or goes before its callback
         CHECK_FOR_INTERRUPTS();
         pg_usleep(1000);
-        return true;
+        return ++*tries < kMostTries;
     }
+    *tries = 0;
     ErrorData* error = attempt(
         [&] { call.deadline.bound([&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); }); });
     if (error == nullptr)
@@ -198,13 +203,21 @@ bool wait_for_undecided(const Adjustment& call) {
     return false;
 }
 
+// If this transaction commits: its own return is not in inf yet.
+Datum remaining_of(const Adjustment& call) {
+    return numeric_of(*call.counter->column, call.after.inf);
+}
+
 Outcome adjust_in_time(Adjustment* call) {
     bool at_once = call->deadline.has_passed();
     if (!enter_gate(*call->counter, ShareLock, !at_once))
         return Outcome::kPending;
-    for (;;) {
+    for (int tries = 0;;) {
         Outcome outcome = adjust_once(call);
-        if (outcome != Outcome::kPending || !wait_for_undecided(*call))
+        call->knows_after = true;
+        if (outcome == Outcome::kAdjusted && call->delta > 0)
+            call->after.inf = add_amounts(call->after.inf, call->delta);
+        if (outcome != Outcome::kPending || !wait_for_undecided(*call, &tries))
             return outcome;
     }
 }

@@ -4,6 +4,9 @@ CREATE SEQUENCE interlock_internal.escrow_counter_id;
 REVOKE ALL ON SEQUENCE interlock_internal.escrow_counter_id FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter_id', '');
 
+COMMENT ON SEQUENCE interlock_internal.escrow_counter_id IS
+'Numbers of escrow counters.';
+
 CREATE TABLE interlock_internal.escrow_counter (
     id bigint NOT NULL,
     rel regclass NOT NULL,
@@ -39,11 +42,10 @@ COMMENT ON FUNCTION interlock_internal.escrow_truncate_trigger() IS
 CREATE FUNCTION interlock_internal.escrow_entry(counter bigint, OUT inf bigint, OUT sup bigint)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_entry(bigint) IS
-'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing.';
-REVOKE EXECUTE ON FUNCTION interlock_internal.escrow_entry(bigint) FROM PUBLIC;
+'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller may not read.';
 
 CREATE FUNCTION interlock.enable_escrow(
-    rel regclass, column_name name, minimum numeric = 0, maximum numeric = NULL, plain_updates text = 'reject',
+    rel regclass, column_name name, minimum numeric = '0', maximum numeric = NULL, plain_updates text = 'reject',
     fold_moves_version boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_escrow(regclass, name, numeric, numeric, text, boolean) IS

@@ -91,12 +91,18 @@ Key key_from_name(Relation rel, const TableInfo* info, const text* name) {
     return key;
 }
 
+// Null when the column is gone or not in use: its parts stay.
+const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
+    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
+    const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
+    return column != nullptr && column->has_key ? column : nullptr;
+}
+
 // Whether there was a row and it was not locked.
 bool fold_counter(Relation rel, const Due& due, bool wait) {
     const TableInfo* info = table_info(rel);
-    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
-    const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
-    if (column == nullptr || !column->has_key)
+    const EscrowColumn* column = column_of(info, due);
+    if (column == nullptr)
         return false;
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_from_name(rel, info, due.key);
@@ -146,7 +152,7 @@ bool fold_due(const Due& due) {
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
         return false;
-    bool folded = fold_counter(rel, due, false);
+    bool folded = column_of(table_info(rel), due) == nullptr || fold_counter(rel, due, false);
     close_new_cursors();
     relation_close(rel, NoLock);
     return folded;
@@ -189,7 +195,7 @@ void fold_all(SweepRun* run, List*) {
                                   [&] { folded = fold_due(due.first[i]); }))
             note_table_failure(run, due.first[i].rel, message);
         else if (!folded)
-            come_again(run, GetCurrentTimestamp() + kRetryLocked);
+            come_again(run, GetCurrentTimestamp() + kRetryFailed);
     }
     if (due.count == kMostOfRun)
         come_again(run, run->start);

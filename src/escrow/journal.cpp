@@ -140,6 +140,22 @@ int64 create_counter(const CounterName& name) {
     return counter;
 }
 
+bool read_counter(int64 counter, Oid* rel, NameData* column) {
+    bool found = false;
+    ScanKeyData key;
+    ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
+    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+        scan_rows(kCounters, "escrow_counter_pkey", AccessShareLock, snapshot, &key, 1,
+                  [&](Relation counters, HeapTuple tuple) {
+                      *rel = DatumGetObjectId(column_of(counters, tuple, kRel));
+                      *column = *DatumGetName(column_of(counters, tuple, kColumnName));
+                      found = true;
+                      return false;
+                  });
+    });
+    return found;
+}
+
 void delete_counter(int64 counter) {
     ScanKeyData key;
     ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));

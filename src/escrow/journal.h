@@ -22,6 +22,8 @@ text* counter_key(const TableInfo* info, const Key& key);
 int64 find_counter(const CounterName& name);
 int64 counter_in_snapshot(const CounterName& name); // under the active snapshot
 int64 create_counter(const CounterName& name);
+// Whether there is a counter of that id, as of now, and where.
+bool read_counter(int64 counter, Oid* rel, NameData* column);
 void delete_counter(int64 counter);
 
 void insert_part(const EscrowColumn& column, int64 counter, int64 delta);

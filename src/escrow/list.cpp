@@ -1,10 +1,27 @@
 // What the view escrow calls.
 
-#include "escrow/memory.h"
+#include "escrow/journal.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
 
 using namespace interlock;
+
+namespace {
+
+// Any role can call the function with any number.
+bool may_see(int64 counter) {
+    Oid rel;
+    NameData column;
+    if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
+        return false;
+    AttrNumber attnum = get_attnum(rel, NameStr(column));
+    return attnum != InvalidAttrNumber &&
+           (pg_class_aclcheck(rel, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+            pg_attribute_aclcheck(rel, attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK) &&
+           check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
+}
+
+} // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
@@ -13,7 +30,8 @@ PG_FUNCTION_INFO_V1(escrow_entry);
 Datum escrow_entry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Range range = {};
-    bool found = read_entry(DatumGetInt64(arguments.required(0, "counter")), &range);
+    int64 counter = DatumGetInt64(arguments.required(0, "counter"));
+    bool found = may_see(counter) && read_entry(counter, &range);
     Datum values[2] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup)};
     bool nulls[2] = {!found, !found};
     return result_row(fcinfo, values, nulls);

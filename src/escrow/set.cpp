@@ -57,8 +57,8 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
     bool is_null = true;
     with_spi([&] {
         Statement statement;
-        statement.add("SELECT %s FROM %s WHERE ", quote_identifier(NameStr(counter->column->name)),
-                      rows_of(counter->row.rel));
+        statement.add("SELECT %s FROM %s t WHERE ",
+                      quote_identifier(NameStr(counter->column->name)), rows_of(counter->row.rel));
         add_key_condition(&statement, counter->row.info, named->key);
         Parameters parameters(counter->row.info->key.count);
         add_key(&parameters, named->key);
@@ -71,8 +71,10 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
                 *counter->column,
                 SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
     });
-    if (is_null)
+    if (is_null) {
+        close_table(counter->row.rel);
         PG_RETURN_NULL();
+    }
     int64 amount = DatumGetInt64(value);
     counter->id = counter_in_snapshot(counter->name);
     if (counter->id != 0)

@@ -333,6 +333,7 @@ BEGIN ATOMIC
                     WHEN p.proname OPERATOR(pg_catalog.=) 'ownership_trigger' THEN 'ownership'
                     WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{history_trigger,history_truncate_trigger}'::pg_catalog.name[]) THEN 'history'
                     WHEN p.proname OPERATOR(pg_catalog.=) 'children_trigger' THEN 'guard_children'
+                    WHEN p.proname OPERATOR(pg_catalog.=) ANY ('{escrow_trigger,escrow_truncate_trigger}'::pg_catalog.name[]) THEN 'escrow'
                 END AS mechanism
           FROM pg_catalog.pg_proc p
           JOIN pg_catalog.pg_proc v ON v.pronamespace OPERATOR(pg_catalog.=) p.pronamespace

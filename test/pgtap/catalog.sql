@@ -122,7 +122,9 @@ SELECT is_empty(
               ('delete_row', 'acts under a claim: raises when it is lost'),
               ('assert_version', 'an assertion: raises when it does not hold'),
               ('update_with_retry', 'tries again, and answers'),
-              ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'),
+              ('set_escrow', 'waits for all others, so nothing can be in its way'),
+              ('fold_escrow', 'changes no value'),
+              ('row_lock_of', 'reads'), ('row_history', 'reads'), ('row_as_of', 'reads'), ('escrow_value', 'reads'),
               ('require_lease', 'configures'), ('unrequire_lease', 'configures')) without_twin (name, reason))$$,
     'HOUSE-4: a function that changes a row has a twin that answers');
 

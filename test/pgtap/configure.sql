@@ -141,7 +141,7 @@ SELECT is(interlock.configuration('product') ? 'marker', true, 'and the first ha
 
 -- what is wrong with it
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"versionning": {}}')$$),
-    '22023 | settings: unknown member "versionning" | Perhaps "versioning" is meant. Members are versioning, transitions, marker, guard_children, require_lease, history, ownership.', 'an unknown member');
+    '22023 | settings: unknown member "versionning" | Perhaps "versioning" is meant. Members are versioning, transitions, marker, guard_children, require_lease, history, escrow, ownership.', 'an unknown member');
 SELECT is(hint_of($$SELECT interlock.configure('product', '{"marker": {"tll": 1}}')$$),
     '22023 | settings: unknown member "marker.tll" | Perhaps "ttl" is meant. Members are ttl, enforce, notify, status_column, holder_column, time_column, until_column, reason_column, sweep_index.',
     'of a concept');
