@@ -1,7 +1,7 @@
 #include "escrow/change.h"
 
+#include "escrow/own_write.h"
 #include "escrow/transaction.h"
-#include "escrow/trigger.h"
 #include "execution/read.h"
 #include "execution/write.h"
 #include "server/error.h"

@@ -39,7 +39,7 @@ extern int escrow_part;
 
 void load_escrow(TableInfo* info, const Trigger* trigger);
 
-const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber column);
+const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
 
 // Calls visit(const EscrowColumn&) for each column of the table.
@@ -58,7 +58,7 @@ constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
 
 // The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, or the
 // key has changed.
-const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber column);
+const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum);
 
 // --- Amounts, as integers of the column's smallest step -----------------------------------------
 

@@ -1,9 +1,8 @@
 // The triggers of escrow counters: a plain UPDATE of the column is refused or becomes a delta,
 // DELETE and a change of the key end the row's counter.
 
-#include "escrow/trigger.h"
-
 #include "escrow/change.h"
+#include "escrow/own_write.h"
 #include "execution/row_change.h"
 #include "server/error.h"
 #include "table/last_word.h"
@@ -12,12 +11,6 @@
 #include "table/row.h"
 
 using namespace interlock;
-
-namespace interlock {
-
-EscrowWrite* escrow_write = nullptr;
-
-}
 
 namespace {
 

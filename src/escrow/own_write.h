@@ -1,4 +1,4 @@
-// The trigger of escrow counters, and the writes that it lets pass.
+// The writes of this extension that the trigger of escrow counters lets pass.
 #pragma once
 
 #include "execution/probe.h"

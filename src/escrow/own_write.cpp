@@ -1,0 +1,7 @@
+#include "escrow/own_write.h"
+
+namespace interlock {
+
+EscrowWrite* escrow_write = nullptr;
+
+} // namespace interlock
