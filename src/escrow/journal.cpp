@@ -64,6 +64,15 @@ int64 part_of_row(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
     return amount_of_numeric(column, column_of(rel, tuple, kAmount));
 }
 
+// Under REPEATABLE READ and above another transaction may have deleted it since the snapshot.
+void delete_row(Relation rel, HeapTuple tuple) {
+    TM_FailureData failure;
+    if (heap_delete(rel, &tuple->t_self, GetCurrentCommandId(true), InvalidSnapshot, true, &failure,
+                    false) != TM_Ok)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("could not serialize access due to concurrent update")));
+}
+
 void insert_row(Relation rel, Datum* values) {
     bool nulls[kCounterColumns] = {};
     HeapTuple tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
@@ -162,7 +171,7 @@ void delete_counter(int64 counter) {
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_rows(kCounters, "escrow_counter_pkey", RowExclusiveLock, snapshot, &key, 1,
                   [](Relation rel, HeapTuple tuple) {
-                      simple_heap_delete(rel, &tuple->t_self);
+                      delete_row(rel, tuple);
                       return true;
                   });
     });
@@ -182,7 +191,7 @@ int64 take_parts(const EscrowColumn& column, int64 counter, int* count) {
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
             sum = add_amounts(sum, part_of_row(column, rel, tuple));
-            simple_heap_delete(rel, &tuple->t_self);
+            delete_row(rel, tuple);
             ++*count;
             return true;
         });
