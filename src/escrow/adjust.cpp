@@ -19,7 +19,7 @@ enum class Outcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
 constexpr const char* kOutcomes[] = {"adjusted", "insufficient", "pending", "not_found"};
 
 struct Adjustment {
-    Counter* counter;
+    EscrowCounter* counter;
     Key key;
     int64 delta;
     Deadline deadline;
@@ -99,7 +99,7 @@ Adjustment read_call(const Arguments& arguments) {
     if (!is_named_by_table_key(info, *key))
         refuse_argument("key", "must be the key of the table",
                         psprintf("It is %s.", list_of_columns(info, info->key)));
-    auto* counter = static_cast<Counter*>(palloc(sizeof(Counter)));
+    auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({rel, info, key}, column);
     int64 delta = amount_argument(arguments, 3, "delta", *column);
     if (delta == 0)
@@ -111,7 +111,7 @@ Adjustment read_call(const Arguments& arguments) {
 
 // The row is locked in a subtransaction that is rolled back, so the lock ends with it (E6). False
 // when the counter cannot have an entry now.
-bool load_entry(const Counter& counter) {
+bool load_entry(const EscrowCounter& counter) {
     bool entered = false;
     ErrorData* error = attempt_if([&] {
         int64 value;
@@ -129,7 +129,7 @@ bool load_entry(const Counter& counter) {
 
 // kNoEntry: only the direct path can change it.
 Verdict adjust_in_memory(Adjustment* call) {
-    Counter* counter = call->counter;
+    EscrowCounter* counter = call->counter;
     counter->id = find_counter(counter->name);
     if (counter->id == 0 || wrote_row_of(counter->id))
         return Verdict::kNoEntry;

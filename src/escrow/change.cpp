@@ -15,7 +15,7 @@ namespace {
 // Advisory locks with a fourth field of their own: pg_advisory_* and key locks cannot reach them.
 constexpr uint16 kGateClass = 70;
 
-LOCKTAG gate_of(const Counter& counter) {
+LOCKTAG gate_of(const EscrowCounter& counter) {
     uint64 hash = hash_bytes_extended(
         reinterpret_cast<const unsigned char*>(VARDATA_ANY(counter.name.key)),
         static_cast<int>(VARSIZE_ANY_EXHDR(counter.name.key)), counter.name.rel);
@@ -26,30 +26,30 @@ LOCKTAG gate_of(const Counter& counter) {
     return tag;
 }
 
-Range committed_range(const Counter& counter, int64 value) {
+Range committed_range(const EscrowCounter& counter, int64 value) {
     if (counter.id == 0)
         return {value, value};
     return range_of(value, read_undecided(*counter.column, counter.id));
 }
 
-const char* text_of(const Counter& counter, int64 amount) {
+const char* text_of(const EscrowCounter& counter, int64 amount) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
 }
 
 } // namespace
 
-Counter counter_of(const KeyedRow& row, const EscrowColumn* column) {
-    Counter counter = {row, column, limits_of(*column), {}, 0};
+EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
+    EscrowCounter counter = {row, column, limits_of(*column), {}, 0};
     counter.name = {row.info->relid, &column->name, counter_key(row.info, *row.key)};
     return counter;
 }
 
-bool enter_gate(const Counter& counter, LOCKMODE mode, bool wait) {
+bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
     LOCKTAG tag = gate_of(counter);
     return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
-Verdict change_in_row(Counter* counter, int64 delta, int64* value, Range* after) {
+Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* after) {
     counter->id = find_counter(counter->name);
     Verdict verdict = Verdict::kNoEntry;
     if (counter->id != 0 && has_escrow_memory()) {
@@ -77,7 +77,7 @@ Verdict change_in_row(Counter* counter, int64 delta, int64* value, Range* after)
     return verdict;
 }
 
-bool write_value(const Counter& counter, int64 value) {
+bool write_value(const EscrowCounter& counter, int64 value) {
     AttrNumber attnum = counter.column->attnum;
     RowWrite write(counter.row, PlanKind("escrow_write"));
     write.variant = attnum;
@@ -87,7 +87,7 @@ bool write_value(const Counter& counter, int64 value) {
     return written;
 }
 
-bool lock_value(const Counter& counter, bool wait, int64* value) {
+bool lock_value(const EscrowCounter& counter, bool wait, int64* value) {
     AttrNumber attnum = counter.column->attnum;
     RowRead read = {counter.row,
                     PlanKind("escrow_lock"),
@@ -106,7 +106,7 @@ bool lock_value(const Counter& counter, bool wait, int64* value) {
     return true;
 }
 
-int64 end_parts(const Counter& counter) {
+int64 end_parts(const EscrowCounter& counter) {
     int count;
     int64 sum = take_parts(*counter.column, counter.id, &count);
     if (read_undecided(*counter.column, counter.id).committed_count > 0)
@@ -117,7 +117,8 @@ int64 end_parts(const Counter& counter) {
     return sum;
 }
 
-void raise_not_enough(const Counter& counter, int64 delta, Verdict verdict, const Range* range) {
+void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
+                      const Range* range) {
     const char* column = NameStr(counter.column->name);
     const char* table = RelationGetRelationName(counter.row.rel);
     const char* change = text_of(counter, delta);

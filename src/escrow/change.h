@@ -7,7 +7,7 @@
 namespace interlock {
 
 // A counter that a call or a trigger changes. Its column is usable.
-struct Counter {
+struct EscrowCounter {
     KeyedRow row;
     const EscrowColumn* column;
     EscrowLimits limits;
@@ -15,28 +15,28 @@ struct Counter {
     int64 id; // 0: it has none yet
 };
 
-Counter counter_of(const KeyedRow& row, const EscrowColumn* column);
+EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column);
 
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
-bool enter_gate(const Counter& counter, LOCKMODE mode, bool wait = true);
+bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
 
 // The direct path (E13), under the lock of the row, whose column has `value`: tests the delta, and
 // returns in *value what the row gets, with the parts that are visible.
-Verdict change_in_row(Counter* counter, int64 delta, int64* value, Range* after);
+Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* after);
 
 // Writes the value into the row, for the trigger to let it pass. False: there is no such row.
-bool write_value(const Counter& counter, int64 value);
+bool write_value(const EscrowCounter& counter, int64 value);
 
 // Locks the row and reads the column; false when there is none, or when it is locked and `wait` is
 // false.
-bool lock_value(const Counter& counter, bool wait, int64* value);
+bool lock_value(const EscrowCounter& counter, bool wait, int64* value);
 
 // Deletes the parts, all of which are committed, and drops the entry: under the exclusive gate and
 // the lock of the row. Returns their sum.
-int64 end_parts(const Counter& counter);
+int64 end_parts(const EscrowCounter& counter);
 
 // Raises IL012.
-[[noreturn]] void raise_not_enough(const Counter& counter, int64 delta, Verdict verdict,
+[[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
                                    const Range* range);
 
 } // namespace interlock

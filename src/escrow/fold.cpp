@@ -106,7 +106,8 @@ bool fold_counter(Relation rel, const Due& due, bool wait) {
         return false;
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_from_name(rel, info, due.key);
-    Counter counter = {{rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
+    EscrowCounter counter = {
+        {rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
     bool folded = false;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         int64 value;

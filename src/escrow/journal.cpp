@@ -8,8 +8,8 @@ namespace interlock {
 
 namespace {
 
-constexpr const char* kCounters = "escrow_counter";
-constexpr const char* kParts = "escrow_part";
+constexpr const char* kCounterTable = "escrow_counter";
+constexpr const char* kPartTable = "escrow_part";
 
 // Columns of interlock_internal.escrow_counter and escrow_part, from 1.
 enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
@@ -52,7 +52,7 @@ template <typename Visit>
 void scan_parts(int64 counter, LOCKMODE mode, Snapshot snapshot, Visit&& visit) {
     ScanKeyData key;
     ScanKeyInit(&key, kCounter, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
-    scan_rows(kParts, "escrow_part_counter", mode, snapshot, &key, 1, visit);
+    scan_rows(kPartTable, "escrow_part_counter", mode, snapshot, &key, 1, visit);
 }
 
 Datum column_of(Relation rel, HeapTuple tuple, int column) {
@@ -118,7 +118,7 @@ int64 find_counter(const CounterName& name, Snapshot snapshot) {
     ScanKeyInit(&keys[0], kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(name.rel));
     ScanKeyInit(&keys[1], kColumnName, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(name.column));
     ScanKeyInit(&keys[2], kKey, BTEqualStrategyNumber, F_TEXTEQ, PointerGetDatum(name.key));
-    scan_rows(kCounters, "escrow_counter_name", AccessShareLock, snapshot, keys, 3,
+    scan_rows(kCounterTable, "escrow_counter_name", AccessShareLock, snapshot, keys, 3,
               [&](Relation rel, HeapTuple tuple) {
                   counter = DatumGetInt64(column_of(rel, tuple, kId));
                   return false;
@@ -143,7 +143,7 @@ int64 create_counter(const CounterName& name) {
     int64 counter = nextval_internal(internal_table("escrow_counter_id"), false);
     Datum values[kCounterColumns] = {Int64GetDatum(counter), ObjectIdGetDatum(name.rel),
                                      NameGetDatum(name.column), PointerGetDatum(name.key)};
-    Relation rel = table_open(internal_table(kCounters), RowExclusiveLock);
+    Relation rel = table_open(internal_table(kCounterTable), RowExclusiveLock);
     insert_row(rel, values);
     table_close(rel, NoLock);
     return counter;
@@ -154,7 +154,7 @@ bool read_counter(int64 counter, Oid* rel, NameData* column) {
     ScanKeyData key;
     ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
     with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
-        scan_rows(kCounters, "escrow_counter_pkey", AccessShareLock, snapshot, &key, 1,
+        scan_rows(kCounterTable, "escrow_counter_pkey", AccessShareLock, snapshot, &key, 1,
                   [&](Relation counters, HeapTuple tuple) {
                       *rel = DatumGetObjectId(column_of(counters, tuple, kRel));
                       *column = *DatumGetName(column_of(counters, tuple, kColumnName));
@@ -169,7 +169,7 @@ void delete_counter(int64 counter) {
     ScanKeyData key;
     ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
-        scan_rows(kCounters, "escrow_counter_pkey", RowExclusiveLock, snapshot, &key, 1,
+        scan_rows(kCounterTable, "escrow_counter_pkey", RowExclusiveLock, snapshot, &key, 1,
                   [](Relation rel, HeapTuple tuple) {
                       delete_row(rel, tuple);
                       return true;
@@ -180,7 +180,7 @@ void delete_counter(int64 counter) {
 
 void insert_part(const EscrowColumn& column, int64 counter, int64 delta) {
     Datum values[kPartColumns] = {Int64GetDatum(counter), numeric_of(column, delta)};
-    Relation rel = table_open(internal_table(kParts), RowExclusiveLock);
+    Relation rel = table_open(internal_table(kPartTable), RowExclusiveLock);
     insert_row(rel, values);
     table_close(rel, NoLock);
 }

@@ -13,7 +13,7 @@ namespace {
 // The counter that the arguments rel, key and column_name name.
 struct Named {
     Key key;
-    Counter counter;
+    EscrowCounter counter;
 };
 Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right);
 
@@ -29,7 +29,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     PreventCommandIfReadOnly("interlock.set_escrow()");
     PreventCommandIfParallelMode("interlock.set_escrow()");
     Named* named = read_named(arguments, RowExclusiveLock, ACL_UPDATE);
-    Counter* counter = &named->counter;
+    EscrowCounter* counter = &named->counter;
     const KeyedRow& row = counter->row;
     usable_escrow(row.rel, row.info, counter->column->attnum);
     int64 wanted = amount_argument(arguments, 3, "value", *counter->column);
@@ -52,7 +52,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
 Datum escrow_value(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Named* named = read_named(arguments, AccessShareLock, ACL_SELECT);
-    Counter* counter = &named->counter;
+    EscrowCounter* counter = &named->counter;
     Datum value = 0;
     bool is_null = true;
     with_spi([&] {

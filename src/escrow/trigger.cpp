@@ -99,16 +99,16 @@ void check_limits(const RowChange& change, const EscrowColumn& column) {
 }
 
 // With all that it points to in the memory of the statement.
-Counter* counter_in(const RowChange& change, const EscrowColumn& column) {
+EscrowCounter* counter_in(const RowChange& change, const EscrowColumn& column) {
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_of_tuple(change.info, row_in(change.old_row));
-    auto* counter = static_cast<Counter*>(palloc(sizeof(Counter)));
+    auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({change.rel, change.info, key}, &column);
     return counter;
 }
 
 void end_counter(const RowChange& change, const EscrowColumn& column) {
-    Counter* counter = counter_in(change, column);
+    EscrowCounter* counter = counter_in(change, column);
     enter_gate(*counter, ExclusiveLock);
     counter->id = find_counter(counter->name);
     if (counter->id == 0)
@@ -143,7 +143,7 @@ bool is_own_write(const RowChange& change, const EscrowColumn& column) {
 
 // The row is locked, so the old value is the newest one.
 void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
-    Counter* counter = counter_in(*change, column);
+    EscrowCounter* counter = counter_in(*change, column);
     enter_gate(*counter, ShareLock);
     Range after;
     Verdict verdict = change_in_row(counter, delta, &value, &after);
@@ -158,7 +158,7 @@ void check_update(RowChange* change, const EscrowColumn& column) {
     if (moves_key(*change)) {
         if (after != before)
             refuse_plain_update(*change, column);
-        Counter* counter = counter_in(*change, column);
+        EscrowCounter* counter = counter_in(*change, column);
         enter_gate(*counter, ExclusiveLock);
         counter->id = find_counter(counter->name);
         if (counter->id == 0)
