@@ -15,7 +15,9 @@ CREATE TABLE interlock_internal.escrow_counter (
     CONSTRAINT escrow_counter_pkey PRIMARY KEY (id),
     CONSTRAINT escrow_counter_name UNIQUE (rel, column_name, key));
 REVOKE ALL ON TABLE interlock_internal.escrow_counter FROM PUBLIC;
-SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter', '');
+-- A table that was dropped would be dumped as its oid, which may be that of another table in the copy.
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_class t WHERE t.oid = rel)');
 COMMENT ON TABLE interlock_internal.escrow_counter IS
 'The rows and columns that are changed by parts. key: the values of the table''s key. An id is never used again.';
 
@@ -24,7 +26,8 @@ CREATE TABLE interlock_internal.escrow_part (
     amount numeric NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
 REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
-SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part', '');
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
+    'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_part IS
 'What transactions have added to counters, or taken from them, and no fold has added to the row yet.';
 
