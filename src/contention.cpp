@@ -37,7 +37,7 @@ Datum list_contention(PG_FUNCTION_ARGS) {
     return 0;
 }
 
-Datum reset_contention(PG_FUNCTION_ARGS) {
+Datum reset_contention(FunctionCallInfo) {
     if (has_lines())
         reset_lines();
     PG_RETURN_VOID();
