@@ -70,6 +70,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->attnum = attnum;
     column->type = attribute->atttypid;
     column->epoch = epoch_of(info->relid, trigger->tgoid);
+    info->counted = bms_add_member(info->counted, attnum);
     if (!column->fold_moves_version)
         info->maintained = bms_add_member(info->maintained, attnum);
 }

@@ -141,6 +141,7 @@ bool is_left_alone(const RevertCall& call, AttrNumber column) {
     Form_pg_attribute attribute = TupleDescAttr(call.info->columns, column - 1);
     return bms_is_member(column, call.info->key.attnums) ||
            bms_is_member(column, call.info->maintained) ||
+           bms_is_member(column, call.info->counted) ||
            bms_is_member(column, call.history->ignored) || attribute->attgenerated != '\0' ||
            attribute->attidentity == ATTRIBUTE_IDENTITY_ALWAYS;
 }

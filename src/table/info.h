@@ -58,6 +58,7 @@ struct TableInfo {
     int other_key_count;
     Bitmapset* other_key_columns; // of all of them, attribute numbers
     Bitmapset* maintained;        // columns that our own triggers set: a version, a marker
+    Bitmapset* counted;           // columns that a counter's verbs alone set
     Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it
     Oid partition_root;           // the partitioned table at the top of those
     const char* first_check;      // the first of our BEFORE ROW triggers; null: none
