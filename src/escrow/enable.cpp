@@ -5,6 +5,7 @@
 #include "escrow/fold.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
 #include "table/part.h"
@@ -55,12 +56,14 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         end_counters(rel, *present);
     require_last_word_of(rel, "zzz_interlock_escrow", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
     List* key = key_column_names(rel);
+    TableChange change = begin_change(arguments, rel);
     close_table(rel);
     with_spi([&] {
         as_configuring_owner(relid, [&] { check_values(relid, request); });
         create_triggers(relid, request, key);
     });
     forget_column(relid, request.column);
+    record_change(change);
     PG_RETURN_VOID();
 }
 
@@ -78,9 +81,11 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
                                column_name(info, attnum), RelationGetRelationName(rel))));
     end_counters(rel, *column);
     const char* name = pstrdup(NameStr(column->name));
+    TableChange change = begin_change(arguments, rel);
     close_table(rel);
     with_spi([&] { drop_triggers(relid, attnum); });
     forget_column(relid, name);
+    record_change(change);
     PG_RETURN_VOID();
 }
 }

@@ -61,6 +61,14 @@ is(ask(audit(q(at > (SELECT max(at) FROM interlock.audit WHERE action = 'disable
     'enable_versioning reject', 'configure() by what it calls');
 as_role('owner', q(SELECT interlock.configure('page', '{"versioning": {"version_column": "version", "blind_updates": "reject"}}')));
 is(ask(q(SELECT count(*) FROM interlock.audit WHERE action = 'enable_versioning')), 3, 'repeated it changes nothing, and is not recorded');
+as_role('owner', q(CREATE TABLE stock (id int PRIMARY KEY, left_over int NOT NULL)));
+as_role('owner', "SELECT interlock.$_") for q(enable_escrow('stock', 'left_over')), q(enable_escrow('stock', 'left_over', 5)), q(disable_escrow('stock', 'left_over'));
+is(ask(audit(q(table_name = 'public.stock'), q(role, action, coalesce(before #>> '{escrow,left_over,minimum}', '-'), coalesce(after #>> '{escrow,left_over,minimum}', '-')))),
+    "owner enable_escrow - 0\nowner enable_escrow 0 5\nowner disable_escrow 5 -", 'counters');
+# Each function of the owner that makes or drops a guard is one of those above.
+is(ask(q(SELECT string_agg(p.proname, ' ' ORDER BY p.proname) FROM pg_proc p WHERE p.pronamespace = 'interlock'::regnamespace
+    AND p.proname ~ '^(enable|disable|define|drop|own|release|require|unrequire|guard|unguard)_' AND p.proname <> ALL (ARRAY(SELECT action FROM interlock.audit)))),
+    'define_idempotency_scope release_lease', 'no function was forgotten');
 as_role('owner', q(BEGIN; SELECT interlock.enable_marker('page'); ROLLBACK));
 is(ask(q(SELECT count(*) FROM interlock.audit WHERE action = 'enable_marker')), 1, 'what is rolled back was not done');
 as_role('admin', q(SELECT interlock.define_idempotency_scope('pay', ttl => '2 days')));
