@@ -3,6 +3,7 @@
 #include "key_lock/list.h"
 #include "server/lock_status.h"
 #include "server/waits.h"
+#include "version/turn.h"
 
 namespace interlock {
 
@@ -121,6 +122,12 @@ void name_wait(Report* report, Wait* wait, const LockInstanceData& lock) {
         auto* row = static_cast<RowOf*>(hash_search(report->rows, &lock.pid, HASH_FIND, nullptr));
         if (row != nullptr)
             tag = row->tag;
+    }
+    wait->rel = table_of_turn(tag);
+    if (OidIsValid(wait->rel)) {
+        wait->kind = "row";
+        wait->name = name_of_table(wait->rel);
+        return;
     }
     wait->kind = kind_of_tag(tag);
     wait->name = is_key_tag(tag) ? shown_name(&report->names, lock) : name_of_tag(tag);

@@ -37,4 +37,11 @@ LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key) {
 
 void end_turn(const LOCKTAG& turn) { LockRelease(&turn, ExclusiveLock, false); }
 
+Oid table_of_turn(const LOCKTAG& tag) {
+    bool is_turn = tag.locktag_type == LOCKTAG_ADVISORY &&
+                   tag.locktag_lockmethodid == USER_LOCKMETHOD &&
+                   tag.locktag_field1 == MyDatabaseId && tag.locktag_field4 == kField4;
+    return is_turn ? tag.locktag_field2 : InvalidOid;
+}
+
 } // namespace interlock

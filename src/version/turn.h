@@ -20,4 +20,7 @@ LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key);
 // Without it the turn ends with the (sub)transaction.
 void end_turn(const LOCKTAG& turn);
 
+// The table of a turn at a row of this database; InvalidOid for any other lock.
+Oid table_of_turn(const LOCKTAG& tag);
+
 } // namespace interlock

@@ -78,6 +78,20 @@ is(ask(q(SET ROLE other; SELECT count(*) || ' ' || count(head_pid) || ' ' || cou
 is(ask(q(SET ROLE monitor; SELECT count(NULLIF(head_activity, '')) FROM interlock.blocking)), '3', 'a monitor sees the statements');
 end_all();
 
+# --- Turns at a row ------------------------------------------------------------------------------------------------
+
+ask(q(SELECT interlock.enable_versioning('page'); CREATE FUNCTION same(jsonb, jsonb) RETURNS jsonb LANGUAGE sql AS $$SELECT jsonb_build_object('body', 'x')$$));
+session('writer')->query_safe('BEGIN; UPDATE page SET body = 1 WHERE id = 2');
+my $update = q(SELECT interlock.update_with_retry('page', 2, 'same(jsonb, jsonb)', '{}'));
+start_waiting('first', $update);
+wait_for_waits(1, 'one waits for the row');
+start_waiting('second', $update);
+wait_for_waits(2, 'and one for its turn');
+is(blocking(q(kind = 'row' AND rel = 'page'::regclass), 'holder, name, blocked_by_holder, head_holder, depth'),
+    "first public.page (0,2) writer writer 1\nsecond public.page first writer 2", 'a wait for a turn is one for a row of the table');
+end_all();
+ask(q(SELECT interlock.disable_versioning('page')));
+
 # --- Leases ------------------------------------------------------------------------------------------------------
 
 ask(q(SELECT interlock.acquire_lease('a/b', '1 day', holder => 'worker 1')));
