@@ -14,11 +14,13 @@ bool counting = true;
 
 // Lines are made, and forgotten, under the lock; they are found without it. `places` is a hash
 // table of open addressing: the number of a line, or kEmpty, which half of them are.
+constexpr Oid kRoleGroups = 64; // by the remainder of their OIDs
 struct Lines {
     LWLock* lock;
     uint64 last_serial;
     int used;    // besides the first
     int classes; // of the used
+    int classes_of[kRoleGroups];
     uint32 place_mask;
 };
 constexpr uint32 kEmpty = 0; // no place has the first line
@@ -72,9 +74,23 @@ LineRef find_line(const LineName& name) {
 
 // --- Making, with the lock held ------------------------------------------------------------------
 
-// Tables have at least half of the lines, whatever keys there are. Asked without the lock, too.
-bool has_room(CountedKind kind) {
-    return lines->used < max_lines && (is_of_table(kind) || lines->classes < max_lines / 2);
+int& classes_of_role(const LineName& name) { return lines->classes_of[name.object % kRoleGroups]; }
+
+// Tables have at least half of the lines, whatever keys there are; and when one role has used many
+// classes, there is room for some of each other. Asked without the lock, too.
+bool has_room(const LineName& name) {
+    if (is_of_table(name.kind))
+        return lines->used < max_lines;
+    bool is_modest = lines->classes < max_lines / 4 || classes_of_role(name) < max_lines / 16;
+    return lines->used < max_lines && lines->classes < max_lines / 2 && is_modest;
+}
+
+void note_used(const LineName& name) {
+    lines->used++;
+    if (is_of_table(name.kind))
+        return;
+    lines->classes++;
+    classes_of_role(name)++;
 }
 
 CountedLine* find_free() {
@@ -106,13 +122,12 @@ LineRef make_line(const LineName& name) {
     LineRef found = find_line(name);
     if (found.line != nullptr)
         return found;
-    if (!has_room(name.kind))
+    if (!has_room(name))
         return ref_to(line_at(0));
     CountedLine* line = find_free();
     begin_line(line, name);
     enter_place(line);
-    lines->used++;
-    lines->classes += is_of_table(name.kind) ? 0 : 1;
+    note_used(name);
     return ref_to(line);
 }
 
@@ -120,6 +135,7 @@ void clear_places() {
     for (uint32 i = 0; i <= lines->place_mask; i++)
         pg_atomic_write_u32(&places[i], kEmpty);
     lines->used = lines->classes = 0;
+    memset(lines->classes_of, 0, sizeof(lines->classes_of));
 }
 
 // A session that looks for a line meanwhile may find none; and who has found none looks again, as
@@ -131,8 +147,7 @@ void enter_places_again() {
         if (pg_atomic_read_u64(&line->serial) == 0)
             continue;
         enter_place(line);
-        lines->used++;
-        lines->classes += is_of_table(line->name.kind) ? 0 : 1;
+        note_used(line->name);
     }
     pg_atomic_write_u64(&line_at(0)->serial, ++lines->last_serial);
 }
@@ -180,9 +195,9 @@ LineRef find_or_make(const LineName& name) {
     LineRef found = find_line(name);
     if (found.line != nullptr)
         return found;
-    if (!has_room(name.kind))
+    if (!has_room(name))
         make_room();
-    if (!has_room(name.kind))
+    if (!has_room(name))
         return ref_to(line_at(0));
     LWLockAcquire(lines->lock, LW_EXCLUSIVE);
     found = make_line(name);
