@@ -34,6 +34,22 @@ my ($out, $error);
 IPC::Run::run([$top, '--once', $node->connstr('postgres')], '>', \$out, '2>', \$error);
 like($error, qr/CREATE EXTENSION pg_interlock/, 'without the extension it says what to do');
 unlike($error, qr/zero/, 'and nothing else');
+
+# --- Views of a stranger -----------------------------------------------------------------------------------------
+
+# The owner of a database may make views of these names. Their functions would run with the rights of the role that looks.
+ask('CREATE ROLE owner');
+ask('CREATE DATABASE trap OWNER owner');
+$node->safe_psql('trap', q(SET SESSION AUTHORIZATION owner; CREATE SCHEMA interlock;
+    CREATE FUNCTION interlock.spy() RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION E'\x1b[2Jspied'; END$$;
+    CREATE VIEW interlock.blocking AS SELECT interlock.spy(); CREATE VIEW interlock.usage AS SELECT interlock.spy()));
+($out, $error) = ('', '');
+IPC::Run::run([$top, '--once', $node->connstr('trap')], '>', \$out, '2>', \$error);
+unlike($error, qr/spied/, 'views that are not of the extension are not read');
+like($error, qr/CREATE EXTENSION pg_interlock/, 'as if they were not there');
+($out, $error) = ('', '');
+IPC::Run::run([$top, '--once', $node->connstr("no\x1b[2J\xc2\x9bsuch")], '>', \$out, '2>', \$error);
+like($error, qr/no\?\[2J\?such/, 'what drives a terminal does not reach it in a message either');
 ask('CREATE EXTENSION pg_interlock');
 my @quiet = look($node, '--width', 80);
 like("@quiet", qr/held: nothing; waiting: 0/, 'a quiet server');
