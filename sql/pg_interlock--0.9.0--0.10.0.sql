@@ -1023,15 +1023,16 @@ BEGIN ATOMIC
           FROM interlock_internal.list_contention() c
          WHERE c.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
            AND (c.rel IS NULL OR c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (SELECT v.oid FROM visible v))),
-    keys AS ( -- an expression for the keys of some rows
+    keys AS ( -- an expression for the keys of some rows, which runs no function of another type
         SELECT i.indrelid AS oid,
-               pg_catalog.format('(SELECT jsonb_agg(to_jsonb(k)) FROM (SELECT %s FROM %s LIMIT 1) k)',
+               pg_catalog.format('(SELECT pg_catalog.jsonb_agg(pg_catalog.to_jsonb(k)) FROM (SELECT %s FROM %s LIMIT 1) k)',
                    pg_catalog.string_agg(pg_catalog.quote_ident(a.attname), ', ' ORDER BY pg_catalog.array_position(i.indkey::pg_catalog.int2[], a.attnum)),
                    i.indrelid::pg_catalog.regclass) AS expression
           FROM pg_catalog.pg_index i
           JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) i.indrelid AND a.attnum OPERATOR(pg_catalog.=) ANY (i.indkey)
          WHERE i.indisprimary AND i.indrelid OPERATOR(pg_catalog.=) ANY (SELECT c.rel::pg_catalog.oid FROM counted c)
-         GROUP BY i.indrelid, i.indkey),
+         GROUP BY i.indrelid, i.indkey
+        HAVING pg_catalog.bool_and(a.atttypid OPERATOR(pg_catalog.<) 16384::pg_catalog.oid)),
     limits AS ( -- that are nearly reached
         SELECT u.what, u.used, u."of", m.setting
           FROM interlock_internal.list_usage() u
@@ -1128,9 +1129,9 @@ BEGIN ATOMIC
         UNION ALL
         SELECT c.rel, pg_catalog.format('calls wait for a row more than 10 ms on average (%s): docs/choosing.md has ways to do without', c.kind),
                pg_catalog.format('%s of %s calls, %s in all, since %s', c.waits, c.calls, c.wait_time, c.begin),
-               pg_catalog.format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel = %L::regclass', c.rel)
+               pg_catalog.format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel OPERATOR(pg_catalog.=) %L::pg_catalog.regclass', c.rel)
           FROM counted c
-         WHERE c.rel IS NOT NULL AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.wait_time OPERATOR(pg_catalog.>) (c.calls OPERATOR(pg_catalog.*) '10 ms'::pg_catalog.interval)
+         WHERE c.rel IS NOT NULL AND c.calls OPERATOR(pg_catalog.>=) 1000 AND (c.wait_time OPERATOR(pg_catalog./) NULLIF(c.calls, 0)) OPERATOR(pg_catalog.>) '10 ms'::pg_catalog.interval
         UNION ALL
         SELECT c.rel, 'statements write rows without comparing their version: a stale one overwrites the other',
                pg_catalog.format('%s rows since %s; from 100 on', c.blind_updates, c.begin),
@@ -1160,7 +1161,7 @@ BEGIN ATOMIC
                pg_catalog.format('SELECT key, holder, ttl, expires_at FROM interlock.leases WHERE starts_with(key, %L) -- renew them after a third of it', c.key_class)
           FROM counted c
          WHERE c.kind OPERATOR(pg_catalog.=) 'lease' AND c.renewals OPERATOR(pg_catalog.>=) 100
-           AND c.late_renewals OPERATOR(pg_catalog.*) 5 OPERATOR(pg_catalog.>=) c.renewals
+           AND c.late_renewals OPERATOR(pg_catalog.*) 5.0 OPERATOR(pg_catalog.>=) c.renewals
         UNION ALL
         SELECT NULL::pg_catalog.regclass, pg_catalog.format('more than half of the calls for leases of class "%s" are refused: callers that poll could wait', c.key_class),
                pg_catalog.format('%s of %s calls, %s %%, since %s', c.conflicts, c.calls, c.conflict_share, c.begin),

@@ -58,7 +58,18 @@ my $stale = sub { my ($all, $stale) = @_; return join(';', repeat($all - $stale,
 ask('SELECT interlock.reset_contention()');
 ask($stale->(1000, 50));
 is(ask('SELECT * FROM interlock.advise()'), '', '5 % conflicts are none too many');
+# Functions and operators of strangers that a pasted statement would find first, if it did not name the server's.
+ask(q(CREATE FUNCTION public.to_jsonb(record) RETURNS jsonb LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'a stranger runs as %', current_user; END$$));
 finds('conflicts', 'more than 5 % of the calls are conflicts \(versioning\): lock the row before it is read', '60 of 1000 calls, 6.0 %, since', $stale->(1000, 60));
+
+# The key's type may have a cast to json, which its owner has made.
+ask(q(DROP FUNCTION public.to_jsonb(record); CREATE TYPE colour AS ENUM ('red'); CREATE TABLE paint (colour colour PRIMARY KEY, n int); INSERT INTO paint VALUES ('red', 0);
+    SELECT interlock.enable_versioning('paint'), interlock.reset_contention()));
+ask(repeat(940, q(PERFORM interlock.versioned_update('paint', 'red', version, '{}') FROM paint)));
+ask(repeat(60, q(PERFORM interlock.try_versioned_update('paint', 'red', 0, '{}'))));
+is(ask('SELECT advice FROM interlock.advise()'), q(SELECT * FROM interlock.select_for_update('paint', ...)), 'no statement reads keys of a type of the owner');
+ask(q(DROP TABLE paint; CREATE FUNCTION public.is_table(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'a stranger'; END$$;
+    CREATE OPERATOR public.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = public.is_table)));
 
 # --- Waits ---------------------------------------------------------------------------------------------------------
 
@@ -71,9 +82,18 @@ $_->query_until(qr/begun/, q(\echo begun
 )) for @sessions;
 $_->quit for @sessions;
 like(ask(q(SELECT finding, evidence, advice FROM interlock.advise())),
-    qr/^calls wait for a row more than 10 ms on average \(select_for_update\): docs\/choosing.md has ways to do without\|\d+ of 1025 calls, [0-9:.]+ in all, since .*\|SELECT \* FROM interlock.blocking WHERE kind = 'row' AND rel = 'doc'::regclass$/, 'a row that sessions queue for')
+    qr/^calls wait for a row more than 10 ms on average \(select_for_update\): docs\/choosing.md has ways to do without\|\d+ of 1025 calls, [0-9:.]+ in all, since .*\|SELECT \* FROM interlock.blocking WHERE kind = 'row' AND rel OPERATOR\(pg_catalog.=\) 'doc'::pg_catalog.regclass$/, 'a row that sessions queue for')
     or diag(ask('TABLE interlock.contention'));
-is($node->psql('postgres', ask('SELECT advice FROM interlock.advise()')), 0, 'the advice can be run');
+{
+    my $waiter = $node->background_psql('postgres');
+    $waiter->query_safe(q(BEGIN; SELECT FROM doc WHERE id = 7 FOR UPDATE));
+    my $second = $node->background_psql('postgres');
+    $second->query_until(qr/begun/, "\\echo begun\nUPDATE doc SET n = 1 WHERE id = 7;\n");
+    ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.blocking'), 'a session waits');
+    is($node->psql('postgres', ask('SELECT advice FROM interlock.advise()')), 0, 'the advice can be run, and finds no operator of a stranger');
+    $_->quit for $waiter, $second;
+}
+ask('DROP OPERATOR public.= (regclass, regclass)');
 
 # --- Blind updates ----------------------------------------------------------------------------------------------------
 
