@@ -127,7 +127,8 @@ COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 CREATE VIEW interlock.escrow WITH (security_barrier) AS
     SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
            e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS remaining,
-           e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most
+           e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most,
+           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step AS undecided
       FROM interlock_internal.escrow_counter c
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
@@ -145,5 +146,5 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables that the caller may read: the key''s values, the committed parts that are not folded yet and their sum, and
-what is left for certain (remaining) and at most if all open transactions end in the best way. The last two are null while the counter is not in shared memory. Tables whose
+what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. The last three are null while the counter is not in shared memory. Tables whose
 rows row security hides from the caller are left out.';
