@@ -15,6 +15,10 @@ constexpr const char* kStore = "lease_store";
 constexpr uint32 kStateMagic = 0x494c5333;
 constexpr uint32 kLongLeaseMagic = 0x494c4c32;
 
+// A full store grows by one part of so many: each page that is made costs one look at this number
+// of pages for a free record, however large the store is.
+constexpr BlockNumber kGrowth = 16;
+
 // A place of nothing but zeros and the magic number, as a row of the store.
 template <typename T>
 HeapTuple empty_row(Relation store, uint32 magic, ItemPointerData self) {
@@ -222,6 +226,7 @@ XLogRecPtr write_long_lease(Relation store, const LongLease& lease, StorePlace* 
         if (write_into_page(store, block, marked, place, &record))
             return record;
     }
+    need_block(store, blocks + blocks / kGrowth);
     while (!write_into_page(store, blocks, marked, place, &record))
         blocks++;
     return record;

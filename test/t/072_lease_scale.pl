@@ -53,6 +53,13 @@ is(ask("SELECT count(*) FILTER (WHERE interlock.release_lease(key, token)) FROM 
     ask("SELECT $held - $many"), 'releases');
 is(ask("SELECT outcome FROM interlock.acquire_lease('again', '100 ms')"), 'acquired', 'there is room again');
 
+# Durable ones: the search for a free record does not grow with the store
+my $looks = q(SELECT coalesce(sum(heap_blks_hit + heap_blks_read), 0) FROM pg_statio_all_tables WHERE relname = 'lease_store');
+my $before = ask($looks);
+is(ask("SELECT count(DISTINCT token) FROM generate_series(1, 3000) g, LATERAL interlock.acquire_lease('long:' || g, '2 h')"), 3000, 'durable leases');
+cmp_ok((ask($looks) - $before) / 3000, '<', 25, 'pages of the store that were looked at for one');
+is(ask("SELECT count(*) FILTER (WHERE durable AND interlock.release_lease(key, token)) FROM interlock.leases WHERE key LIKE 'long:%'"), 3000, 'released');
+
 # Without a wait for anybody to release them
 ask("SELECT count(*) FROM generate_series(1, $room - $many) g, LATERAL interlock.acquire_lease('soon:' || g, '1 ms')");
 ask('SELECT pg_sleep(0.2)');
