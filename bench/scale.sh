@@ -24,6 +24,7 @@ measure_scale() {
     psql -qX -v ON_ERROR_STOP=1 -c "CREATE EXTENSION pg_interlock"
     if wanted rows; then scale_rows; fi
     if wanted leases; then scale_leases; fi
+    if wanted holds; then scale_holds; fi
     if wanted clients || wanted "hot row"; then set_up_crowds; fi
     if wanted clients; then scale_clients; fi
     if wanted "hot row"; then scale_hot; fi
