@@ -69,22 +69,6 @@ Datum try_adjust(PG_FUNCTION_ARGS) {
 
 namespace {
 
-void require_privilege(Relation rel, AttrNumber column, AclMode right) {
-    Oid relid = RelationGetRelid(rel);
-    if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
-        pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK)
-        return;
-    aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
-}
-
-// What UPDATE ... SET column = column - 1 WHERE key = ... needs.
-void require_rights(Relation rel, const TableInfo* info, const EscrowColumn& column) {
-    require_privilege(rel, column.attnum, ACL_UPDATE);
-    require_privilege(rel, column.attnum, ACL_SELECT);
-    for (int i = 0; i < info->key.count; i++)
-        require_privilege(rel, info->key.columns[i].attnum, ACL_SELECT);
-}
-
 Adjustment read_call(const Arguments& arguments) {
     Deadline deadline = Deadline::argument(arguments, 4);
     PreventCommandIfReadOnly("interlock.adjust()");
@@ -93,7 +77,7 @@ Adjustment read_call(const Arguments& arguments) {
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
     const EscrowColumn* column = usable_escrow(rel, info, attnum);
-    require_rights(rel, info, *column);
+    require_change_rights(rel, info, *column);
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_argument(arguments, 1, rel, info);
     if (!is_named_by_table_key(info, *key))
@@ -116,6 +100,11 @@ bool load_entry(const EscrowCounter& counter) {
     ErrorData* error = attempt_if([&] {
         int64 value;
         if (lock_value(counter, true, &value)) {
+            // Entered while this waited for the lock. What is read now could be behind when that
+            // entry is evicted meanwhile: its grants do not wait for this lock.
+            entered = has_entry(counter.id, counter.column->epoch);
+            if (entered)
+                return false;
             UndecidedParts parts = read_undecided(*counter.column, counter.id);
             entered = enter_counter(counter.id, counter.column->epoch, range_of(value, parts),
                                     parts.in_doubt, parts.count);

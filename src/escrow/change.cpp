@@ -26,6 +26,14 @@ LOCKTAG gate_of(const EscrowCounter& counter) {
     return tag;
 }
 
+void require_privilege(Relation rel, AttrNumber column, AclMode right) {
+    Oid relid = RelationGetRelid(rel);
+    if (pg_class_aclcheck(relid, GetUserId(), right) == ACLCHECK_OK ||
+        pg_attribute_aclcheck(relid, column, GetUserId(), right) == ACLCHECK_OK)
+        return;
+    aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
+}
+
 Range committed_range(const EscrowCounter& counter, int64 value) {
     if (counter.id == 0)
         return {value, value};
@@ -42,6 +50,13 @@ EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
     EscrowCounter counter = {row, column, limits_of(*column), {}, 0};
     counter.name = {row.info->relid, &column->name, counter_key(row.info, *row.key)};
     return counter;
+}
+
+void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+    require_privilege(rel, column.attnum, ACL_UPDATE);
+    require_privilege(rel, column.attnum, ACL_SELECT);
+    for (int i = 0; i < info->key.count; i++)
+        require_privilege(rel, info->key.columns[i].attnum, ACL_SELECT);
 }
 
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
@@ -83,7 +98,7 @@ bool write_value(const EscrowCounter& counter, int64 value) {
     write.variant = attnum;
     write.set(attnum, write.terms.stored_value(attnum, {value_of(*counter.column, value), false}));
     bool written = false;
-    as_escrow_write(counter.row, attnum, [&] { written = write_row(write); });
+    as_escrow_write(counter.row, attnum, value, [&] { written = write_row(write); });
     return written;
 }
 

@@ -17,6 +17,10 @@ struct EscrowCounter {
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column);
 
+// What UPDATE ... SET column = column - 1 WHERE key = ... needs: 42501. Before the gate, where a
+// caller without them would make others wait.
+void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column);
+
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
 

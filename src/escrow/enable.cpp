@@ -33,7 +33,7 @@ void check_values(Oid relid, const Request& request);
 void create_triggers(Oid relid, const Request& request, List* key);
 void drop_triggers(Oid relid, AttrNumber attnum);
 void end_counters(Relation rel, const EscrowColumn& column);
-void forget_column(Oid relid, const char* column);
+NameData name_of(const char* text);
 
 } // namespace
 
@@ -54,7 +54,8 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         check_column(rel, info, request.attnum);
     else
         end_counters(rel, *present);
-    require_last_word_of(rel, "zzz_interlock_escrow", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    require_last_word_of(rel, "zzz_interlock_escrow",
+                         TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE);
     List* key = key_column_names(rel);
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
@@ -62,7 +63,7 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         as_configuring_owner(relid, [&] { check_values(relid, request); });
         create_triggers(relid, request, key);
     });
-    forget_column(relid, request.column);
+    forget_counters(relid, name_of(request.column));
     record_change(change);
     PG_RETURN_VOID();
 }
@@ -80,17 +81,23 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters",
                                column_name(info, attnum), RelationGetRelationName(rel))));
     end_counters(rel, *column);
-    const char* name = pstrdup(NameStr(column->name));
+    NameData name = column->name;
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
     with_spi([&] { drop_triggers(relid, attnum); });
-    forget_column(relid, name);
+    forget_counters(relid, name);
     record_change(change);
     PG_RETURN_VOID();
 }
 }
 
 namespace {
+
+NameData name_of(const char* text) {
+    NameData name;
+    namestrcpy(&name, text);
+    return name;
+}
 
 const char* text_of_limit(const EscrowColumn& column, int64 limit) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(column, limit)));
@@ -100,7 +107,7 @@ Request read_request(const Arguments& arguments, Relation rel) {
     Request request = {};
     request.attnum = column_number(rel, arguments.name(1, "column_name"));
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), request.attnum - 1);
-    request.column = NameStr(attribute->attname);
+    request.column = pstrdup(NameStr(attribute->attname));
     EscrowColumn column = {};
     column.type = attribute->atttypid;
     if (!amount_scale(attribute->atttypid, attribute->atttypmod, &column.scale))
@@ -197,8 +204,9 @@ void check_values(Oid relid, const Request& request) {
     const char* column = quote_identifier(request.column);
     run_command(psprintf(
         "SELECT pg_catalog.count(*) FROM ONLY %s WHERE %s IS NULL OR %s::pg_catalog.numeric "
-        "OPERATOR(pg_catalog.<) %s::pg_catalog.numeric%s",
-        qualified_name(relid), column, column, quote_literal_cstr(request.least),
+        "OPERATOR(pg_catalog.<) %s::pg_catalog.numeric OR %s::pg_catalog.numeric "
+        "OPERATOR(pg_catalog.=) 'NaN'%s",
+        qualified_name(relid), column, column, quote_literal_cstr(request.least), column,
         request.most[0] == '\0'
             ? ""
             : psprintf(" OR %s::pg_catalog.numeric OPERATOR(pg_catalog.>) %s::pg_catalog.numeric",
@@ -247,18 +255,12 @@ void drop_triggers(Oid relid, AttrNumber attnum) {
 }
 
 // All parts are decided, and the lock keeps others out.
-void end_counters(Relation rel, const EscrowColumn& column) { fold_column(rel, &column.name); }
-
-void forget_column(Oid relid, const char* column) {
-    as_owner_of(internal_table("escrow_counter"), [&] {
-        with_spi([&] {
-            run_command(
-                psprintf("DELETE FROM interlock_internal.escrow_counter c WHERE c.rel::"
-                         "pg_catalog.oid OPERATOR(pg_catalog.=) %u AND c.column_name "
-                         "OPERATOR(pg_catalog.=) %s::pg_catalog.name",
-                         relid, quote_literal_cstr(column)));
-        });
-    });
+// But the fold has only the parts that its snapshot has.
+void end_counters(Relation rel, const EscrowColumn& column) {
+    fold_column(rel, &column.name);
+    if (has_parts(RelationGetRelid(rel), column))
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("could not serialize access due to concurrent update")));
 }
 
 } // namespace

@@ -178,6 +178,47 @@ void delete_counter(int64 counter) {
     CommandCounterIncrement();
 }
 
+namespace {
+
+// visit(rel, tuple) for each counter of the column, as of now.
+template <typename Visit>
+void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rel));
+    ScanKeyInit(&keys[1], kColumnName, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(&column));
+    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+        scan_rows(kCounterTable, "escrow_counter_name", mode, snapshot, keys, 2, visit);
+    });
+}
+
+} // namespace
+
+void forget_counters(Oid rel, const NameData& column) {
+    each_counter(rel, column, RowExclusiveLock, [](Relation counters, HeapTuple tuple) {
+        int64 counter = DatumGetInt64(column_of(counters, tuple, kId));
+        with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+            scan_parts(counter, RowExclusiveLock, snapshot, [](Relation parts, HeapTuple part) {
+                delete_row(parts, part);
+                return true;
+            });
+        });
+        delete_row(counters, tuple);
+        return true;
+    });
+    CommandCounterIncrement();
+}
+
+bool has_parts(Oid rel, const EscrowColumn& column) {
+    bool found = false;
+    each_counter(rel, column.name, AccessShareLock, [&](Relation counters, HeapTuple tuple) {
+        UndecidedParts parts =
+            read_undecided(column, DatumGetInt64(column_of(counters, tuple, kId)));
+        found = parts.committed_count + parts.count > 0;
+        return !found;
+    });
+    return found;
+}
+
 void insert_part(const EscrowColumn& column, int64 counter, int64 delta) {
     Datum values[kPartColumns] = {Int64GetDatum(counter), numeric_of(column, delta)};
     Relation rel = table_open(internal_table(kPartTable), RowExclusiveLock);

@@ -26,6 +26,11 @@ int64 create_counter(const CounterName& name);
 bool read_counter(int64 counter, Oid* rel, NameData* column);
 void delete_counter(int64 counter);
 
+// Deletes all counters of the column and their parts, past snapshots. Under ACCESS EXCLUSIVE.
+void forget_counters(Oid rel, const NameData& column);
+// Whether one of them has parts, past snapshots. Likewise.
+bool has_parts(Oid rel, const EscrowColumn& column);
+
 void insert_part(const EscrowColumn& column, int64 counter, int64 delta);
 
 // Deletes the parts that the transaction sees, and returns their sum (E9). Under the lock of the

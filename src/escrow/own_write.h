@@ -10,13 +10,14 @@ namespace interlock {
 struct EscrowWrite {
     KeyedRow row;
     AttrNumber column;
+    int64 value; // what it gets
 };
 
 extern EscrowWrite* escrow_write; // null: none
 
 template <typename Body>
-void as_escrow_write(const KeyedRow& row, AttrNumber column, Body&& body) {
-    EscrowWrite write = {row, column};
+void as_escrow_write(const KeyedRow& row, AttrNumber column, int64 value, Body&& body) {
+    EscrowWrite write = {row, column, value};
     with_current(&escrow_write, &write, body);
 }
 

@@ -32,6 +32,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     EscrowCounter* counter = &named->counter;
     const KeyedRow& row = counter->row;
     usable_escrow(row.rel, row.info, counter->column->attnum);
+    require_change_rights(row.rel, row.info, *counter->column);
     int64 wanted = amount_argument(arguments, 3, "value", *counter->column);
     if (wanted < counter->limits.least || wanted > counter->limits.most)
         refuse_argument("value", "is outside of the limits of the counter");
@@ -66,10 +67,11 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
                                   parameters.values(), parameters.nulls(), true,
                                   1) != SPI_OK_SELECT)
             elog(ERROR, "could not read an escrow counter");
-        if (SPI_processed == 1)
-            value = Int64GetDatum(amount_of(
-                *counter->column,
-                SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null)));
+        if (SPI_processed != 1)
+            return;
+        Datum stored = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+        if (!is_null)
+            value = Int64GetDatum(amount_of(*counter->column, stored));
     });
     if (is_null) {
         close_table(counter->row.rel);

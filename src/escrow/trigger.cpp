@@ -6,8 +6,6 @@
 #include "execution/row_change.h"
 #include "server/error.h"
 #include "table/last_word.h"
-#include "table/own_table.h"
-#include "table/plan.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -20,7 +18,6 @@ void check_limits(const RowChange& change, const EscrowColumn& column);
 void end_counter(const RowChange& change, const EscrowColumn& column);
 bool moves_key(const RowChange& change);
 void check_update(RowChange* change, const EscrowColumn& column);
-void forget_counters(Oid relid, const EscrowColumn& column);
 
 } // namespace
 
@@ -42,6 +39,7 @@ Datum escrow_trigger(PG_FUNCTION_ARGS) {
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event)) {
+        require_last_word(rel, change.info, TRIGGER_TYPE_DELETE);
         end_counter(change, column);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
@@ -61,7 +59,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
     Relation rel = trigger->tg_relation;
     each_escrow(table_info(rel), [&](const EscrowColumn& column) {
         if (column.attnum != InvalidAttrNumber)
-            forget_counters(RelationGetRelid(rel), column);
+            forget_counters(RelationGetRelid(rel), column.name);
     });
     return 0;
 }
@@ -113,7 +111,15 @@ void end_counter(const RowChange& change, const EscrowColumn& column) {
     counter->id = find_counter(counter->name);
     if (counter->id == 0)
         return;
-    end_parts(*counter);
+    int64 sum = end_parts(*counter);
+    if (sum != 0 && change.rel->rd_rel->relispartition)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("a row of partition \"%s\" has parts of escrow counters that are not "
+                        "folded",
+                        RelationGetRelationName(change.rel)),
+                 errhint("Call interlock.fold_escrow, and interlock.disable_escrow: "
+                         "partitions cannot have escrow counters.")));
     delete_counter(counter->id);
 }
 
@@ -152,9 +158,23 @@ void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
     put(change, column.attnum, {value_of(column, value), false});
 }
 
+// A trigger that keeps the old value would lose the parts that the write replaces.
+void check_own_write(const RowChange& change, const EscrowColumn& column, int64 after) {
+    if (after != escrow_write->value || moves_key(change))
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("a trigger of table \"%s\" changes what is written for the escrow counters "
+                        "of column \"%s\"",
+                        RelationGetRelationName(change.rel), NameStr(column.name))));
+}
+
 void check_update(RowChange* change, const EscrowColumn& column) {
     int64 before = value_in(*change, column, change->old_row);
     int64 after = value_in(*change, column, change->new_row);
+    if (is_own_write(*change, column)) {
+        check_own_write(*change, column, after);
+        return;
+    }
     if (moves_key(*change)) {
         if (after != before)
             refuse_plain_update(*change, column);
@@ -168,24 +188,11 @@ void check_update(RowChange* change, const EscrowColumn& column) {
         put(change, column.attnum, {value_of(column, add_amounts(after, sum)), false});
         return;
     }
-    if (after == before || is_own_write(*change, column))
+    if (after == before)
         return;
     if (column.plain_updates == PlainUpdates::kReject)
         refuse_plain_update(*change, column);
     change_by_delta(change, column, add_amounts(after, -before), before);
-}
-
-void forget_counters(Oid relid, const EscrowColumn& column) {
-    as_owner_of(internal_table("escrow_counter"), [&] {
-        with_spi([&] {
-            run_command(psprintf(
-                "WITH gone AS (DELETE FROM interlock_internal.escrow_counter WHERE rel "
-                "OPERATOR(pg_catalog.=) %u::pg_catalog.oid AND column_name OPERATOR(pg_catalog.=) "
-                "%s::pg_catalog.name RETURNING id) DELETE FROM interlock_internal.escrow_part p "
-                "USING gone g WHERE p.counter OPERATOR(pg_catalog.=) g.id",
-                relid, quote_literal_cstr(NameStr(column.name))));
-        });
-    });
 }
 
 } // namespace

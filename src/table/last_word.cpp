@@ -8,11 +8,13 @@ namespace interlock {
 
 namespace {
 
-// Those of the given events before which the trigger can change a row.
+constexpr int16 kChanges = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
+
+// Those events before which the trigger can change a row, or keep it.
 int16 events_of(const Trigger* trigger) {
     if (!TRIGGER_FOR_ROW(trigger->tgtype) || !TRIGGER_FOR_BEFORE(trigger->tgtype))
         return 0;
-    return trigger->tgtype & (TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    return trigger->tgtype & (kChanges | TRIGGER_TYPE_DELETE);
 }
 
 LaterTrigger later_trigger(Oid relid, const Trigger* trigger) {
@@ -53,7 +55,7 @@ void load_later_triggers(TableInfo* info, const TriggerDesc* triggers) {
         if (events_of(trigger) == 0)
             continue;
         if (part_of_trigger(trigger) != nullptr) {
-            if (info->first_check == nullptr)
+            if (info->first_check == nullptr && (events_of(trigger) & kChanges) != 0)
                 info->first_check = pstrdup(trigger->tgname);
             continue;
         }

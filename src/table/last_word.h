@@ -4,6 +4,8 @@
 // row that ours has checked. Such a trigger is refused when the concept is enabled, and by each
 // write, as it may have been created or renamed since. WHEN and UPDATE OF do not exempt it.
 //
+// A BEFORE DELETE trigger that sorts after ours could keep a row whose end ours has noted.
+//
 // A row that moves to another partition is checked in the one that it leaves. The triggers of its
 // INSERT into the other one, of whatever name, fire after that: a move to a partition that has any
 // is refused (execution/partition_move.h).
@@ -18,7 +20,7 @@ struct LaterTrigger {
     const char* name;
     Oid root; // the table it was created for: this one, or one that this is a partition of
     char enabled;
-    int16 events; // TRIGGER_TYPE_INSERT, TRIGGER_TYPE_UPDATE
+    int16 events; // TRIGGER_TYPE_INSERT, TRIGGER_TYPE_UPDATE, TRIGGER_TYPE_DELETE
 };
 
 // Fills in TableInfo::later and first_check. The triggers are a copy of the relation's.
