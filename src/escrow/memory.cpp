@@ -85,6 +85,15 @@ void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
     SpinLockRelease(&entry->lock);
 }
 
+// Under the exclusive lock no pin is added, but the end of a transaction removes its own under the
+// spinlock alone: it must have released it before the entry is used for something else.
+bool is_pinned(EscrowEntry* entry) {
+    SpinLockAcquire(&entry->lock);
+    bool pinned = entry->pins > 0;
+    SpinLockRelease(&entry->lock);
+    return pinned;
+}
+
 Note* free_place() {
     for (int i = 0; i < max_notes(); i++)
         if (header->notes[i].state == NoteState::kFree) {
@@ -125,7 +134,7 @@ bool make_room() {
     hash_seq_init(&scan, entries);
     EscrowEntry* entry;
     while ((entry = static_cast<EscrowEntry*>(hash_seq_search(&scan))) != nullptr) {
-        if (entry->pins > 0)
+        if (is_pinned(entry))
             continue;
         hash_seq_term(&scan);
         hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
@@ -200,7 +209,7 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_d
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     settle_with_lock();
     EscrowEntry* entry = find_entry(counter);
-    bool fits = entry != nullptr ? entry->pins == 0 && entry->epoch != epoch : make_room();
+    bool fits = entry != nullptr ? !is_pinned(entry) && entry->epoch != epoch : make_room();
     if (fits && count_free_notes() >= count) {
         EscrowKey key = key_of(counter);
         bool found;
@@ -229,7 +238,7 @@ void drop_entry(int64 counter) {
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     settle_with_lock();
     EscrowEntry* entry = find_entry(counter);
-    if (entry != nullptr && entry->pins == 0)
+    if (entry != nullptr && !is_pinned(entry))
         hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
     else if (entry != nullptr) // of this transaction
         entry->epoch = 0;
