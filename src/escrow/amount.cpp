@@ -7,12 +7,18 @@ namespace {
 
 constexpr int kMostDigits = 18;
 
-Datum power_of_ten(int exponent) {
+int64 whole_power_of_ten(int exponent) {
     int64 power = 1;
     for (int i = 0; i < exponent; i++)
         power *= 10;
-    return NumericGetDatum(int64_to_numeric(power));
+    return power;
 }
+
+Datum power_of_ten(int exponent) {
+    return NumericGetDatum(int64_to_numeric(whole_power_of_ten(exponent)));
+}
+
+int digits_of(int32 typmod) { return ((typmod - VARHDRSZ) >> 16) & 0xffff; }
 
 Datum scaled(const EscrowColumn& column, Datum number) {
     return column.scale == 0 ? number
@@ -37,14 +43,32 @@ bool amount_scale(Oid type, int32 typmod, int* scale) {
         return true;
     if (type != NUMERICOID || typmod < static_cast<int32>(VARHDRSZ))
         return false;
-    int32 digits = ((typmod - VARHDRSZ) >> 16) & 0xffff;
+    int digits = digits_of(typmod);
     *scale = (((typmod - VARHDRSZ) & 0x7ff) ^ 1024) - 1024;
     return digits <= kMostDigits && *scale >= 0 && *scale <= digits;
 }
 
 EscrowLimits limits_of(const EscrowColumn& column) {
-    return {limit_of(column, column.least_text),
-            column.most_text[0] == '\0' ? PG_INT64_MAX : limit_of(column, column.most_text)};
+    int64 least = limit_of(column, column.least_text);
+    if (column.most_text[0] == '\0')
+        return {Max(least, column.range.least), column.range.most};
+    return {Max(least, column.range.least),
+            Min(limit_of(column, column.most_text), column.range.most)};
+}
+
+EscrowLimits range_of_type(Oid type, int32 typmod) {
+    switch (type) {
+    case INT2OID:
+        return {PG_INT16_MIN, PG_INT16_MAX};
+    case INT4OID:
+        return {PG_INT32_MIN, PG_INT32_MAX};
+    case INT8OID:
+        return {PG_INT64_MIN, PG_INT64_MAX};
+    default: {
+        int64 beyond = whole_power_of_ten(digits_of(typmod));
+        return {1 - beyond, beyond - 1};
+    }
+    }
 }
 
 int64 amount_of(const EscrowColumn& column, Datum value) {

@@ -19,12 +19,18 @@ namespace interlock {
 
 enum class PlainUpdates : uint8 { kReject, kDelta };
 
+struct EscrowLimits {
+    int64 least;
+    int64 most; // PG_INT64_MAX: none
+};
+
 struct EscrowColumn {
     const char* trigger;
     NameData name;
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;
-    int scale; // digits behind the point
+    int scale;          // digits behind the point
+    EscrowLimits range; // of its type
     char enabled;
     PlainUpdates plain_updates;
     bool fold_moves_version;
@@ -62,11 +68,8 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
 
 // --- Amounts, as integers of the column's smallest step -----------------------------------------
 
-struct EscrowLimits {
-    int64 least;
-    int64 most; // PG_INT64_MAX: none
-};
-EscrowLimits limits_of(const EscrowColumn& column);
+EscrowLimits limits_of(const EscrowColumn& column); // within those of the type
+EscrowLimits range_of_type(Oid type, int32 typmod);
 
 // Of the types that a column may have; false for others, and for numeric without a precision or
 // with more than 18 digits.

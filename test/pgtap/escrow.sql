@@ -65,7 +65,7 @@ SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'nowhere', 1)$$, '42703');
 SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'note', 1)$$, '55000');
 SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'stock', 1, '-1 s')$$, '22023');
 SELECT throws_ok($$SELECT interlock.adjust('pg_class', 1, 'stock', 1)$$, '42809');
-SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'stock', 3000000000)$$, '22003', NULL, 'beyond the type');
+SELECT throws_ok($$SELECT interlock.adjust('item', 1, 'stock', 3000000000)$$, 'IL012', NULL, 'beyond the type');
 SELECT is(interlock.fold_escrow('item') >= 0, true, 'a fold');
 SELECT is((SELECT stock FROM item WHERE id = 1), 8, 'of the row');
 
