@@ -31,10 +31,11 @@ struct DueCounters {
     int count;
 };
 
-constexpr int kMostOfRun = 1000;
+constexpr int kMostOfPage = 1000;
 
-// In the caller's context. Of one table, or of all with InvalidOid.
-DueCounters due_counters(Oid rel, const text* key) {
+// In the caller's context, in the order of their ids, from one on. Of one table, or of all with
+// InvalidOid.
+DueCounters due_counters(Oid rel, const text* key, int64 from = 0) {
     MemoryContext context = CurrentMemoryContext;
     DueCounters due = {};
     as_owner_of(internal_table("escrow_part"), [&] {
@@ -45,10 +46,11 @@ DueCounters due_counters(Oid rel, const text* key) {
                 "c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u) AND (%s::pg_catalog.text IS NULL "
                 "OR c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text) AND EXISTS (SELECT FROM "
                 "interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.=) c.id) "
-                "LIMIT %d",
+                "AND c.id OPERATOR(pg_catalog.>=) " INT64_FORMAT
+                " ORDER BY c.id USING OPERATOR(pg_catalog.<) LIMIT %d",
                 rel, rel, key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL",
-                key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL",
-                OidIsValid(rel) ? PG_INT32_MAX : kMostOfRun));
+                key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL", from,
+                OidIsValid(rel) ? PG_INT32_MAX : kMostOfPage));
             due.count = static_cast<int>(SPI_processed);
             due.first =
                 static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (due.count + 1)));
@@ -104,12 +106,12 @@ bool fold_counter(Relation rel, const Due& due, bool wait) {
     const EscrowColumn* column = column_of(info, due);
     if (column == nullptr)
         return false;
-    auto* key = static_cast<Key*>(palloc(sizeof(Key)));
-    *key = key_from_name(rel, info, due.key);
-    EscrowCounter counter = {
-        {rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
     bool folded = false;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+        auto* key = static_cast<Key*>(palloc(sizeof(Key)));
+        *key = key_from_name(rel, info, due.key);
+        EscrowCounter counter = {
+            {rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
         int64 value;
         int count;
         if (!lock_value(counter, wait, &value))
@@ -159,47 +161,107 @@ bool fold_due(const Due& due) {
     return folded;
 }
 
-void fold_all(SweepRun* run, List*) {
-    constexpr int kLongest = 300; // milliseconds
-    DueCounters due = {};
+// Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
+// do not keep others from their turn.
+int64 any_counter() {
+    int64 counter = 0;
+    as_owner_of(internal_table("escrow_counter"), [&] {
+        with_spi([&] {
+            run_command(
+                "SELECT pg_catalog.trunc(pg_catalog.random() OPERATOR(pg_catalog.*) "
+                "pg_catalog.max(id)::pg_catalog.float8)::pg_catalog.int8 FROM "
+                "interlock_internal.escrow_counter");
+            bool is_null;
+            Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
+            if (!is_null)
+                counter = DatumGetInt64(value);
+        });
+    });
+    return counter;
+}
+
+bool is_installed() {
+    return OidIsValid(internal_schema()) &&
+           OidIsValid(get_relname_relid("escrow_part", internal_schema()));
+}
+
+struct FoldRun {
+    SweepRun* run;
+    MemoryContext context;
+    List* failed; // tables, once for each failure
+    bool begun;
+};
+
+// A table that fails costs no more time than this.
+bool has_failed(const FoldRun& fold, Oid rel) {
+    constexpr int kMostFailures = 3;
+    int failures = 0;
+    ListCell* cell;
+    foreach (cell, fold.failed)
+        failures += lfirst_oid(cell) == rel ? 1 : 0;
+    return failures >= kMostFailures;
+}
+
+// In the run's context, which outlives the transaction. False: it has failed.
+bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
     char message[kErrorBytes] = "";
-    MemoryContext context = CurrentMemoryContext;
-    bool there = false;
-    settle_notes();
-    if (!in_transaction(message, [&] {
-            there = OidIsValid(internal_schema()) &&
-                    OidIsValid(get_relname_relid("escrow_part", internal_schema()));
-            if (!there)
-                return;
-            DueCounters found = due_counters(InvalidOid, nullptr);
-            due.count = found.count;
-            due.first = in_context(context, [&] {
-                auto* copies = static_cast<Due*>(palloc(sizeof(Due) * (found.count + 1)));
-                for (int i = 0; i < found.count; i++) {
-                    copies[i] = found.first[i];
-                    copies[i].key = static_cast<text*>(
-                        static_cast<void*>(pg_detoast_datum_copy(found.first[i].key)));
-                }
-                return copies;
-            });
-        })) {
+    *due = {};
+    if (in_transaction(message, [&] {
+            settle_notes();
+            if (is_installed())
+                *due = in_context(fold->context,
+                                  [&] { return due_counters(InvalidOid, nullptr, from); });
+        }))
+        return true;
+    note_failure(fold->run, "escrow", message);
+    return false;
+}
+
+// False: the run's time is over.
+bool fold_page(FoldRun* fold, const DueCounters& due, int64 before) {
+    constexpr int kLongest = 300; // milliseconds
+    char message[kErrorBytes] = "";
+    for (int i = 0; i < due.count && due.first[i].id < before; i++) {
+        bool folded = false;
+        if (fold->begun && GetCurrentTimestamp() > fold->run->stop_at) {
+            come_again(fold->run, fold->run->start);
+            return false;
+        }
+        if (has_failed(*fold, due.first[i].rel))
+            continue;
+        fold->begun = true;
+        if (!in_sweep_transaction(message, kLongest * fold->run->pace,
+                                  [&] { folded = fold_due(due.first[i]); })) {
+            note_table_failure(fold->run, due.first[i].rel, message);
+            fold->failed = lappend_oid(fold->failed, due.first[i].rel);
+        } else if (!folded) {
+            come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
+        }
+    }
+    return true;
+}
+
+bool fold_between(FoldRun* fold, int64 from, int64 before) {
+    DueCounters due;
+    do {
+        if (!next_page(fold, from, &due) || !fold_page(fold, due, before))
+            return false;
+        if (due.count > 0)
+            from = due.first[due.count - 1].id + 1;
+    } while (due.count == kMostOfPage && from < before);
+    return true;
+}
+
+void fold_all(SweepRun* run, List*) {
+    FoldRun fold = {run, CurrentMemoryContext, NIL, false};
+    char message[kErrorBytes] = "";
+    int64 start = 0;
+    if (!in_transaction(message, [&] { start = is_installed() ? any_counter() : 0; })) {
         note_failure(run, "escrow", message);
         return;
     }
-    for (int i = 0; i < due.count; i++) {
-        bool folded = false;
-        if (i > 0 && GetCurrentTimestamp() > run->stop_at) {
-            come_again(run, run->start);
-            return;
-        }
-        if (!in_sweep_transaction(message, kLongest * run->pace,
-                                  [&] { folded = fold_due(due.first[i]); }))
-            note_table_failure(run, due.first[i].rel, message);
-        else if (!folded)
-            come_again(run, GetCurrentTimestamp() + kRetryFailed);
-    }
-    if (due.count == kMostOfRun)
-        come_again(run, run->start);
+    if (fold_between(&fold, start, PG_INT64_MAX))
+        (void)fold_between(&fold, 0, start);
 }
 
 } // namespace
@@ -239,9 +301,14 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     }
     DueCounters due = due_counters(RelationGetRelid(rel), name);
     int64 folded = 0;
+    bool reads_all = may_read_all(rel, GetUserId());
     for (int i = 0; i < due.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        folded += fold_counter(rel, due.first[i], true) ? 1 : 0;
+        auto fold = [&] { folded += fold_counter(rel, due.first[i], true) ? 1 : 0; };
+        if (reads_all)
+            fold();
+        else
+            hiding_row(rel, fold);
     }
     close_table(rel);
     PG_RETURN_INT64(folded);
