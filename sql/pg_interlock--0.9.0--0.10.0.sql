@@ -662,11 +662,16 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
                       WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
                       THEN ((a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047)::pg_catalog.numeric ELSE 0::pg_catalog.numeric END) AS step) s
      CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
-     WHERE (pg_catalog.has_table_privilege(t.oid, 'SELECT') OR pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT'))
+     WHERE (pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
+           pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
+           SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
+             FROM pg_catalog.pg_index i
+            CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
+            WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
        AND NOT pg_catalog.row_security_active(t.oid);
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
-'Counters that were adjusted, of tables that the caller may read: the key''s values, the committed parts that are not folded yet and their sum, and
+'Counters that were adjusted, of tables of which the caller may read the column and the primary key: the key''s values, the committed parts that are not folded yet and their sum, and
 what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. The last three are null while the counter is not in shared memory. Tables whose
 rows row security hides from the caller are left out.';
 

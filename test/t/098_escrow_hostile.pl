@@ -1,0 +1,146 @@
+# Escrow counters against hostile roles, owners and triggers: no code of a stranger runs with other rights, no part is lost,
+# no value is shown to a role that may not read it, and a table whose folds fail delays no other.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Protocol;
+use Server;
+
+my $node = start_server("interlock.sweeper = off\n");
+$node->safe_psql('postgres', q(
+CREATE ROLE mallory; CREATE ROLE clerk;
+GRANT CREATE ON SCHEMA public TO mallory;
+));
+
+# A table of the role with one counter, 10 in the row and 3 taken by a part.
+sub stocked
+{
+    my ($table, $more) = @_;
+    $node->safe_psql('postgres', "CREATE TABLE $table (id int PRIMARY KEY, stock int NOT NULL" . ($more // '') . ');'
+        . "INSERT INTO $table VALUES (1, 11); SELECT interlock.enable_escrow('$table', 'stock'), interlock.adjust('$table', 1, 'stock', -1);");
+    $node->safe_psql('postgres', "SELECT interlock.adjust('$table', 1, 'stock', -3)");
+    return;
+}
+sub value { return $node->safe_psql('postgres', "SELECT interlock.escrow_value('$_[0]', 1, 'stock')"); }
+sub error_of { my (undef, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n$_[0]"); return $error; }
+
+# --- crashes
+$node->safe_psql('postgres', q(CREATE TABLE priced (id int PRIMARY KEY, price numeric(8,2) NOT NULL); INSERT INTO priced VALUES (1, 1);
+SELECT interlock.enable_escrow('priced', 'price'); ALTER TABLE priced DISABLE TRIGGER ALL;
+ALTER TABLE priced ALTER price DROP NOT NULL; UPDATE priced SET price = NULL;));
+is($node->safe_psql('postgres', "SELECT interlock.escrow_value('priced', 1, 'price') IS NULL"), 't', 'a null number has no value');
+$node->safe_psql('postgres', q(CREATE TABLE strange (id int PRIMARY KEY, price numeric(8,2) NOT NULL); INSERT INTO strange VALUES (1, 'NaN')));
+like(error_of("SELECT interlock.enable_escrow('strange', 'price')"), qr/55000/, 'NaN is outside of all limits');
+
+# --- rights
+$node->safe_psql('postgres', q(
+SET ROLE mallory;
+CREATE TABLE m (id int PRIMARY KEY, stock int NOT NULL);
+INSERT INTO m VALUES (1, 9);
+SELECT interlock.enable_escrow('m', 'stock'), interlock.adjust('m', 1, 'stock', -1);
+CREATE TABLE ran_as (role name);
+GRANT INSERT ON ran_as TO PUBLIC;
+CREATE FUNCTION spy(int) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN INSERT INTO public.ran_as VALUES (current_user); RETURN true; END$$;
+CREATE DOMAIN spied AS int CHECK (public.spy(VALUE));
+));
+$node->safe_psql('postgres', "SET ROLE mallory; SELECT interlock.adjust('m', 1, 'stock', -1); ALTER TABLE m ALTER id TYPE spied");
+$node->psql('postgres', "SELECT interlock.fold_escrow('m')");
+is($node->safe_psql('postgres', "SELECT count(*) FROM ran_as WHERE role <> 'mallory'"), 0, 'the type of a key runs no code as the role that folds');
+$node->psql('postgres', q(SET ROLE mallory; ALTER TABLE m ALTER id TYPE int));
+is($node->safe_psql('postgres', "SELECT interlock.escrow_value('m', 1, 'stock')"), 7, 'and the parts are there when it is an integer again');
+
+stocked('shop', ', note text, CHECK (stock > 8)');
+$node->safe_psql('postgres', 'GRANT UPDATE (note) ON shop TO clerk; GRANT SELECT (stock) ON shop TO clerk');
+my $seller = Protocol::start($node, 'postgres');
+query($seller, 'BEGIN');
+query($seller, "SELECT interlock.adjust('shop', 1, 'stock', -1)");
+like(error_of("SET ROLE clerk; SET lock_timeout = '1s'; SELECT interlock.set_escrow('shop', 1, 'stock', 1)"), qr/42501/,
+    'no role waits at the gate that may not change the column');
+query($seller, 'ROLLBACK');
+my $error = error_of("SET ROLE clerk; SELECT interlock.fold_escrow('shop')");
+like($error, qr/23514/, 'a fold that a CHECK refuses');
+unlike($error, qr/Failing row contains/, 'does not show the row');
+is($node->safe_psql('postgres', "SET ROLE clerk; SELECT count(*) FROM interlock.escrow"), 0, 'the view shows no key that the role may not read');
+is(value('shop'), 7, 'the part of the fold that was refused is there');
+
+# --- parts
+stocked('kept');
+$node->safe_psql('postgres', q(CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.stock := OLD.stock; RETURN NEW; END';
+CREATE TRIGGER keeps BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION keeps()));
+like(error_of("SELECT interlock.fold_escrow('kept')"), qr/55000/, 'a trigger that keeps the old number makes a fold fail');
+is(value('kept'), 7, 'and no part is lost');
+
+stocked('undead');
+$node->safe_psql('postgres', q(CREATE FUNCTION keep_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER zzzz BEFORE DELETE ON undead FOR EACH ROW EXECUTE FUNCTION keep_row()));
+like(error_of('DELETE FROM undead'), qr/55000/, 'a later trigger that could keep a deleted row is refused');
+is(value('undead'), 7, 'and no part is lost');
+like(error_of("SELECT interlock.enable_escrow('undead', 'stock')"), qr/55000/, 'also when counters are enabled');
+
+for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
+    stocked('late');
+    query($seller, "BEGIN ISOLATION LEVEL $level");
+    query($seller, 'SELECT 1');
+    $node->safe_psql('postgres', "SELECT interlock.adjust('late', 1, 'stock', -1)");
+    query($seller, "SELECT interlock.disable_escrow('late', 'stock')");
+    is($seller->{error}, '40001', "$level: disabling does not forget what its snapshot does not see");
+    query($seller, 'ROLLBACK');
+    is(value('late'), 6, 'and no part is lost');
+    query($seller, "BEGIN ISOLATION LEVEL $level");
+    query($seller, 'SELECT 1');
+    $node->safe_psql('postgres', "INSERT INTO late VALUES (2, 5); SELECT interlock.adjust('late', 2, 'stock', 1)");
+    $node->safe_psql('postgres', "SELECT interlock.adjust('late', 2, 'stock', 1)");
+    query($seller, 'TRUNCATE late');
+    query($seller, 'COMMIT');
+    $node->safe_psql('postgres', 'INSERT INTO late VALUES (2, 1)');
+    is($node->safe_psql('postgres', "SELECT interlock.escrow_value('late', 2, 'stock')"), 1, "$level: TRUNCATE ends counters that its snapshot does not see");
+    $node->safe_psql('postgres', 'DROP TABLE late');
+}
+
+stocked('child', ', area int NOT NULL DEFAULT 1');
+$node->safe_psql('postgres', q(
+CREATE TABLE parent (id int NOT NULL, stock int NOT NULL, area int NOT NULL) PARTITION BY LIST (area);
+CREATE TABLE sibling PARTITION OF parent FOR VALUES IN (2);
+ALTER TABLE parent ATTACH PARTITION child FOR VALUES IN (1)));
+like(error_of("SELECT interlock.adjust('child', 1, 'stock', -1)"), qr/55000/, 'a table that became a partition');
+like(error_of('UPDATE parent SET area = 2'), qr/55000/, 'no row leaves it without its parts');
+is(value('child'), 7, 'they are there');
+$node->safe_psql('postgres', "SELECT interlock.disable_escrow('child', 'stock'); UPDATE parent SET area = 2");
+is($node->safe_psql('postgres', 'SELECT stock FROM sibling'), 7, 'disabling folds them');
+
+# --- the range of the type
+for my $type (['smallint', 32767], ['int', 2147483647], ['bigint', '9223372036854775807'], ['numeric(4,2)', '99.99']) {
+    my ($name, $most) = @$type;
+    $node->safe_psql('postgres', "CREATE TABLE sized (id int PRIMARY KEY, stock $name NOT NULL); INSERT INTO sized VALUES (1, 2);
+        SELECT interlock.enable_escrow('sized', 'stock', -1000000), interlock.adjust('sized', 1, 'stock', -1)");
+    $node->safe_psql('postgres', "SELECT interlock.set_escrow('sized', 1, 'stock', least($most - 1.0, 1000000000000000000)::numeric)");
+    my @outcomes = map { $node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('sized', 1, 'stock', 1)") } 1 .. 2;
+    is("@outcomes", $name eq 'bigint' ? 'adjusted adjusted' : 'adjusted insufficient', "$name: nothing is granted that the column cannot hold");
+    $node->safe_psql('postgres', "SELECT interlock.fold_escrow('sized')");
+    is($node->safe_psql('postgres', "SELECT stock = interlock.escrow_value('sized', 1, 'stock') FROM sized"), 't', 'so a fold writes it');
+    $node->safe_psql('postgres', 'DROP TABLE sized');
+}
+
+# --- one table does not stop the folds of others
+$node->safe_psql('postgres', q(
+SET ROLE mallory;
+CREATE TABLE many (id int PRIMARY KEY, stock int NOT NULL);
+INSERT INTO many SELECT i, 9 FROM generate_series(1, 1500) i;
+SELECT interlock.enable_escrow('many', 'stock');
+SELECT count(interlock.adjust('many', id, 'stock', -1)) FROM many;
+));
+$node->safe_psql('postgres', q(SET ROLE mallory; SELECT count(interlock.adjust('many', id, 'stock', -1)) FROM many;
+CREATE FUNCTION refuses() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END';
+CREATE TRIGGER refuses BEFORE UPDATE ON many FOR EACH ROW EXECUTE FUNCTION refuses()));
+stocked('others');
+$node->append_conf('postgresql.conf', 'interlock.sweeper = on');
+$node->restart;
+$node->safe_psql('postgres', "SELECT interlock.adjust('others', 1, 'stock', -1)");
+ok($node->poll_query_until('postgres', 'SELECT stock = 6 FROM others'), 'the sweeper gets past a table whose folds fail');
+
+done_testing();
