@@ -169,6 +169,17 @@ Outcome adjust_once(Adjustment* call) {
     }
 }
 
+// Runs body(), which waits for a lock. False: the deadline has passed.
+template <typename Body>
+bool wait_in_time(const Deadline& deadline, Body&& body) {
+    ErrorData* error = attempt([&] { deadline.bound(body); });
+    if (error == nullptr)
+        return true;
+    if (deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+        ReThrowError(error);
+    return false;
+}
+
 // Waits for one transaction with an undecided part. False: the deadline has passed, or there is
 // none but this one.
 bool wait_for_undecided(const Adjustment& call, int* tries) {
@@ -183,13 +194,8 @@ bool wait_for_undecided(const Adjustment& call, int* tries) {
         return ++*tries < kMostTries;
     }
     *tries = 0;
-    ErrorData* error = attempt(
-        [&] { call.deadline.bound([&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); }); });
-    if (error == nullptr)
-        return true;
-    if (call.deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-        ReThrowError(error);
-    return false;
+    return wait_in_time(call.deadline,
+                        [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
 // If this transaction commits: its own return is not in inf yet.
@@ -198,8 +204,9 @@ Datum remaining_of(const Adjustment& call) {
 }
 
 Outcome adjust_in_time(Adjustment* call) {
-    bool at_once = call->deadline.has_passed();
-    if (!enter_gate(*call->counter, ShareLock, !at_once))
+    auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
+    if (!enter_gate(*call->counter, ShareLock, false) &&
+        (call->deadline.has_passed() || !wait_in_time(call->deadline, wait)))
         return Outcome::kPending;
     for (int tries = 0;;) {
         Outcome outcome = adjust_once(call);
