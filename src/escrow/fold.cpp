@@ -185,6 +185,21 @@ bool is_installed() {
            OidIsValid(get_relname_relid("escrow_part", internal_schema()));
 }
 
+// Their parts are not seen yet, and nothing runs here when they are decided. A prepared transaction
+// has its locks without a process.
+bool has_prepared_parts() {
+    bool found = false;
+    with_spi([&] {
+        run_command(
+            psprintf("SELECT FROM pg_catalog.pg_locks l WHERE l.pid IS NULL AND l.database "
+                     "OPERATOR(pg_catalog.=) %u AND l.relation OPERATOR(pg_catalog.=) %u "
+                     "LIMIT 1",
+                     MyDatabaseId, internal_table("escrow_part")));
+        found = SPI_processed > 0;
+    });
+    return found;
+}
+
 struct FoldRun {
     SweepRun* run;
     MemoryContext context;
@@ -256,10 +271,18 @@ void fold_all(SweepRun* run, List*) {
     FoldRun fold = {run, CurrentMemoryContext, NIL, false};
     char message[kErrorBytes] = "";
     int64 start = 0;
-    if (!in_transaction(message, [&] { start = is_installed() ? any_counter() : 0; })) {
+    bool is_undecided = false;
+    if (!in_transaction(message, [&] {
+            if (!is_installed())
+                return;
+            start = any_counter();
+            is_undecided = has_prepared_parts();
+        })) {
         note_failure(run, "escrow", message);
         return;
     }
+    if (is_undecided)
+        come_again(run, GetCurrentTimestamp() + kRetryLocked);
     if (fold_between(&fold, start, PG_INT64_MAX))
         (void)fold_between(&fold, 0, start);
 }

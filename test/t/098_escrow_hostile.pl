@@ -11,7 +11,7 @@ use Test::More;
 use Protocol;
 use Server;
 
-my $node = start_server("interlock.sweeper = off\n");
+my $node = start_server("interlock.sweeper = off\nmax_prepared_transactions = 5\n");
 $node->safe_psql('postgres', q(
 CREATE ROLE mallory; CREATE ROLE clerk;
 GRANT CREATE ON SCHEMA public TO mallory;
@@ -61,6 +61,11 @@ query($seller, 'BEGIN');
 query($seller, "SELECT interlock.adjust('shop', 1, 'stock', -1)");
 like(error_of("SET ROLE clerk; SET lock_timeout = '1s'; SELECT interlock.set_escrow('shop', 1, 'stock', 1)"), qr/42501/,
     'no role waits at the gate that may not change the column');
+query($seller, 'ROLLBACK');
+query($seller, 'BEGIN');
+query($seller, "SELECT interlock.set_escrow('shop', 1, 'stock', 10)");
+is($node->safe_psql('postgres', "SET statement_timeout = '20s'; SELECT outcome FROM interlock.try_adjust('shop', 1, 'stock', -1, '100 ms')"),
+    'pending', 'wait limits the wait at the gate');
 query($seller, 'ROLLBACK');
 my $error = error_of("SET ROLE clerk; SELECT interlock.fold_escrow('shop')");
 like($error, qr/23514/, 'a fold that a CHECK refuses');
@@ -142,5 +147,15 @@ $node->append_conf('postgresql.conf', 'interlock.sweeper = on');
 $node->restart;
 $node->safe_psql('postgres', "SELECT interlock.adjust('others', 1, 'stock', -1)");
 ok($node->poll_query_until('postgres', 'SELECT stock = 6 FROM others'), 'the sweeper gets past a table whose folds fail');
+
+# --- prepared transactions
+$node->safe_psql('postgres', 'DROP TABLE many, m, kept, shop, undead, priced, parent');
+my $sweeper = 'FROM interlock.sweeper WHERE database = current_database()';
+$node->poll_query_until('postgres', "SELECT state = 'idle' $sweeper");
+my $before = $node->safe_psql('postgres', "SELECT runs $sweeper");
+$node->safe_psql('postgres', "BEGIN; SELECT interlock.adjust('others', 1, 'stock', -1); PREPARE TRANSACTION 'sold'");
+$node->poll_query_until('postgres', "SELECT runs > $before $sweeper");
+$node->safe_psql('postgres', "COMMIT PREPARED 'sold'");
+ok($node->poll_query_until('postgres', 'SELECT stock = 5 FROM others'), 'a part that was prepared is folded, though no call wakes the sweeper');
 
 done_testing();
