@@ -22,7 +22,7 @@ sub ask
 sub create { my @options = @_; return $node->command_ok([ 'createdb', '--maintenance-db', dev('postgres'), @options ], "createdb @options"); }
 sub load { my ($database, $file, $name) = @_; return $node->command_ok([ 'psql', '-Xq', '-v', 'ON_ERROR_STOP=1', '-o', '/dev/null', '-f', $file, '-d', dev($database) ], $name); }
 sub file { return "$PostgreSQL::Test::Utils::tmp_check/$_[0]"; }
-my @ours_alone = qw(--no-comments --exclude-schema=interlock);
+my @ours_alone = qw(--no-comments --exclude-schema=interlock --exclude-schema=interlock_internal);
 
 # --- It is not trusted ------------------------------------------------------------------------------------------------------
 
