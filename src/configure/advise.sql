@@ -9,7 +9,8 @@ BEGIN ATOMIC
          WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
            AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
            AND (pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-                OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))),
+                OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
+                OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'))),
     tables AS ( -- that users have made
         SELECT v.oid
           FROM visible v
@@ -131,7 +132,7 @@ BEGIN ATOMIC
                                                                  'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
                     AND c.oid OPERATOR(pg_catalog.=) ANY (SELECT h.oid FROM holders h)) -- that of the lock
         UNION ALL
-        SELECT h.oid::pg_catalog.regclass, pg_catalog.format('column "%s" is of a lock made by hand: other writers need not look at it, and it does not expire', h.attname),
+        SELECT h.oid::pg_catalog.regclass, pg_catalog.format('column "%s" is of a lock made by hand: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row', h.attname),
                'the name of the column',
                pg_catalog.format('SELECT interlock.enable_marker(%L, holder_column => %L%s%s)', h.oid::pg_catalog.regclass, h.attname,
                    (SELECT pg_catalog.format(', time_column => %L', pg_catalog.min(a.attname::pg_catalog.text))
@@ -168,9 +169,9 @@ BEGIN ATOMIC
                       WHERE g.mechanism OPERATOR(pg_catalog.=) ANY ('{versioning,transitions,ownership,require_lease}'::pg_catalog.text[])) g
          WHERE NOT p.for_all AND p.markers OPERATOR(pg_catalog.+) p.histories OPERATOR(pg_catalog.=) 0 AND g.tables OPERATOR(pg_catalog.>) 0
         UNION ALL
-        SELECT c.rel, pg_catalog.format('more than 5 %% of the calls are conflicts (%s): lock the row before it is read', c.kind),
+        SELECT c.rel, pg_catalog.format('more than 5 %% of the calls are conflicts (%s): read again before each attempt, and from about 30 %% on lock the row first', c.kind),
                pg_catalog.format('%s of %s calls, %s %%, since %s', c.conflicts, c.calls, c.conflict_share, c.begin),
-               pg_catalog.format('SELECT * FROM interlock.select_for_update(%L, %s)', c.rel, COALESCE(k.expression, '...'))
+               pg_catalog.format('SELECT * FROM interlock.select_for_update(%L, %s, wait => ''2 s'') -- with the key of the row, first in its transaction', c.rel, COALESCE(k.expression, '...'))
           FROM counted c
           LEFT JOIN keys k ON k.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
          WHERE c.kind OPERATOR(pg_catalog.=) ANY ('{versioning,transitions}'::pg_catalog.text[]) AND c.calls OPERATOR(pg_catalog.>=) 1000 AND c.conflict_share OPERATOR(pg_catalog.>) 5
@@ -244,4 +245,4 @@ COMMENT ON FUNCTION interlock.advise() IS
 extension has made, columns that look like versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by
 hand and no marker, large tables with markers and no index for sweeps, the library that is not preloaded; and, of what was called often enough,
 conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, and settings that are too small.
-evidence: what says so. Tables on which the caller has some privilege. Waits for no lock. No row means that nothing of this was found.';
+evidence: what says so. Tables on which the caller has some privilege; all for pg_monitor. Waits for no lock. No row means that nothing of this was found.';

@@ -28,6 +28,7 @@ WITH findings AS (
      CROSS JOIN LATERAL pg_catalog.unnest(f.mechanisms) m (mechanism)
      WHERE pg_catalog.has_table_privilege(f.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
         OR pg_catalog.has_any_column_privilege(f.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
+        OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
      GROUP BY f.rel, m.mechanism)
 SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mechanism, g.settings,
        COALESCE(g.enforced, false) AND COALESCE(f.enforced, true) AS enforced,
@@ -36,6 +37,6 @@ SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mech
   FULL JOIN findings f ON f.rel OPERATOR(pg_catalog.=) g.rel AND f.mechanism OPERATOR(pg_catalog.=) g.mechanism;
 GRANT SELECT ON interlock.guards TO PUBLIC;
 COMMENT ON VIEW interlock.guards IS
-'What is configured on every table and partition on which the reader has some privilege: mechanism (versioning, transitions, marker,
+'What is configured on every table and partition on which the reader has some privilege, or for pg_monitor: mechanism (versioning, transitions, marker,
 ownership, history, require_lease, guard_children) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses them all. findings:
 as check_versioning has them, but for keys that are used again: it reads the catalog alone, and waits for no lock. settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';

@@ -63,7 +63,8 @@ bool may_see(Oid relid) {
     Oid schema = get_rel_namespace(relid);
     if (!OidIsValid(schema) || (isAnyTempNamespace(schema) && !isTempNamespace(schema)))
         return false;
-    return has_any_privilege(relid, kAnyOfTable);
+    return has_any_privilege(relid, kAnyOfTable) ||
+           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
 const char* forged_finding(const Mechanism& mechanism, const char* trigger) {

@@ -256,5 +256,15 @@ SELECT is((SELECT array_agg(change) FROM interlock.configure('goods', '{"transit
     ARRAY[$$SELECT interlock.drop_transitions('public.goods', state_column => 'status');$$, $$SELECT interlock.define_transitions('public.goods', state_column => 'state', transitions => '{"draft": []}');$$], 'is declared for the present name');
 SELECT is(interlock.configuration('goods')->'transitions' ? 'status', false, 'and no more for the old one');
 
+-- who sees it
+CREATE ROLE interlock_watcher IN ROLE pg_monitor;
+CREATE ROLE interlock_other;
+SET ROLE interlock_watcher;
+SELECT isnt_empty($$SELECT FROM interlock.guards WHERE rel = 'goods'::regclass$$, 'pg_monitor sees what is configured on all tables');
+SELECT isnt_empty($$SELECT FROM interlock.advise()$$, 'and what advise finds');
+SET ROLE interlock_other;
+SELECT is_empty($$SELECT FROM interlock.guards WHERE rel = 'goods'::regclass$$, 'others do not without a privilege');
+RESET ROLE;
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -60,14 +60,14 @@ ask($stale->(1000, 50));
 is(ask('SELECT * FROM interlock.advise()'), '', '5 % conflicts are none too many');
 # Functions and operators of strangers that a pasted statement would find first, if it did not name the server's.
 ask(q(CREATE FUNCTION public.to_jsonb(record) RETURNS jsonb LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'a stranger runs as %', current_user; END$$));
-finds('conflicts', 'more than 5 % of the calls are conflicts \(versioning\): lock the row before it is read', '60 of 1000 calls, 6.0 %, since', $stale->(1000, 60));
+finds('conflicts', 'more than 5 % of the calls are conflicts \(versioning\): read again before each attempt, and from about 30 % on lock the row first', '60 of 1000 calls, 6.0 %, since', $stale->(1000, 60));
 
 # The key's type may have a cast to json, which its owner has made.
 ask(q(DROP FUNCTION public.to_jsonb(record); CREATE TYPE colour AS ENUM ('red'); CREATE TABLE paint (colour colour PRIMARY KEY, n int); INSERT INTO paint VALUES ('red', 0);
     SELECT interlock.enable_versioning('paint'), interlock.reset_contention()));
 ask(repeat(940, q(PERFORM interlock.versioned_update('paint', 'red', version, '{}') FROM paint)));
 ask(repeat(60, q(PERFORM interlock.try_versioned_update('paint', 'red', 0, '{}'))));
-is(ask('SELECT advice FROM interlock.advise()'), q(SELECT * FROM interlock.select_for_update('paint', ...)), 'no statement reads keys of a type of the owner');
+like(ask('SELECT advice FROM interlock.advise()'), qr{^SELECT \* FROM interlock.select_for_update\('paint', \.\.\.,}, 'no statement reads keys of a type of the owner');
 ask(q(DROP TABLE paint; CREATE FUNCTION public.is_table(regclass, regclass) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'a stranger'; END$$;
     CREATE OPERATOR public.= (LEFTARG = regclass, RIGHTARG = regclass, FUNCTION = public.is_table)));
 
