@@ -15,14 +15,14 @@ my $data = "$root/bench/choosing.tsv";
 my $page = "$root/docs/choosing.md";
 my $charts = "$root/docs/choosing";
 
-# In the order of the legend: name in the data, on the page, colour, mark. One mark for each family.
+# In the order of the legend: name in the data, on the page, colour, mark. The locks, which one chart compares, have a mark each.
 my @mechanisms = (
     [ optimistic => 'version, retry in the client', '#3b82f6', 'circle' ],
     [ merge => 'version, merge', '#0e9aa7', 'circle' ],
     [ retry => 'update_with_retry', '#a855f7', 'circle' ],
     [ row_lock => 'select_for_update', '#e5484d', 'square' ],
-    [ key_lock => 'lock_key', '#e8710a', 'square' ],
-    [ lease => 'lease', '#b58900', 'square' ],
+    [ key_lock => 'lock_key', '#e8710a', 'cross' ],
+    [ lease => 'lease', '#b58900', 'funnel' ],
     [ marker => 'lock_row, save_row', '#d6409f', 'triangle' ],
     [ claim => 'claim_rows, save_row', '#7d8590', 'triangle' ],
     [ conditional => 'conditional UPDATE', '#2da44e', 'diamond' ]);
@@ -129,6 +129,42 @@ sub crossings_table {
     return $text;
 }
 
+# What the rule of thumb has not: locks that are better by a tenth below its limit, and key locks that are worse above it.
+my $limit = 0.3;
+
+sub samples_in_words {
+    my ($what, $is_one, @of) = @_;
+    my @found;
+    for my $lock (@of) {
+        for my $clients (grep { $_ > 1 } values_of('clients')) {
+            for my $think (values_of('think')) {
+                push @found, map { sprintf '`%s`, %d clients and %s, at %s: %.2f', $mechanism{$lock}{title}, $clients, think_in_words($think), per_cent($_->[0]), $_->[1] }
+                    grep { $is_one->(@$_) } curve($clients, $think, $lock, $what);
+            }
+        }
+    }
+    return @found ? join '; ', @found : 'none';
+}
+
+sub exceptions {
+    my $early = sub { return $_[0] < $limit && $_[1] >= 1.1 };
+    my $late = sub { return $_[0] >= $limit && $_[1] <= 1 / 1.1 };
+    my $from = per_cent($limit);
+    return "Marks of the chart below $from at which a lock is better by a tenth, in times of a retry. Other figures\n"
+        . "of the table below $from are between two marks.\n\n"
+        . '- Done: ' . samples_in_words('goodput', $early, @locks) . ".\n"
+        . '- p95: ' . samples_in_words('p95', $early, @locks) . ".\n"
+        . "\nMarks from $from on at which `lock_key` is worse by a tenth:\n\n"
+        . '- Done: ' . samples_in_words('goodput', $late, 'key_lock') . ".\n"
+        . '- p95: ' . samples_in_words('p95', $late, 'key_lock') . ".\n";
+}
+
+# What one row takes.
+sub hot_row {
+    return 'Conditional updates of one row: ' . join(' and ', map { number(at($_, 1, 0, 'conditional', 'goodput')) . " a second from $_ clients" } grep { $_ > 1 } values_of('clients'))
+        . ".\nNothing waited for a disk.\n";
+}
+
 sub goodput_table {
     my ($one, $all) = (values_of('clients'))[ 0, -1 ];
     my @cells = ([ $one, 10000, 0 ], map { my $think = $_; map { [ $all, $_, $think ] } 10000, 100, 1 } 0, 50);
@@ -147,8 +183,10 @@ sub tables {
     return "Conflicts of the retry at which a lock before the read is better by a tenth: in operations done, and in the latency of\n"
         . "95 % of them.\n\n"
         . crossings_table()
+        . "\n" . exceptions()
         . "\nDone a second, in multiples of a version with a retry in the client.\n\n"
-        . goodput_table();
+        . goodput_table()
+        . "\n" . hot_row();
 }
 
 # --- Drawing -----------------------------------------------------------------------
@@ -176,15 +214,21 @@ sub text_at {
 
 sub line_at { return sprintf qq(<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>\n), shift, map { place($_) } @_ }
 
+my @cross = map { [ $_->[0] * 5.5, $_->[1] * 5.5 ] } [ -1, -1 / 3 ], [ -1 / 3, -1 / 3 ], [ -1 / 3, -1 ], [ 1 / 3, -1 ], [ 1 / 3, -1 / 3 ], [ 1, -1 / 3 ],
+    [ 1, 1 / 3 ], [ 1 / 3, 1 / 3 ], [ 1 / 3, 1 ], [ -1 / 3, 1 ], [ -1 / 3, 1 / 3 ], [ -1, 1 / 3 ];
+
+# A hollow mark shows the paper.
 sub mark_at {
-    my ($name, $x, $y) = @_;
+    my ($name, $x, $y, $hollow) = @_;
     my ($colour, $mark) = @{ $mechanism{$name} }{qw(colour mark)};
     my $shape = {
         circle => sub { sprintf '<circle cx="%s" cy="%s" r="4"', place($x), place($y) },
         square => sub { sprintf '<rect x="%s" y="%s" width="8" height="8"', place($x - 4), place($y - 4) },
         triangle => sub { polygon([ $x, $y - 5 ], [ $x - 4.7, $y + 3.5 ], [ $x + 4.7, $y + 3.5 ]) },
+        funnel => sub { polygon([ $x, $y + 5 ], [ $x - 4.7, $y - 3.5 ], [ $x + 4.7, $y - 3.5 ]) },
+        cross => sub { polygon(map { [ $x + $_->[0], $y + $_->[1] ] } @cross) },
         diamond => sub { polygon([ $x, $y - 5.5 ], [ $x + 5.5, $y ], [ $x, $y + 5.5 ], [ $x - 5.5, $y ]) } }->{$mark};
-    return $shape->() . qq( fill="$colour"/>\n);
+    return $shape->() . ($hollow ? qq( class="paper" stroke="$colour" stroke-width="1.5"/>\n) : qq( fill="$colour"/>\n));
 }
 
 sub polygon { return '<polygon points="' . join(' ', map { place($_->[0]) . ',' . place($_->[1]) } @_) . '"' }
@@ -264,25 +308,30 @@ sub goodput_chart {
     return picture(480, "$clients clients: operations done a second, by how many rows they share", $text . legend(62, 415, 4, 205, @all));
 }
 
-# How much better a lock is than a retry, against the conflicts of the retry. Panels: done, and the 95th percentile.
+# How much better a lock is than a retry, against the conflicts of the retry: a column for each think time, above what is done
+# and below the 95th percentile.
 sub crossing_chart {
-    my ($i, $text) = (0, y_title(215, 'times as good as a retry'));
-    for my $of ([ goodput => 'operations done' ], [ p95 => '95th percentile of the latency' ]) {
-        my @ticks = (0.001, 0.01, 0.05, 0.2, 1);
-        my ($panel, $x, $y) = panel(left => 62 + 415 * $i, top => 70, width => 388, height => 280, x => [ 0.0005, 1.2 ], y => [ 0.18, 4.5 ], title => $of->[1],
-            x_ticks => \@ticks, x_name => sub { 100 * $_[0] . ' %' }, y_ticks => [ 0.2, 0.5, 1, 2, 4 ], y_named => $i == 0, x_title => 'tries in conflict, of a version with a retry in the client');
-        $text .= $panel . line_at('even', 62 + 415 * $i, $y->(1), 450 + 415 * $i, $y->(1));
-        for my $lock (reverse @locks) {
-            for my $clients (grep { $_ > 1 } values_of('clients')) {
-                for my $think (values_of('think')) {
-                    $text .= join '', map { mark_at($lock, $x->(clamp($_->[0], 0.0005, 1.2)), $y->(clamp($_->[1], 0.18, 4.5))) } curve($clients, $think, $lock, $of->[0]);
+    my ($few, $many) = (values_of('clients'))[ -2, -1 ];
+    my ($row, $text) = (0, '');
+    for my $of ([ goodput => 'operations done' ], [ p95 => 'latency of 95 %' ]) {
+        my ($top, $column) = (70 + 265 * $row++, 0);
+        $text .= y_title($top + 95, 'times as good as a retry');
+        for my $think (values_of('think')) {
+            my $left = 62 + 275 * $column++;
+            my ($panel, $x, $y) = panel(left => $left, top => $top, width => 252, height => 190, x => [ 0.0005, 1.2 ], y => [ 0.18, 4.5 ],
+                title => "$of->[1], " . ($think ? "think time $think ms" : 'no think time'), x_ticks => [ 0.001, 0.01, 0.05, 0.3, 1 ], x_name => sub { 100 * $_[0] . ' %' },
+                y_ticks => [ 0.2, 0.5, 1, 2, 4 ], y_named => $left == 62, x_title => 'tries of a retry in conflict');
+            $text .= $panel . line_at('even', $left, $y->(1), $left + 252, $y->(1));
+            for my $clients ($few, $many) {
+                for my $lock (reverse @locks) {
+                    my @points = map { [ $x->(clamp($_->[0], 0.0005, 1.2)), $y->(clamp($_->[1], 0.18, 4.5)) ] } curve($clients, $think, $lock, $of->[0]);
+                    $text .= join '', map { mark_at($lock, @$_, $clients == $few) } @points;
                 }
             }
         }
-        $text .= text_at(70 + 415 * $i, 88, 'above the line: lock first is better', class => 'faint');
-        $i++;
     }
-    return picture(455, 'Lock first, or retry: by how often a retry conflicts (8 and 64 clients, all think times)', $text . legend(62, 420, 3, 205, @locks));
+    return picture(640, 'Lock first, or retry: above the dashed line a lock before the read is better',
+        $text . legend(62, 603, 3, 165, @locks) . text_at(560, 607.5, "filled: $many clients; hollow: $few clients", class => 'faint'));
 }
 
 sub clamp { my ($value, $least, $most) = @_; return $value < $least ? $least : $value > $most ? $most : $value }
