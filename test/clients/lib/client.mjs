@@ -2,6 +2,7 @@
 //
 //   query(sql, ...values)            the rows, as objects
 //   StaleError                       the library's own error, or that of the page
+//   mapped(work), retry(work, attempts)   the errors of work as the library's own; work again, if reading again cures it
 //   saveNote(id, version, changes)   a save of what a form has sent: StaleError if another writer was faster
 //   addHit(id)                       reads, adds, saves, and again after a conflict
 //   underLease(key, ttl, work)       withLease of examples/lease-heartbeat.mjs
@@ -24,6 +25,7 @@ export const freshNotes = (client) => client.query(`
 // careless is a pair of functions, read(id) and write(row), which add to a row of the table plain_note without versions.
 export async function checkPage(page, client, careless) {
     await checkConflicts(page, client);
+    await checkRetry(page);
     await checkRace(page, client, careless);
     await checkLease(page, client);
     await checkEndpoint(page, client);
@@ -57,6 +59,23 @@ export function codeOf(error) {
         const code = each.meta?.driverAdapterError?.cause?.originalCode ?? each.meta?.code ?? each.code;
         if (/^[0-9A-Z]{5}$/.test(code) && !/^P2/.test(code)) return code;
     }
+}
+
+async function checkRetry({ query, mapped, retry }) {
+    const tries = async (code) => {
+        let count = 0;
+        await assert.rejects(retry(() => {
+            count++;
+            return mapped(() => query(`DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''${code}''; END'`));
+        }, 2));
+        return count;
+    };
+    const table = { IL001: 2, 40001: 2, '40P01': 2, IL002: 1, IL003: 1, IL004: 1, IL005: 1, IL006: 1, IL007: 1, IL008: 1, P0002: 1 };
+    await check('what reading again cures is repeated, and what is hopeless is tried once', async () => {
+        const tried = {};
+        for (const code of Object.keys(table)) tried[code] = await tries(code);
+        assert.deepEqual(tried, table);
+    });
 }
 
 const ids = [1, 2];
