@@ -47,8 +47,16 @@ def under_lease(key, ttl, work):
     return run(body())
 
 
+def repeat(query, attempts):
+    async def once():
+        async with page.transaction() as connection:
+            await connection.execute(query)
+    run(page.retry(once, attempts))
+
+
 run(page.start())
 check_page(types.SimpleNamespace(
+    repeat=repeat,
     page=types.SimpleNamespace(StaleError=page.StaleError, save_note=of_threads(page.save_note),
                                add_hit=of_threads(page.add_hit), pay=of_threads(page.pay)),
     rows=rows, update="SELECT interlock.versioned_update($1, $2::int, $3::bigint, $4)", json=lambda value: value, under_lease=under_lease, sqlstate=lambda error: error.sqlstate,

@@ -73,8 +73,12 @@ def write(id, hits):
 
 
 local = threading.local()
+def repeat(query, attempts):
+    page.retry(lambda: page.connection.cursor().execute(query), attempts)
+
+
 check_page(types.SimpleNamespace(
-    page=page, rows=rows, json=json.dumps, under_lease=under_lease, sqlstate=page.sqlstate, read=read, write=write))
+    page=page, rows=rows, repeat=repeat, json=json.dumps, under_lease=under_lease, sqlstate=page.sqlstate, read=read, write=write))
 
 
 @check("what the page does under a lease")

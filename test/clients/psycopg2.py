@@ -38,8 +38,15 @@ def under_lease(key, ttl, work):
         return work(held) if held else None
 
 
+def repeat(query, attempts):
+    def once():
+        with page.transaction() as cursor:
+            cursor.execute(query)
+    page.retry(once, attempts)
+
+
 check_page(types.SimpleNamespace(
-    page=page, rows=rows, json=Json, under_lease=under_lease, sqlstate=lambda error: error.diag.sqlstate,
+    page=page, rows=rows, repeat=repeat, json=Json, under_lease=under_lease, sqlstate=lambda error: error.diag.sqlstate,
     read=lambda id: rows("SELECT hits FROM plain_note WHERE id = $1", id)[0][0],
     write=lambda id, hits: rows("UPDATE plain_note SET hits = $1 WHERE id = $2", hits, id)))
 

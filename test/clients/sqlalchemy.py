@@ -65,7 +65,11 @@ def write(id, hits):
 
 
 local = threading.local()
-check_page(types.SimpleNamespace(page=page, rows=rows, json=json.dumps, under_lease=under_lease, sqlstate=sqlstate, read=read, write=write))
+def repeat(query, attempts):
+    page.retry(lambda session: session.execute(page.text(query)), attempts)
+
+
+check_page(types.SimpleNamespace(page=page, rows=rows, repeat=repeat, json=json.dumps, under_lease=under_lease, sqlstate=sqlstate, read=read, write=write))
 
 
 @check("what the page does under a lease")

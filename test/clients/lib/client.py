@@ -8,6 +8,7 @@
     page.save_note(id, version, changes)   a save of what a form has sent
     page.add_hit(id)                 reads, adds, saves, and again after a conflict
     page.pay(customer, key, request) an endpoint: {"status", "id"}
+    repeat(query, attempts)          the query, as the work of the page's retry()
     under_lease(key, ttl, work)      work(held), or None: held.token, held.lost.wait()
     read(id), write(id, hits)        a careless save, of table plain_note that has no versions
 
@@ -40,6 +41,7 @@ def fresh_notes():
 
 def check_page(client):
     check_conflicts(client)
+    check_retry(client)
     check_race(client)
     check_lease(client)
     check_endpoint(client)
@@ -69,6 +71,22 @@ def check_conflicts(client):
     def _():
         error = refused(Exception, client.rows, "UPDATE note SET body = 'blind' WHERE id = 1 RETURNING id")
         equal(client.sqlstate(error), "IL011")
+
+
+TRIES = {"IL001": 2, "40001": 2, "40P01": 2, "IL002": 1, "IL003": 1, "IL004": 1, "IL005": 1, "IL006": 1, "IL007": 1,
+         "IL008": 1, "P0002": 1}
+
+
+def check_retry(client):
+    @check("what reading again cures is repeated, and what is hopeless is tried once")
+    def _():
+        def tries(code):
+            sql("DROP SEQUENCE IF EXISTS tries")
+            sql("CREATE SEQUENCE tries")        # counts in transactions that are rolled back, too
+            fail = f"DO 'BEGIN PERFORM nextval(''tries''); RAISE EXCEPTION USING ERRCODE = ''{code}''; END'"
+            refused(Exception, client.repeat, fail, 2)
+            return one("SELECT last_value FROM tries")
+        equal({code: tries(code) for code in TRIES}, TRIES)
 
 
 def lost_hits(table, *works):
