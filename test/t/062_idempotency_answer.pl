@@ -28,7 +28,7 @@ sub refused
 sql(q(
     CREATE TABLE effect (body text);
     CREATE FUNCTION submit(request jsonb) RETURNS jsonb LANGUAGE sql AS
-        $$INSERT INTO effect VALUES (request->>'body'); SELECT pg_sleep(0.1); SELECT jsonb_build_object('stored', request->>'body', 'at', clock_timestamp())$$;
+        $$INSERT INTO effect VALUES (request->>'body'); SELECT pg_advisory_xact_lock_shared(2); SELECT jsonb_build_object('stored', request->>'body', 'at', clock_timestamp())$$;
     SELECT interlock.define_idempotency_scope('job', 'job', stale_after => '1 hour');
     SELECT interlock.define_idempotency_scope('large', max_response_bytes => 200 * 1024 * 1024);
     CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE key = k';
@@ -36,6 +36,7 @@ sql(q(
 
 # IDM-6: eight clicks at once, and one with another payload among them
 my $gate = start($node);
+query($gate, 'SELECT pg_advisory_lock(2)');
 query($gate, 'BEGIN; SELECT pg_advisory_xact_lock(1)');
 my $click = q(SELECT pg_advisory_xact_lock_shared(1); SELECT outcome, response FROM interlock.run_once('form', 'form 5', 'submit(jsonb)', '{"body": "hello"}', wait => '1 hour'));
 my @clicks = map { start($node) } 1 .. 8;
@@ -43,6 +44,7 @@ send_query($_, $click) for @clicks;
 ok($node->poll_query_until('postgres', q(SELECT count(*) = 8 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted)), '8 clicks are ready');
 query($gate, 'COMMIT');
 ok($node->poll_query_until('postgres', q(SELECT EXISTS (SELECT FROM interlock.key_locks WHERE kind = 'idempotency'))), 'they begin');
+query($gate, 'SELECT pg_advisory_unlock(2)');
 answer($_) for @clicks;
 my @answers = map { $_->{rows}[-1] } @clicks;
 is(scalar(grep { $_->[0] eq 'completed' } @answers), 1, 'IDM-6: one of 8 clicks is completed');
