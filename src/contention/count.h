@@ -93,7 +93,7 @@ inline bool is_right(LineRef ref) {
 }
 
 inline void count(LineRef ref, Counter counter, uint64 amount = 1) {
-    if (!is_right(ref))
+    if (ref.line == nullptr || !is_right(ref))
         return;
     pg_atomic_uint64* word = &ref.line->counters[static_cast<int>(counter)];
     uint64 before = pg_atomic_fetch_add_u64(word, amount);
