@@ -29,6 +29,7 @@ fi
 
 PASSED=0
 FAILED=0
+FAILURES=() # their names
 
 heading() { printf '\n%s%s%s\n' "$BOLD" "$*" "$PLAIN"; }
 note() { printf '  %s%s%s\n' "$DIM" "$*" "$PLAIN"; }
@@ -43,6 +44,7 @@ passed() {
 }
 failed() {
     FAILED=$((FAILED + ${3:-1}))
+    FAILURES+=("$1")
     result_line "$RED" FAILED "$1" "${2:-}"
 }
 skipped() { result_line "$DIM" skip "$1" "${2:-}"; }
