@@ -101,8 +101,14 @@ def under(page):
 
 
 def with_rows(page, rows, **more):
+    def repeat(query, attempts):
+        def once():
+            with page.transaction() as executor:
+                executor.execute(query)
+        page.retry(once, attempts)
+
     return types.SimpleNamespace(**{
-        "page": page, "rows": rows, "json": Jsonb, "sqlstate": lambda error: error.diag.sqlstate,
+        "page": page, "rows": rows, "repeat": repeat, "json": Jsonb, "sqlstate": lambda error: error.diag.sqlstate,
         "read": lambda id: rows("SELECT hits FROM plain_note WHERE id = $1", id)[0][0],
         "write": lambda id, hits: rows("UPDATE plain_note SET hits = $1 WHERE id = $2", hits, id), **more})
 
