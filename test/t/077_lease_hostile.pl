@@ -312,13 +312,13 @@ my %ways = (
     unused => ['DROP EXTENSION pg_interlock; CREATE EXTENSION pg_interlock', 'COMMIT'],
     redone => ['DROP EXTENSION pg_interlock CASCADE; CREATE EXTENSION pg_interlock', 'ROLLBACK'],
 );
-change('interlock.lease_durable_after', '8s');
+change('interlock.lease_durable_after', '18s');
 for my $way (sort keys %ways)
 {
     my ($change, $end) = @{ $ways{$way} };
     $way eq 'undone' ? $node->safe_psql('postgres', "CREATE DATABASE $way") : create($way);
     my $session = session($way, $way);
-    ($before{$way}, $before{"long $way"}) = map { acquire($way, $_->[0], "'$_->[1]'") } ['k', '8 s'], ['long', '1 h'] if $way ne 'undone';
+    ($before{$way}, $before{"long $way"}) = map { acquire($way, $_->[0], "'$_->[1]'") } ['k', '18 s'], ['long', '1 h'] if $way ne 'undone';
     $session->query_safe("BEGIN; $change");
     if ($way ne 'unused')
     {
@@ -327,10 +327,10 @@ for my $way (sort keys %ways)
         $session->query_safe('ROLLBACK TO s');
     }
     $session->query_safe($_) for split /; /, $end;
-    $before{$way} = acquire($way, 'k', "'8 s'") if $way eq 'undone';
+    $before{$way} = acquire($way, 'k', "'18 s'") if $way eq 'undone';
     eval { $session->quit };
 }
-$before{subscriber} = acquire('subscriber', 'short', "'8 s'");
+$before{subscriber} = acquire('subscriber', 'short', "'18 s'");
 
 # --- The crash after all that ----------------------------------------------------------------------------------
 
@@ -341,7 +341,7 @@ for my $way (sort keys(%ways), 'subscriber')
     my $key = $way eq 'subscriber' ? 'short' : 'k';
     is(outcome($way, 'new') . ' ' . outcome($way, $key), 'recovering recovering', "$way: a grace after a crash");
     # what was acquired before the table was made is older than its epoch
-    is(renew($way, $key, $before{$way}, '8 s'), $way =~ /dropped|unused/ ? 'f' : 't', "$way: whether the holder reclaims");
+    is(renew($way, $key, $before{$way}, '18 s'), $way =~ /dropped|unused/ ? 'f' : 't', "$way: whether the holder reclaims");
 }
 for my $way ('dropped', 'redone', 'unused')
 {
@@ -349,15 +349,15 @@ for my $way ('dropped', 'redone', 'unused')
 }
 is(renew('redone', 'long', $before{'long redone'}, '1 h'), 't', 'redone: but its holder');
 isnt(outcome('lowered', 'k'), 'acquired', 'lowered: nobody else has it after a crash');
-is(renew('lowered', 'k', $before{lowered}, '8 s'), 't', 'lowered: but its holder');
-is(outcome('reused', 'new', "'1 s', '20 s'"), 'acquired', 'reused: the grace is over');
+is(renew('lowered', 'k', $before{lowered}, '18 s'), 't', 'lowered: but its holder');
+is(outcome('reused', 'new', "'1 s', '60 s'"), 'acquired', 'reused: the grace is over');
 is(outcome('reused', 'a'), 'held', 'reused: held after a crash');
 is(renew('reused', 'a', $before{reused}, '1 h'), 't', 'reused: by its holder');
 is(outcome('reused', 'b'), 'held', 'reused: as the other one');
 # The horizon of the table that was made anew stands for its long leases, too
 for my $way ('redone', 'undone', 'subscriber')
 {
-    cmp_ok(acquire($way, 'new', "'1 s', '30 s'"), '>', $before{$way}, "$way: tokens go on after the grace");
+    cmp_ok(acquire($way, 'new', "'1 s', '60 s'"), '>', $before{$way}, "$way: tokens go on after the grace");
 }
 is(outcome('subscriber', 'ours') . outcome('subscriber', 'theirs'), 'heldheld', 'subscriber: long leases are there');
 
