@@ -127,7 +127,7 @@ run_counted() {
     local load
     load=$(<"$LOADS/$1.load")
     printf '%s\n' "${load/PROOF/"$2"}" >"$WORK/$1.proven"
-    timeout 120 pgbench -n -M prepared -c 1 -t $((WARM + 10 + FEW + MANY + 1)) -D n=0 -D first="$FIRST" \
+    PGOPTIONS=$(options_of "$1") timeout 120 pgbench -n -M prepared -c 1 -t $((WARM + 10 + FEW + MANY + 1)) -D n=0 -D first="$FIRST" \
         -D mark1="$WARM" -D mark2=$((WARM + 10)) -D mark3=$((WARM + 10 + FEW)) -D mark4=$((WARM + 10 + FEW + MANY)) \
         -f "$WORK/$1.proven" >"$WORK/load.log" 2>&1
 }
@@ -424,4 +424,16 @@ option_costs() {
     cost "history, notify => 'full'" entry_notifying entry_recorded
     cost "shared column, blind updates refused" share_shared share_versioned
     cost "INSERT of a guarded child" insert_line insert_unguarded_line
+    uncounted_costs
+}
+
+# By hand is the same statement in a session that counts no contention.
+uncounted_costs() {
+    local load
+    for load in lock_key lock_keys applock acquire_lease acquire_leases renew_lease assert_lease claim try_machine update_versioned; do
+        wanted "$load, contention counted" || continue
+        cp "$LOADS/$load.load" "$LOADS/uncounted_$load.load"
+        [ -z "${BEFORE[$load]:-}" ] || before uncounted_$load "${BEFORE[$load]}"
+        cost "$load, contention counted" $load uncounted_$load
+    done
 }

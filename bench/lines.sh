@@ -63,6 +63,7 @@ lines() {
     line "$1" "lock_key" key_lock \
         "pg_try_advisory_xact_lock of the same text" text_lock 0.95 \
         "pg_try_advisory_xact_lock of a number" advisory_lock - "PL/pgSQL on an advisory lock" own_key -
+    line "$1" "lock_key, counted" key_lock "the same, not counted" uncounted_key_lock 0.98
     line "$1" "lock_keys, two keys" key_locks \
         "two pg_advisory_xact_lock" advisory_locks - "PL/pgSQL in order of the hash" own_keys -
     line "$1" "select_for_update, ten rows" select_for_update \
@@ -183,7 +184,7 @@ write_lease_loads() {
 write_key_loads() {
     local other='\set other :id + 100000'
     local ten="ARRAY[:id, :id + 11, :id + 22, :id + 33, :id + 44, :id + 55, :id + 66, :id + 77, :id + 88, :id + 99]"
-    write key_lock "SELECT interlock.lock_key(:id);"
+    for name in key_lock uncounted_key_lock; do write $name "SELECT interlock.lock_key(:id);"; done
     write text_lock "SELECT pg_try_advisory_xact_lock(hashtextextended(:id, 0));"
     write advisory_lock "SELECT pg_try_advisory_xact_lock(:id);"
     write own_key "SELECT own.lock_key(:id);"

@@ -28,6 +28,9 @@ write() {
 load_file() { echo "$LOADS/${1%@*}.load"; }
 host_of() { [[ $1 == *@* ]] && echo "$WORK/against/socket" || echo "$PGHOST"; }
 
+# options_of LOAD: the settings of its sessions. A load whose name begins with uncounted_ counts no contention.
+options_of() { [[ $1 != uncounted_* ]] || echo "-c interlock.count_contention=off"; }
+
 line() {
     local clients=$1 name=$2 ours=$3 loads=() judged=() i
     shift 3
@@ -95,7 +98,7 @@ take_samples() {
             continue
         elif [[ ${load%@*} == *_c ]]; then
             in_c+=("$load")
-        elif [ "$clients$AGAINST" = 1 ] && [ -e "$LOADS/$load.load" ]; then
+        elif [ "$clients$AGAINST$(options_of "$load")" = 1 ] && [ -e "$LOADS/$load.load" ]; then
             scripts+=("$load")
         else
             alone+=("$load")
@@ -171,7 +174,7 @@ sample() {
         redis_benchmark) sample_redis_benchmark "$1" "$3" "${run[@]}" ;;
         node_*) REDIS_SOCKET=$WORK/redis/socket "${run[@]}" node "$WORK/node/locks.mjs" "${2#node_}" "$1" "$3" 2>"$LOADS/load.log" ;;
         *)
-            "${run[@]}" pgbench -n -M prepared -D clients="$1" -D base=0 -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$LOADS/$2.load" >"$LOADS/load.log" 2>&1 &&
+            PGOPTIONS=$(options_of "$2") "${run[@]}" pgbench -n -M prepared -D clients="$1" -D base=0 -c "$1" -j "$((2 < $1 ? 2 : $1))" -T "$3" -f "$LOADS/$2.load" >"$LOADS/load.log" 2>&1 &&
                 awk '/^tps/ {print $3}' "$LOADS/load.log"
             ;;
     esac

@@ -36,7 +36,7 @@ start_side() {
     for i in "${!CORES[@]}"; do
         first=$((clients * i / ${#CORES[@]})) last=$((clients * (i + 1) / ${#CORES[@]}))
         [ $last -gt $first ] || continue
-        PGAPPNAME="core ${CORES[i]}" PGHOST=$(host_of "${sides[side]}") taskset -c "${CORES[i]}" pgbench -n -M prepared -c $((last - first)) -T 86400 \
+        PGAPPNAME="core ${CORES[i]}" PGHOST=$(host_of "${sides[side]}") PGOPTIONS=$(options_of "${sides[side]}") taskset -c "${CORES[i]}" pgbench -n -M prepared -c $((last - first)) -T 86400 \
             -D clients=$((clients * ${#sides[@]})) -D base=$((clients * side + first)) -f "$(load_file "${sides[side]}")" \
             --log --aggregate-interval=1 --log-prefix="$WORK/turns.$side" >"$WORK/turns.$side.$i.out" 2>&1 &
         pids[side]+=" $!"
