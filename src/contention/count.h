@@ -81,7 +81,7 @@ bool counts_contention();
 LineRef line_of_table(Oid table, CountedKind kind, LineRef* known);
 
 // The line of the class of a key, which the text before its first ':' or '/' names, and of the
-// role.
+// role. A key without either is a class, or of the class '' if it has a digit.
 LineRef line_of_key(CountedKind kind, std::string_view key, Oid role, Oid database);
 LineRef line_of_key(CountedKind kind, std::string_view key);
 

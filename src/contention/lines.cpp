@@ -22,6 +22,7 @@ struct Lines {
     int classes; // of the used
     int classes_of[kRoleGroups];
     uint32 place_mask;
+    pg_atomic_uint64 last_search; // for what is gone
 };
 constexpr uint32 kEmpty = 0; // no place has the first line
 
@@ -45,7 +46,8 @@ uint32 number_of(const CountedLine* line) {
 LineRef ref_to(CountedLine* line) { return {line, pg_atomic_read_u64(&line->serial)}; }
 
 uint32 hash_of(const LineName& name) {
-    return hash_bytes(reinterpret_cast<const unsigned char*>(&name), sizeof(name));
+    return hash_bytes(reinterpret_cast<const unsigned char*>(&name),
+                      static_cast<int>(offsetof(LineName, key_class)) + name.length);
 }
 
 bool is_of_table(CountedKind kind) { return static_cast<int>(kind) < kTableKinds; }
@@ -178,16 +180,16 @@ void forget_gone() {
     LWLockRelease(lines->lock);
 }
 
-// Not in a hurry: each table and database is asked for.
+// Each table and database is asked for, so one session does it, once in a minute.
 void make_room() {
-    constexpr int kPause = 60 * 1000; // milliseconds
-    static TimestampTz last_search = 0;
+    constexpr TimestampTz kPause = 60 * USECS_PER_SEC;
     if (!IsTransactionState() || InterruptHoldoffCount > 0)
         return;
-    TimestampTz now = GetCurrentTimestamp();
-    if (!TimestampDifferenceExceeds(last_search, now, kPause))
+    TimestampTz now = GetCurrentStatementStartTimestamp();
+    uint64 last = pg_atomic_read_u64(&lines->last_search);
+    if (now - static_cast<TimestampTz>(last) < kPause ||
+        !pg_atomic_compare_exchange_u64(&lines->last_search, &last, static_cast<uint64>(now)))
         return;
-    last_search = now;
     forget_gone();
 }
 
@@ -207,10 +209,10 @@ LineRef find_or_make(const LineName& name) {
 
 // --- Names ---------------------------------------------------------------------------------------
 
-LineName name_of(Oid object, CountedKind kind, std::string_view text) {
+LineName name_of(Oid object, Oid database, CountedKind kind, std::string_view text) {
     LineName name;
     memset(&name, 0, sizeof(name));
-    name.database = MyDatabaseId;
+    name.database = database;
     name.object = object;
     name.kind = kind;
     size_t length = text.size();
@@ -221,23 +223,43 @@ LineName name_of(Oid object, CountedKind kind, std::string_view text) {
     return name;
 }
 
+// A key that is an identifier, such as a number or a uuid, is of no class of its own: that would be
+// one for each.
 std::string_view class_of(std::string_view key) {
-    size_t length = 0;
-    while (length < key.size() && key[length] != ':' && key[length] != '/')
-        length++;
-    return {key.data(), length};
+    bool has_digit = false;
+    for (size_t length = 0; length < key.size(); length++) {
+        char c = key[length];
+        if (c == ':' || c == '/')
+            return {key.data(), length};
+        has_digit |= c >= '0' && c <= '9';
+    }
+    return has_digit ? std::string_view() : key;
 }
 
-// What this session has found, by the hash of the name.
-LineRef line_of_class(const LineName& name) {
-    struct Known {
-        LineName name;
-        LineRef ref;
-    };
+struct Known {
+    LineName name;
+    LineRef ref;
+};
+
+bool is_known(const Known& known, Oid object, Oid database, std::string_view text) {
+    return is_right(known.ref) && known.name.object == object && known.name.database == database &&
+           known.name.length == text.size() &&
+           memcmp(known.name.key_class, text.data(), text.size()) == 0;
+}
+
+// What this session has found: the last of each kind, so that its name need not be made, which
+// costs more than the rest of a count; and others by the hash of the name.
+LineRef line_of_class(CountedKind kind, Oid object, Oid database, std::string_view text) {
+    static Known last[kCountedKinds];
     static Known known[64];
+    Known* latest = &last[static_cast<int>(kind)];
+    if (is_known(*latest, object, database, text))
+        return latest->ref;
+    LineName name = name_of(object, database, kind, text);
     Known* entry = &known[hash_of(name) % lengthof(known)];
     if (!is_right(entry->ref) || !is_same(entry->name, name))
         *entry = {name, find_or_make(name)};
+    *latest = *entry;
     return entry->ref;
 }
 
@@ -255,6 +277,7 @@ void request_memory() {
 void begin_all() {
     lines->lock = &GetNamedLWLockTranche(kTranche)->lock;
     lines->place_mask = place_count() - 1;
+    pg_atomic_init_u64(&lines->last_search, 0);
     for (uint32 i = 0; i < place_count(); i++)
         pg_atomic_init_u32(&places[i], kEmpty);
     for (int n = 0; n <= max_lines; n++) {
@@ -287,16 +310,14 @@ LineRef line_of_table(Oid table, CountedKind kind, LineRef* known) {
     if (!counts_contention())
         return {nullptr, 0};
     if (!is_right(*known))
-        *known = find_or_make(name_of(table, kind, ""));
+        *known = find_or_make(name_of(table, MyDatabaseId, kind, ""));
     return *known;
 }
 
 LineRef line_of_key(CountedKind kind, std::string_view key, Oid role, Oid database) {
     if (!counts_contention())
         return {nullptr, 0};
-    LineName name = name_of(role, kind, class_of(key));
-    name.database = database;
-    return line_of_class(name);
+    return line_of_class(kind, role, database, class_of(key));
 }
 
 LineRef line_of_key(CountedKind kind, std::string_view key) {
@@ -306,7 +327,7 @@ LineRef line_of_key(CountedKind kind, std::string_view key) {
 LineRef line_of_scope(std::string_view scope) {
     if (!counts_contention())
         return {nullptr, 0};
-    return line_of_class(name_of(GetUserId(), CountedKind::kIdempotency, scope));
+    return line_of_class(CountedKind::kIdempotency, GetUserId(), MyDatabaseId, scope);
 }
 
 bool has_lines() { return lines != nullptr; }
