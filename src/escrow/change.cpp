@@ -15,14 +15,13 @@ namespace {
 // Advisory locks with a fourth field of their own: pg_advisory_* and key locks cannot reach them.
 constexpr uint16 kGateClass = 70;
 
+// With the table itself: who may write another table cannot find a key there that closes this gate.
 LOCKTAG gate_of(const EscrowCounter& counter) {
-    uint64 hash = hash_bytes_extended(
-        reinterpret_cast<const unsigned char*>(VARDATA_ANY(counter.name.key)),
-        static_cast<int>(VARSIZE_ANY_EXHDR(counter.name.key)), counter.name.rel);
-    hash = hash_combine64(hash, static_cast<uint64>(counter.column->attnum));
+    uint32 hash = hash_bytes(reinterpret_cast<const unsigned char*>(VARDATA_ANY(counter.name.key)),
+                             static_cast<int>(VARSIZE_ANY_EXHDR(counter.name.key)));
+    hash = hash_combine(hash, static_cast<uint32>(counter.column->attnum));
     LOCKTAG tag;
-    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
-                         static_cast<uint32>(hash), kGateClass);
+    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, counter.name.rel, hash, kGateClass);
     return tag;
 }
 

@@ -73,6 +73,10 @@ unlike($error, qr/Failing row contains/, 'does not show the row');
 is($node->safe_psql('postgres', "SET ROLE clerk; SELECT count(*) FROM interlock.escrow"), 0, 'the view shows no key that the role may not read');
 is(value('shop'), 7, 'the part of the fold that was refused is there');
 
+# A key of another table whose hash is that of the counter would close its gate, or find it closed.
+is($node->safe_psql('postgres', "BEGIN; SELECT FROM interlock.adjust('shop', 1, 'stock', 1);
+    SELECT classid::regclass FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 70"), 'shop', 'the gate of a counter is one of its table');
+
 # --- parts
 stocked('kept');
 $node->safe_psql('postgres', q(CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.stock := OLD.stock; RETURN NEW; END';
