@@ -80,9 +80,7 @@ Adjustment read_call(const Arguments& arguments) {
     require_change_rights(rel, info, *column);
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_argument(arguments, 1, rel, info);
-    if (!is_named_by_table_key(info, *key))
-        refuse_argument("key", "must be the key of the table",
-                        psprintf("It is %s.", list_of_columns(info, info->key)));
+    require_table_key(info, *key);
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({rel, info, key}, column);
     int64 delta = amount_argument(arguments, 3, "delta", *column);

@@ -71,8 +71,9 @@ DueCounters due_counters(Oid rel, const text* key, int64 from = 0) {
     return due;
 }
 
-// The key whose values the counter's name has.
-Key key_from_name(Relation rel, const TableInfo* info, const text* name) {
+// The key whose values the counter's name has. False when the table's key has another number of
+// columns: the owner has changed it, and the trigger with it.
+bool key_from_name(const TableInfo* info, const text* name, Key* key) {
     Datum array = OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(name), TEXTOID, -1);
     Datum* texts;
     bool* nulls;
@@ -80,51 +81,54 @@ Key key_from_name(Relation rel, const TableInfo* info, const text* name) {
     deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls,
                       &count);
     if (count != info->key.count)
-        elog(ERROR, "the key of an escrow counter of table \"%s\" has %d columns",
-             RelationGetRelationName(rel), count);
-    Key key = {&info->key, {}};
+        return false;
+    *key = {&info->key, {}};
     for (int i = 0; i < count; i++) {
         Form_pg_attribute attribute = TupleDescAttr(info->columns, info->key.columns[i].attnum - 1);
         Oid input, parameter;
         getTypeInputInfo(attribute->atttypid, &input, &parameter);
-        key.values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
-                                             attribute->atttypmod);
+        key->values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
+                                              attribute->atttypmod);
     }
-    return key;
+    return true;
 }
 
-// Null when the column is gone or not in use: its parts stay.
 const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
     return column != nullptr && column->has_key ? column : nullptr;
 }
 
-// Whether there was a row and it was not locked.
-bool fold_counter(Relation rel, const Due& due, bool wait) {
+// kNotInUse: the column is gone or has no triggers, or the key is another one. The parts stay.
+enum class Fold : uint8 { kNotInUse, kNoRow, kFolded };
+
+// kNoRow: there is none, or it is locked.
+Fold fold_counter(Relation rel, const Due& due, bool wait) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
+    Fold result = Fold::kNotInUse;
     if (column == nullptr)
-        return false;
-    bool folded = false;
+        return result;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         auto* key = static_cast<Key*>(palloc(sizeof(Key)));
-        *key = key_from_name(rel, info, due.key);
+        if (!key_from_name(info, due.key, key))
+            return;
         EscrowCounter counter = {
             {rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
         int64 value;
         int count;
+        result = Fold::kNoRow;
         if (!lock_value(counter, wait, &value))
             return;
         int64 sum = take_parts(*column, due.id, &count);
-        folded = true;
+        result = Fold::kFolded;
         if (sum != 0 && !write_value(counter, add_amounts(value, sum)))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",
                                    RelationGetRelationName(rel))));
     });
-    return folded;
+    return result;
 }
 
 // --- The sweeper ---------------------------------------------------------------------------------
@@ -155,10 +159,10 @@ bool fold_due(const Due& due) {
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
         return false;
-    bool folded = column_of(table_info(rel), due) == nullptr || fold_counter(rel, due, false);
+    Fold result = fold_counter(rel, due, false);
     close_new_cursors();
     relation_close(rel, NoLock);
-    return folded;
+    return result != Fold::kNoRow;
 }
 
 // Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
@@ -293,7 +297,7 @@ void fold_column(Relation rel, const NameData* column) {
     DueCounters due = due_counters(RelationGetRelid(rel), nullptr);
     for (int i = 0; i < due.count; i++)
         if (strcmp(NameStr(due.first[i].column), NameStr(*column)) == 0 &&
-            !fold_counter(rel, due.first[i], true))
+            fold_counter(rel, due.first[i], true) != Fold::kFolded)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not fold the escrow counters of column \"%s\" of table "
                                    "\"%s\"",
@@ -307,6 +311,27 @@ extern const SweepTask kEscrowSweep = {
 
 } // namespace interlock
 
+namespace {
+
+// The locks of the rows stay with the caller, who may not see the rows.
+void refuse_row_security(Relation rel) {
+    if (check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED)
+        ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+                        errmsg("row security of table \"%s\" keeps role \"%s\" from folding its "
+                               "escrow counters",
+                               RelationGetRelationName(rel), GetUserNameFromId(GetUserId(), true)),
+                        errhint("The sweeper folds them, or the owner of the table.")));
+}
+
+const text* name_argument(const Arguments& arguments, int n, Relation rel) {
+    const TableInfo* info = table_info(rel);
+    Key key = key_argument(arguments, n, rel, info);
+    require_table_key(info, key);
+    return counter_key(info, key);
+}
+
+} // namespace
+
 extern "C" {
 PG_FUNCTION_INFO_V1(fold_escrow);
 
@@ -316,18 +341,16 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     PreventCommandIfReadOnly("interlock.fold_escrow()");
     PreventCommandIfParallelMode("interlock.fold_escrow()");
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock, ACL_UPDATE);
-    const text* name = nullptr;
-    if (!arguments.is_null(1)) {
-        const TableInfo* info = table_info(rel);
-        Key key = key_argument(arguments, 1, rel, info);
-        name = counter_key(info, key);
-    }
+    refuse_row_security(rel);
+    const text* name = arguments.is_null(1) ? nullptr : name_argument(arguments, 1, rel);
     DueCounters due = due_counters(RelationGetRelid(rel), name);
     int64 folded = 0;
     bool reads_all = may_read_all(rel, GetUserId());
     for (int i = 0; i < due.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        auto fold = [&] { folded += fold_counter(rel, due.first[i], true) ? 1 : 0; };
+        auto fold = [&] {
+            folded += fold_counter(rel, due.first[i], true) == Fold::kFolded ? 1 : 0;
+        };
         if (reads_all)
             fold();
         else

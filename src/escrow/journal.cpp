@@ -110,6 +110,12 @@ text* counter_key(const TableInfo* info, const Key& key) {
     return cstring_to_text(print_value(TEXTARRAYOID, PointerGetDatum(array)));
 }
 
+void require_table_key(const TableInfo* info, const Key& key) {
+    if (!is_named_by_table_key(info, key))
+        refuse_argument("key", "must be the key of the table",
+                        psprintf("It is %s.", list_of_columns(info, info->key)));
+}
+
 namespace {
 
 int64 find_counter(const CounterName& name, Snapshot snapshot) {

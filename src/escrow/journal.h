@@ -18,6 +18,9 @@ struct CounterName {
 bool may_name_counter(const TableInfo* info, AttrNumber attnum);
 text* counter_key(const TableInfo* info, const Key& key);
 
+// 22023 for the values of another unique index.
+void require_table_key(const TableInfo* info, const Key& key);
+
 // As of now, whatever the snapshot of the transaction is; 0: none.
 int64 find_counter(const CounterName& name);
 int64 counter_in_snapshot(const CounterName& name); // under the active snapshot

@@ -98,9 +98,7 @@ Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
         column = usable_escrow(rel, info, attnum);
     auto* named = static_cast<Named*>(palloc(sizeof(Named)));
     named->key = key_argument(arguments, 1, rel, info);
-    if (!is_named_by_table_key(info, named->key))
-        refuse_argument("key", "must be the key of the table",
-                        psprintf("It is %s.", list_of_columns(info, info->key)));
+    require_table_key(info, named->key);
     named->counter = counter_of({rel, info, &named->key}, column);
     return named;
 }

@@ -77,6 +77,19 @@ is(value('shop'), 7, 'the part of the fold that was refused is there');
 is($node->safe_psql('postgres', "BEGIN; SELECT FROM interlock.adjust('shop', 1, 'stock', 1);
     SELECT classid::regclass FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 70"), 'shop', 'the gate of a counter is one of its table');
 
+$node->safe_psql('postgres', q(CREATE TABLE several (id int PRIMARY KEY, other int NOT NULL UNIQUE, stock int NOT NULL); INSERT INTO several VALUES (1, 2, 9), (2, 1, 9);
+GRANT SELECT, UPDATE ON several TO clerk; SELECT interlock.enable_escrow('several', 'stock'), interlock.adjust('several', 1, 'stock', -1)));
+$node->safe_psql('postgres', "SELECT interlock.adjust('several', 1, 'stock', -1)");
+like(error_of(q(SELECT interlock.fold_escrow('several', '{"other": 1}'::jsonb))), qr/22023/, 'the value of another unique index names no counter');
+$node->safe_psql('postgres', 'ALTER TABLE several ENABLE ROW LEVEL SECURITY');
+like(error_of("SET ROLE clerk; SELECT interlock.fold_escrow('several')"), qr/42501/, 'a role locks no rows by a fold that policies hide from it');
+$node->safe_psql('postgres', q(ALTER TABLE several DROP CONSTRAINT several_pkey, ADD PRIMARY KEY (id, other);
+CREATE OR REPLACE TRIGGER zzz_interlock_escrow_3 BEFORE INSERT OR UPDATE OR DELETE ON several FOR EACH ROW
+    EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '0', '', 'reject', 'false', 'id', 'other');
+ALTER TABLE several ENABLE ALWAYS TRIGGER zzz_interlock_escrow_3));
+is($node->safe_psql('postgres', "SELECT interlock.fold_escrow('several')"), 0, 'a counter of a key that had fewer columns is not folded');
+like(error_of("SELECT interlock.disable_escrow('several', 'stock')"), qr/55000/, 'nor forgotten');
+
 # --- parts
 stocked('kept');
 $node->safe_psql('postgres', q(CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.stock := OLD.stock; RETURN NEW; END';
