@@ -6,17 +6,21 @@ namespace interlock {
 
 namespace {
 
-// The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE; the
-// table's file after TRUNCATE and a rewrite.
-uint64 epoch_of(Oid relid, Oid trigger_oid) {
-    uint32 parts[3] = {0, trigger_oid, 0};
+// The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE, at
+// another place when one transaction does several of them; the table's file after TRUNCATE and a
+// rewrite; the column's number when it was dropped and added again.
+uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
+    uint32 parts[6] = {0, trigger_oid, 0, 0, 0, static_cast<uint32>(attnum)};
     CatalogTriggers triggers = begin_triggers(relid);
     HeapTuple row;
     Trigger trigger;
     Oid table;
     while (next_trigger(&triggers, &row, &table, &trigger))
-        if (trigger.tgoid == trigger_oid)
+        if (trigger.tgoid == trigger_oid) {
             parts[0] = HeapTupleHeaderGetRawXmin(row->t_data);
+            parts[3] = ItemPointerGetBlockNumber(&row->t_self);
+            parts[4] = ItemPointerGetOffsetNumber(&row->t_self);
+        }
     end_triggers(&triggers);
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
     if (HeapTupleIsValid(tuple)) {
@@ -72,7 +76,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->range = range_of_type(attribute->atttypid, attribute->atttypmod);
     column->attnum = attnum;
     column->type = attribute->atttypid;
-    column->epoch = epoch_of(info->relid, trigger->tgoid);
+    column->epoch = epoch_of(info->relid, attnum, trigger->tgoid);
     info->counted = bms_add_member(info->counted, attnum);
     if (!column->fold_moves_version)
         info->maintained = bms_add_member(info->maintained, attnum);

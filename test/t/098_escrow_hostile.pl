@@ -90,6 +90,20 @@ ALTER TABLE several ENABLE ALWAYS TRIGGER zzz_interlock_escrow_3));
 is($node->safe_psql('postgres', "SELECT interlock.fold_escrow('several')"), 0, 'a counter of a key that had fewer columns is not folded');
 like(error_of("SELECT interlock.disable_escrow('several', 'stock')"), qr/55000/, 'nor forgotten');
 
+# Under one transaction id the triggers can be off between two loads of an entry.
+stocked('reopened');
+$node->safe_psql('postgres', q(BEGIN; ALTER TABLE reopened DISABLE TRIGGER zzz_interlock_escrow_2; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2;
+SELECT interlock.adjust('reopened', 1, 'stock', -1);
+ALTER TABLE reopened DISABLE TRIGGER zzz_interlock_escrow_2; UPDATE reopened SET stock = 4; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2; COMMIT));
+is(value('reopened'), 0, 'a number that was set while the triggers were off');
+is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('reopened', 1, 'stock', -1)"), 'insufficient', 'is what is left');
+
+# A column of the same name is another one.
+stocked('dropped');
+$node->safe_psql('postgres', 'ALTER TABLE dropped DROP COLUMN stock, ADD COLUMN stock int NOT NULL DEFAULT 3');
+is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('dropped', 1, 'stock', -1)"), 'insufficient',
+    'nothing is granted from what a dropped column had');
+
 # --- parts
 stocked('kept');
 $node->safe_psql('postgres', q(CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.stock := OLD.stock; RETURN NEW; END';
