@@ -35,6 +35,7 @@ struct Note {
 struct Header {
     LWLock* lock;
     int notes_used; // beyond it all are free
+    int first_free; // before it none is
     Note notes[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -94,13 +95,22 @@ bool is_pinned(EscrowEntry* entry) {
     return pinned;
 }
 
+// Not free any more.
 Note* free_place() {
-    for (int i = 0; i < max_notes(); i++)
-        if (header->notes[i].state == NoteState::kFree) {
-            header->notes_used = Max(header->notes_used, i + 1);
-            return &header->notes[i];
-        }
-    return nullptr;
+    int place = header->first_free;
+    while (place < header->notes_used && header->notes[place].state != NoteState::kFree)
+        place++;
+    header->first_free = place;
+    if (place == max_notes())
+        return nullptr;
+    header->first_free++;
+    header->notes_used = Max(header->notes_used, place + 1);
+    return &header->notes[place];
+}
+
+void free_place_of(Note* note) {
+    note->state = NoteState::kFree;
+    header->first_free = Min(header->first_free, static_cast<int>(note - header->notes));
 }
 
 int count_free_notes() {
@@ -110,15 +120,30 @@ int count_free_notes() {
     return count;
 }
 
+struct Fate {
+    TransactionId xid;
+    bool is_running;
+    bool committed;
+};
+
 // In progress is asked before committed: a transaction has its commit record before it is visible.
 // Beyond the commit log, which has forgotten it, one that nobody settled: it cannot be applied.
+Fate fate_of(TransactionId xid) {
+    bool is_running = TransactionIdIsInProgress(xid);
+    return {xid, is_running, !is_running && TransactionIdDidCommit(xid)};
+}
+
+// A transaction may have thousands of notes, one behind the other, and others wait for the lock.
 void settle_with_lock() {
     int used = 0;
+    Fate fate = {};
     for (int i = 0; i < header->notes_used; i++) {
         Note* note = &header->notes[i];
-        if (note->state == NoteState::kKept && !TransactionIdIsInProgress(note->xid)) {
-            apply(note->entry, note->effects, TransactionIdDidCommit(note->xid));
-            note->state = NoteState::kFree;
+        if (note->state == NoteState::kKept && note->xid != fate.xid)
+            fate = fate_of(note->xid);
+        if (note->state == NoteState::kKept && !fate.is_running) {
+            apply(note->entry, note->effects, fate.committed);
+            free_place_of(note);
         }
         if (note->state != NoteState::kFree)
             used = i + 1;
@@ -280,7 +305,7 @@ void keep_note(int note) {
 
 void free_note(int note) {
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
-    header->notes[note].state = NoteState::kFree;
+    free_place_of(&header->notes[note]);
     LWLockRelease(header->lock);
 }
 
