@@ -82,7 +82,7 @@ BEGIN ATOMIC
            AND (t.kind OPERATOR(pg_catalog.<>) 'ownership_trigger'
                 OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
     guards AS ( -- beside versions
-        SELECT t.tgrelid, t.tgname, t.tgenabled, t.mechanism, e.effect
+        SELECT t.tgrelid, t.tgname, t.tgenabled, t.mechanism, e.effect, t.mechanism OPERATOR(pg_catalog.=) 'escrow' AS always
           FROM triggers t
           JOIN (VALUES ('transition_trigger', 'changes of state are not checked'),
                        ('initial_state_trigger', 'states of new rows are not checked'),
@@ -92,7 +92,9 @@ BEGIN ATOMIC
                        ('children_trigger', 'changes of children do not move their parents'),
                        ('ownership_trigger', 'columns are written by anybody'),
                        ('history_trigger', 'changes are not recorded'),
-                       ('history_truncate_trigger', 'TRUNCATE is not recorded')) e (function, effect)
+                       ('history_truncate_trigger', 'TRUNCATE is not recorded'),
+                       ('escrow_trigger', 'writes pass by the counters, which cannot be adjusted'),
+                       ('escrow_truncate_trigger', 'TRUNCATE leaves parts of the counters')) e (function, effect)
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
@@ -209,9 +211,11 @@ BEGIN ATOMIC
             ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
     SELECT g.tgrelid::pg_catalog.regclass,
            pg_catalog.format('trigger "%s" %s: %s', g.tgname,
-               CASE g.tgenabled WHEN 'D' THEN 'is disabled' WHEN 'R' THEN 'fires on a replica only' ELSE 'does not fire in this session' END,
+               CASE g.tgenabled WHEN 'D' THEN 'is disabled' WHEN 'R' THEN 'fires on a replica only'
+                    ELSE CASE WHEN g.always THEN 'does not fire in all sessions' ELSE 'does not fire in this session' END END,
                g.effect),
-           CASE WHEN g.tgenabled OPERATOR(pg_catalog.=) 'O'
+           CASE WHEN g.always THEN pg_catalog.format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname)
+                WHEN g.tgenabled OPERATOR(pg_catalog.=) 'O'
                 THEN pg_catalog.format('RESET session_replication_role, or ALTER TABLE %s ENABLE ALWAYS TRIGGER %I',
                          g.tgrelid::pg_catalog.regclass, g.tgname)
                 ELSE pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', g.tgrelid::pg_catalog.regclass, g.tgname) END,
@@ -219,7 +223,7 @@ BEGIN ATOMIC
       FROM guards g
      WHERE g.tgenabled OPERATOR(pg_catalog.=) ANY ('{D,R}')
         OR g.tgenabled OPERATOR(pg_catalog.=) 'O'
-           AND pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica'
+           AND (g.always OR pg_catalog.current_setting('session_replication_role') OPERATOR(pg_catalog.=) 'replica')
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass, 'the version trigger is disabled',
            pg_catalog.format('ALTER TABLE %s ENABLE TRIGGER %I', v.tgrelid::pg_catalog.regclass, v.tgname),
