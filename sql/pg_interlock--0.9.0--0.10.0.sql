@@ -105,6 +105,11 @@ BEGIN ATOMIC
                         THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS enable
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
+    notifies AS ( -- tables with markers that notify
+        SELECT t.tgrelid, pg_catalog.max(t.tgnargs) AS arguments
+          FROM triggers t
+         WHERE t.kind OPERATOR(pg_catalog.=) 'marker_notify_trigger'
+         GROUP BY t.tgrelid),
     arguments AS ( -- those of partitions have the same
         SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.kind, t.texts
           FROM triggers t
@@ -115,13 +120,11 @@ BEGIN ATOMIC
                        'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L) '
                        '-- adds it; for a column that was renamed give its present name',
                    a.tgrelid::pg_catalog.regclass, a.texts[1], a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
-                   COALESCE((SELECT CASE t.tgnargs WHEN 0 THEN 'on' ELSE 'full' END
-                               FROM triggers t
-                              WHERE t.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
-                                AND t.kind OPERATOR(pg_catalog.=) 'marker_notify_trigger' LIMIT 1), 'off'),
+                   CASE WHEN t.arguments IS NULL THEN 'off' WHEN t.arguments OPERATOR(pg_catalog.=) 0 THEN 'on' ELSE 'full' END,
                    a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
           FROM arguments a
          CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:7]) n (name)
+          LEFT JOIN notifies t ON t.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
          WHERE a.kind OPERATOR(pg_catalog.=) 'marker_trigger'
          UNION ALL
         SELECT c.tgrelid, 'state', c.subject,
@@ -272,7 +275,11 @@ BEGIN ATOMIC
                               WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
                                 AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
               FROM pg_catalog.pg_trigger later
-              JOIN checks c
+              JOIN (SELECT k.tgrelid, k.tgtype, k.tgenabled, k.mechanism, -- there may be thousands of them
+                           pg_catalog.min(k.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name AS tgname
+                      FROM checks k
+                     WHERE k.tgenabled OPERATOR(pg_catalog.<>) 'D'
+                     GROUP BY k.tgrelid, k.tgtype, k.tgenabled, k.mechanism) c
                 ON c.tgrelid OPERATOR(pg_catalog.=) later.tgrelid
                AND c.tgname OPERATOR(pg_catalog.<) later.tgname
                AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20
@@ -280,7 +287,7 @@ BEGIN ATOMIC
                AND (c.tgenabled OPERATOR(pg_catalog.=) later.tgenabled OR c.tgenabled OPERATOR(pg_catalog.=) 'A'
                     OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
              WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
-               AND later.tgenabled OPERATOR(pg_catalog.<>) 'D' AND c.tgenabled OPERATOR(pg_catalog.<>) 'D'
+               AND later.tgenabled OPERATOR(pg_catalog.<>) 'D'
                AND NOT EXISTS (SELECT FROM own WHERE own.oid OPERATOR(pg_catalog.=) later.tgfoid)
                AND NOT EXISTS (SELECT FROM checks above
                                  JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
@@ -1054,7 +1061,9 @@ BEGIN ATOMIC
     found AS (
         SELECT f.rel, f.finding, pg_catalog.array_to_string(f.mechanisms, ', ') AS evidence, f.advice FROM findings f
         UNION ALL
-        SELECT g.rel, f.finding, g.mechanism, 'drop the trigger: no function of the extension has made it'
+        SELECT g.rel, f.finding, g.mechanism,
+               CASE WHEN pg_catalog.starts_with(f.finding, 'trigger ') THEN 'drop the trigger: no function of the extension has made it'
+                    ELSE 'drop triggers that no function of the extension has made' END
           FROM guards g
          CROSS JOIN LATERAL pg_catalog.unnest(g.findings) f (finding)
         UNION ALL

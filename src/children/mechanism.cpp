@@ -1,6 +1,7 @@
 #include "children/mechanism.h"
 
 #include "children/children.h"
+#include "server/scope.h"
 #include "table/catalog_trigger.h"
 #include "table/name.h"
 #include "table/own_table.h"
@@ -26,10 +27,11 @@ Jsonb* columns_json(Oid relid, const CallShape& shape) {
 struct SeenKey {
     CallShape shape;
     int triggers;
+    bool is_told; // with those to the same parent
 };
 
 bool is_same_key(const CallShape& left, const CallShape& right) {
-    return left.count == right.count &&
+    return left.parent == right.parent && left.count == right.count &&
            memcmp(left.columns, right.columns, sizeof(AttrNumber) * left.count) == 0;
 }
 
@@ -43,11 +45,12 @@ List* count_trigger(List* keys, const CallShape& shape) {
         }
     }
     auto* key = static_cast<SeenKey*>(palloc(sizeof(SeenKey)));
-    *key = {shape, 1};
+    *key = {shape, 1, false};
     return lappend(keys, key);
 }
 
-List* keys_to(Oid relid, Oid parent) {
+// All of the table's.
+List* seen_keys(Oid relid) {
     Oid function = own_trigger_function("children_trigger");
     List* keys = NIL;
     CatalogTriggers triggers = begin_triggers(relid);
@@ -55,22 +58,39 @@ List* keys_to(Oid relid, Oid parent) {
     Trigger trigger;
     Oid table;
     while (next_trigger(&triggers, &row, &table, &trigger)) {
+        CHECK_FOR_INTERRUPTS();
         CallShape shape;
-        if (trigger.tgfoid == function && read_arguments(triggers, row, &trigger) &&
-            read_when(&trigger, &shape) && shape.parent == parent)
+        bool is_read = false;
+        if (trigger.tgfoid == function)
+            in_scratch([&] {
+                is_read = read_arguments(triggers, row, &trigger) && read_when(&trigger, &shape);
+            });
+        if (is_read)
             keys = count_trigger(keys, shape);
     }
     end_triggers(&triggers);
     return keys;
 }
 
-// Those that have all their triggers: guard_children creates the missing ones of the others.
-Jsonb* foreign_keys_to(Oid relid, Oid parent) {
+List* kept_keys(Oid relid, Setting* setting) {
+    if (setting->kept == nullptr)
+        setting->kept = in_context(setting->memory, [&] { return seen_keys(relid); });
+    return static_cast<List*>(setting->kept);
+}
+
+// Those that have all their triggers: guard_children creates the missing ones of the others. Null
+// when they were told with an earlier trigger.
+Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
     JsonbParseState* state = nullptr;
     pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
     ListCell* cell;
-    foreach (cell, keys_to(relid, parent)) {
-        auto* key = static_cast<const SeenKey*>(lfirst(cell));
+    foreach (cell, keys) {
+        auto* key = static_cast<SeenKey*>(lfirst(cell));
+        if (key->shape.parent != parent)
+            continue;
+        if (key->is_told)
+            return nullptr;
+        key->is_told = true;
         if (key->triggers < kChildEvents)
             continue;
         JsonbValue columns;
@@ -86,8 +106,11 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
         return Reading::kForged;
     if (get_rel_name(shape.parent) == nullptr) // it is being dropped
         return Reading::kNone;
+    Jsonb* keys = foreign_keys_to(relid, shape.parent, kept_keys(relid, setting));
+    if (keys == nullptr)
+        return Reading::kNone;
     JsonObject arguments;
-    arguments.add(kForeignKeys, foreign_keys_to(relid, shape.parent));
+    arguments.add(kForeignKeys, keys);
     setting->key = qualified_name(shape.parent);
     setting->arguments = arguments.finish();
     return Reading::kFound;

@@ -91,7 +91,9 @@ BEGIN ATOMIC
     found AS (
         SELECT f.rel, f.finding, pg_catalog.array_to_string(f.mechanisms, ', ') AS evidence, f.advice FROM findings f
         UNION ALL
-        SELECT g.rel, f.finding, g.mechanism, 'drop the trigger: no function of the extension has made it'
+        SELECT g.rel, f.finding, g.mechanism,
+               CASE WHEN pg_catalog.starts_with(f.finding, 'trigger ') THEN 'drop the trigger: no function of the extension has made it'
+                    ELSE 'drop triggers that no function of the extension has made' END
           FROM guards g
          CROSS JOIN LATERAL pg_catalog.unnest(g.findings) f (finding)
         UNION ALL

@@ -70,6 +70,7 @@ void check_members(const Mechanisms& mechanisms, Jsonb* settings) {
 List* plan_statements(Oid relid, LOCKMODE mode, const Mechanisms& mechanisms, Jsonb* settings) {
     Relation rel = open_own_table(relid, mode);
     TableSettings present = read_settings(mechanisms, relid);
+    require_settings(present, relid);
     SettingsPlan plan(typed_name(rel));
     for (int i = 0; i < mechanisms.count; i++) {
         const Mechanism& mechanism = *mechanisms.all[i];

@@ -32,6 +32,7 @@ Datum configuration(PG_FUNCTION_ARGS) {
     check_table(relid, kAnyOfTable);
     Mechanisms mechanisms = all_mechanisms();
     TableSettings found = read_settings(mechanisms, relid);
+    require_settings(found, relid);
     JsonObject all;
     for (int i = 0; i < mechanisms.count; i++)
         if (found.settings[i] != nullptr)
@@ -67,7 +68,9 @@ bool may_see(Oid relid) {
            has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
-const char* forged_finding(const Mechanism& mechanism, const char* trigger) {
+const char* own_finding(const Mechanism& mechanism, const char* trigger) {
+    if (trigger == nullptr)
+        return "its settings are too long to be shown";
     return psprintf("trigger \"%s\" is not as interlock.%s creates it: writes are refused", trigger,
                     mechanism.enable);
 }
@@ -77,7 +80,8 @@ void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) 
     TableSettings found = read_settings(mechanisms, relid);
     for (int i = 0; i < mechanisms.count; i++) {
         const char* forged = found.forged[i];
-        if (found.settings[i] == nullptr && forged == nullptr)
+        bool is_found = forged != nullptr || found.is_too_long[i];
+        if (found.settings[i] == nullptr && !is_found)
             continue;
         Datum values[5] = {ObjectIdGetDatum(relid)};
         bool nulls[5] = {false, false, found.settings[i] == nullptr, false, false};
@@ -86,10 +90,10 @@ void list_table(const Mechanisms& mechanisms, Oid relid, ReturnSetInfo* output) 
             values[2] = JsonbPGetDatum(found.settings[i]);
         values[3] = BoolGetDatum(forged == nullptr);
         Datum finding = 0;
-        if (forged != nullptr)
-            finding = CStringGetTextDatum(forged_finding(*mechanisms.all[i], forged));
+        if (is_found)
+            finding = CStringGetTextDatum(own_finding(*mechanisms.all[i], forged));
         values[4] = PointerGetDatum(
-            construct_array(&finding, forged != nullptr ? 1 : 0, TEXTOID, -1, false, TYPALIGN_INT));
+            construct_array(&finding, is_found ? 1 : 0, TEXTOID, -1, false, TYPALIGN_INT));
         add_result_row(output, values, nulls);
     }
 }

@@ -14,6 +14,13 @@ namespace interlock {
 struct Setting {
     const char* key;  // the argument Mechanism::key; null when there is none
     Jsonb* arguments; // all others but rel, also those that have their default
+
+    // Anybody can make thousands of triggers on a table. So what read() finds out of the table
+    // itself it keeps from one trigger to the next: null at the first one.
+    void* kept;
+    MemoryContext memory; // for it
+    // False: they are only asked whether one is forged. Without a key the last trigger counts.
+    bool wants_arguments;
 };
 
 // kForged: no function of ours gives such arguments.
@@ -33,6 +40,7 @@ struct Mechanism {
 
     // Reads one trigger of TablePart::trigger_function. The table is neither opened nor locked, and
     // anybody may have made the trigger: raises nothing, waits for nothing, runs no code of others.
+    // Called for the triggers of a table in the order of their names.
     Reading (*read)(Oid relid, const Trigger* trigger, Setting* setting);
 
     // The arguments as they will be read once they are enabled, where that is not as they were

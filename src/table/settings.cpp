@@ -1,6 +1,7 @@
 #include "table/settings.h"
 
 #include "server/concept.h"
+#include "server/scope.h"
 #include "table/catalog_trigger.h"
 #include "table/own_table.h"
 #include "table/part.h"
@@ -30,58 +31,150 @@ Mechanisms all_mechanisms() {
 
 namespace {
 
-// What the triggers of one table say.
+// What the triggers of one table say. What a trigger's arguments take while they are read is freed
+// behind each: any role can make a thousand triggers with megabytes of them.
 struct Found {
     TableSettings settings;
     JsonObject* instances[kMostParts]; // of mechanisms with a key
+    size_t bytes[kMostParts];
+    void* kept[kMostParts];
+    int triggers[kMostParts];
+    Oid last[kMostParts]; // the last trigger of a mechanism without a key, if it is not the first
+    MemoryContext memory;
 };
 
+Jsonb* copy_json(const Jsonb* json) {
+    auto* copy = static_cast<Jsonb*>(palloc(VARSIZE(json)));
+    memcpy(copy, json, VARSIZE(json));
+    return copy;
+}
+
 void add_setting(Found* found, const Mechanism& mechanism, int place, const Setting& setting) {
+    found->bytes[place] += VARSIZE(setting.arguments);
+    found->bytes[place] += setting.key != nullptr ? strlen(setting.key) : 0;
+    if (found->bytes[place] > kMostSettingBytes) {
+        found->settings.is_too_long[place] = true;
+        return;
+    }
+    Jsonb* arguments = copy_json(setting.arguments);
     if (mechanism.key == nullptr) {
-        found->settings.settings[place] = setting.arguments; // the last trigger counts
+        found->settings.settings[place] = arguments;
         return;
     }
     if (found->instances[place] == nullptr) {
         found->instances[place] = static_cast<JsonObject*>(palloc(sizeof(JsonObject)));
         *found->instances[place] = JsonObject();
     }
-    found->instances[place]->add(setting.key, setting.arguments);
+    found->instances[place]->add(pstrdup(setting.key), arguments);
 }
 
-void add_trigger(Found* found, const Mechanisms& mechanisms, int place, Oid relid,
+void note_setting(Found* found, const Mechanism& mechanism, int place, const Trigger& trigger,
+                  const Setting& setting) {
+    if (!setting.wants_arguments)
+        found->last[place] = trigger.tgoid;
+    else
+        add_setting(found, mechanism, place, setting);
+}
+
+Reading read_trigger(const Found& found, const Mechanism& mechanism,
+                     const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger,
+                     Setting* setting) {
+    Oid relid = reinterpret_cast<Form_pg_trigger>(GETSTRUCT(row))->tgrelid;
+    setting->memory = found.memory;
+    return read_arguments(triggers, row, trigger) ? mechanism.read(relid, trigger, setting)
+                                                  : Reading::kForged;
+}
+
+void add_trigger(Found* found, const Mechanisms& mechanisms, int place,
                  const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger) {
     const Mechanism& mechanism = *mechanisms.all[place];
     Setting setting = {};
-    Reading reading = read_arguments(triggers, row, trigger)
-                          ? mechanism.read(relid, trigger, &setting)
-                          : Reading::kForged;
-    if (reading == Reading::kFound)
-        add_setting(found, mechanism, place, setting);
-    else if (reading == Reading::kForged)
-        found->settings.forged[place] = pstrdup(trigger->tgname);
+    setting.kept = found->kept[place];
+    setting.wants_arguments = mechanism.key != nullptr || found->triggers[place]++ == 0;
+    Reading reading = read_trigger(*found, mechanism, triggers, row, trigger, &setting);
+    found->kept[place] = setting.kept;
+    in_context(found->memory, [&] {
+        if (reading == Reading::kFound)
+            note_setting(found, mechanism, place, *trigger, setting);
+        else if (reading == Reading::kForged)
+            found->settings.forged[place] = pstrdup(trigger->tgname);
+        return 0;
+    });
+}
+
+// The last of several triggers of a mechanism without a key.
+void add_if_last(Found* found, const Mechanisms& mechanisms, int place,
+                 const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger) {
+    if (found->last[place] != trigger->tgoid)
+        return;
+    Setting setting = {};
+    setting.wants_arguments = true;
+    found->bytes[place] = 0;
+    if (read_trigger(*found, *mechanisms.all[place], triggers, row, trigger, &setting) ==
+        Reading::kFound)
+        in_context(found->memory, [&] {
+            add_setting(found, *mechanisms.all[place], place, setting);
+            return 0;
+        });
+}
+
+bool has_last(const Found& found) {
+    for (Oid trigger : found.last)
+        if (OidIsValid(trigger))
+            return true;
+    return false;
+}
+
+// visit(found, mechanisms, place, triggers, row, trigger) for each of a mechanism's.
+template <typename Visit>
+void each_setting(Found* found, const Mechanisms& mechanisms, Oid relid, Visit&& visit) {
+    MemoryContext scratch =
+        AllocSetContextCreate(found->memory, "interlock setting", ALLOCSET_DEFAULT_SIZES);
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Oid table;
+    Trigger trigger;
+    while (next_trigger(&triggers, &row, &table, &trigger)) {
+        CHECK_FOR_INTERRUPTS();
+        int place = mechanisms.find(trigger.tgfoid);
+        if (place < 0)
+            continue;
+        in_context(scratch, [&] {
+            visit(found, mechanisms, place, triggers, row, &trigger);
+            return 0;
+        });
+        MemoryContextReset(scratch);
+    }
+    end_triggers(&triggers);
+    MemoryContextDelete(scratch);
 }
 
 } // namespace
 
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid) {
     Found found = {};
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Oid table;
-    Trigger trigger;
-    while (next_trigger(&triggers, &row, &table, &trigger)) {
-        int place = mechanisms.find(trigger.tgfoid);
-        if (place >= 0)
-            add_trigger(&found, mechanisms, place, relid, triggers, row, &trigger);
-    }
-    end_triggers(&triggers);
+    found.memory = CurrentMemoryContext;
+    each_setting(&found, mechanisms, relid, add_trigger);
+    if (has_last(found))
+        each_setting(&found, mechanisms, relid, add_if_last);
     for (int i = 0; i < mechanisms.count; i++) {
         if (found.instances[i] != nullptr)
             found.settings.settings[i] = found.instances[i]->finish();
+        if (found.settings.is_too_long[i])
+            found.settings.settings[i] = nullptr;
         if (found.settings.settings[i] != nullptr)
             found.settings.settings[i] = with_sorted_arrays(found.settings.settings[i]);
     }
     return found.settings;
+}
+
+void require_settings(const TableSettings& settings, Oid relid) {
+    for (bool is_too_long : settings.is_too_long)
+        if (is_too_long)
+            ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                            errmsg("the settings of table \"%s\" are too long", get_rel_name(relid)),
+                            errhint("Its owner can drop triggers of functions in schema "
+                                    "interlock_internal.")));
 }
 
 List* configured_tables(const Mechanisms& mechanisms) {

@@ -23,10 +23,16 @@ Mechanisms all_mechanisms();
 
 // What a table has of each mechanism, by its place in `all`.
 struct TableSettings {
-    Jsonb* settings[kMostParts];    // null: nothing
+    Jsonb* settings[kMostParts];    // null: nothing, or too much
     const char* forged[kMostParts]; // the name of a trigger that no function of ours made, or null
+    bool is_too_long[kMostParts];
 };
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid);
+
+// 54000 where they are too long.
+void require_settings(const TableSettings& settings, Oid relid);
+
+constexpr size_t kMostSettingBytes = 16 * 1024 * 1024; // of one mechanism of a table
 
 // Tables that have some, a list of Oid.
 List* configured_tables(const Mechanisms& mechanisms);
