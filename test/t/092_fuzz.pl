@@ -52,6 +52,9 @@ $node->safe_psql('postgres', q(
     CREATE ROLE fuzz_stranger LOGIN;
     CREATE ROLE fuzz_owner LOGIN;
     CREATE ROLE fuzz_other LOGIN;
+    CREATE ROLE fuzz_granted LOGIN IN ROLE pg_monitor; -- and all that grant_access has
+    SELECT interlock.grant_access(kind, 'fuzz_granted') FROM unnest('{monitor,operator,administrator}'::text[]) kind;
+    SELECT interlock.define_idempotency_scope('api', ttl => '1 s', stale_after => '100 ms'), interlock.grant_idempotency_scope('*', 'fuzz_owner');
     CREATE SCHEMA lair AUTHORIZATION fuzz_owner;
     GRANT USAGE ON SCHEMA lair TO PUBLIC;
     ALTER DEFAULT PRIVILEGES FOR ROLE fuzz_owner GRANT ALL ON TABLES TO PUBLIC;
@@ -83,13 +86,15 @@ my @words = ('', 'id', 'status', 'v', 'n', 'ts', 'key', 'part', 'ctid', 'xmin', 
     'a//b', ':', '*', '{id}', '{status}', '{none}', '{{', 'integer', 'bigint', 'text', 'enforce', 'advise', '300000000 microseconds',
     '9223372036854775807', '99999999999999999999', '-9223372036854775808', '0 microseconds since 2000-01-01 UTC', 'own:reject', 'own:skip', 'share:merge', 'share:retry',
     'group', '{"a": ["b"], "b": ["a"]}', '{"a": ["b"]', '["a"]', '["a", 1]', '"a"', 'null', '{"a": [1]}', '{"a": ["\\u0000"]}', '[[[[[', '1e1000000',
-    'exclusive', 'shared', 'update', 'merge', 'report', 'reject', 'skip', 'api', 'job', 'session', 'transaction', 'public', 'infinity');
+    'stock', 'delta', '0.5', 'NaN', 'exclusive', 'shared', 'update', 'merge', 'report', 'reject', 'skip', 'api', 'job', 'session', 'transaction', 'public', 'infinity');
 my @json = ('{}', '[]', 'null', '1', '"a"', 'true', '{"id": 1}', '{"id": null}', '{"id": "x"}', '{"id": 1, "part": 1}', '{"status": "b"}', '{"v": 5}', '{"v": 1e400}',
     '{"n": 9223372036854775807}', '{"": 1}', '{"ctid": 1}', '{"ts": "infinity"}', '{"a": ["b"]}', '{"a": 1}', '{"version": 2}', '[{"key": 1, "version": 1, "changes": {}}]',
     '[{"key": 1}]', '[1]', '{"lock_status": 1}', '{"lock_until": "infinity"}', '{"status": {"x": [1]}}', '[[1]]',
     '{"versioning": {"version_column": "v", "blind_updates": "warn"}}', '{"versioning": null, "marker": {}, "history": null}', '{"marker": {"ttl": 1e400}}', '{"marker": {"sweep_index": false}}',
     '{"transitions": {"status": {"transitions": {"a": ["b", 1]}, "initial": ["a"]}, "v": null}}', '{"transitions": {"part": {"transitions": {"1": [2]}}}, "require_lease": {"t/{id}": {}}}',
     '{"ownership": {"columns": {"status": {"writer": "w"}, "v": null, "n": {"strategy": "merge"}}, "groups": [["n", "v"]]}}', '{"ownership": null, "transitions": null, "require_lease": null}',
+    '{"escrow": {"stock": {"minimum": "-5", "maximum": 1e3, "plain_updates": "delta"}, "n": null}}', '{"escrow": {"stock": {"maximum": "NaN"}, "": {}}}', '{"escrow": null}',
+    '{"guard_children": {"t1": {}, "lair.t2": {"foreign_keys": [["part"], ["id"]]}}}', '{"guard_children": {"-": null, "pg_class": {"foreign_keys": [[], [1]]}}}', '{"guard_children": null}',
     '{"history": {"keep_versions": 1e10, "keep_for": "infinity"}}', '{"ownership": {"groups": [[], [[]], null]}}', '{"ownership": {"columns": {"": {"writer": "\\u0001"}}}}');
 my @tables = map { ("t$_", "lair.t$_") } 1 .. 4;
 my @parts = map { ("t${_}_p1", "t${_}_p2", "lair.t${_}_p1") } 1 .. 4;
@@ -106,6 +111,7 @@ my %value = (
     'boolean' => sub { one('true', 'false') },
     'integer' => sub { one('0', '1', '-1', '2', '10', '2147483647', '-2147483648') },
     'bigint' => sub { one('0', '1', '-1', '2', '9223372036854775807', '-9223372036854775808') },
+    'numeric' => sub { one('0', '1', '-1', '1', '-1', '0.5', '0.01', '-1e18', '1e18', '1e400', "'NaN'", "'-Infinity'", '-9223372036854775808', '0.0000000000000000001') },
     'interval' => sub { quoted(one('0', '1 ms', '50 ms', '1 s', '-1 s', '1 year', '178000000 years', '-178000000 years', '1 mon -30 days')) },
     'timestamp with time zone' => sub { quoted(one('now', 'infinity', '-infinity', '2000-01-01', '4713-01-01 BC', '294276-12-31 23:59:59.999999+00')) },
     'jsonb' => sub { quoted(one(@json)) },
@@ -136,7 +142,40 @@ sub call
     # Several share a name and a table: let them meet.
     $arguments[0] = quoted(one(@tables)) if @types && $types[0] eq 'regclass' && chance(0.6);
     pop @arguments while @arguments && chance(0.25);
-    return "SELECT * FROM $function->{schema}.$function->{name}(" . join(', ', @arguments) . ')';
+    my $call = "$function->{schema}.$function->{name}(" . join(', ', @arguments) . ')';
+    return "SELECT * FROM $call" if chance(0.8);
+    return one("SELECT $call FROM generate_series(1, 3)", "SELECT $call FROM " . one(@tables), "EXPLAIN (ANALYZE, VERBOSE) SELECT $call",
+        "DO \$do\$BEGIN PERFORM $call; EXCEPTION WHEN OTHERS THEN PERFORM 1; END\$do\$", "PREPARE p AS SELECT $call; EXECUTE p; EXECUTE p; DEALLOCATE p",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT $call; FETCH c; CLOSE c");
+}
+
+# Counters, as they are meant and nearly: more often than by chance on the same rows
+sub escrow
+{
+    my $table = one(@tables);
+    my $name = quoted($table);
+    my $key = one(1 .. 3, 1, "'1'", '(SELECT min(id) FROM ' . one($table, @tables) . ')', "'" . one(@json) . "'::jsonb");
+    my $delta = one('-1', '-1', '1', '-3', argument('numeric'));
+    my $wait = one('', '', ", '50 ms'");
+    return one(
+        "SELECT interlock.enable_escrow($name, 'stock')", "SELECT interlock.enable_escrow($name, 'stock', " . one('0', '-100') . ', ' . one('100', 'NULL') . ', ' . one("'delta'", "'reject'") . ', ' . one('true', 'false') . ')',
+        "SELECT interlock.disable_escrow($name, 'stock')", "SELECT interlock.set_escrow($name, $key, 'stock', " . one('5', argument('numeric')) . ')', "SELECT interlock.fold_escrow($name)",
+        "SELECT interlock.fold_escrow($name, $key)", "SELECT interlock.escrow_value($name, $key, 'stock')", "UPDATE $table SET stock = stock - 1", "UPDATE $table SET stock = 5 WHERE id = 1", "UPDATE $table SET id = id + 1",
+        map { ("SELECT interlock.${_}adjust($name, $key, 'stock', $delta$wait)", "SELECT interlock.${_}adjust($name, id, 'stock', $delta$wait) FROM $table", "SELECT interlock.${_}adjust($name, $key, 'stock', -1)") } '', 'try_', 'try_');
+}
+
+# One key, claimed, done again and completed
+sub idempotent
+{
+    my $of = one("'api', 'k'", "'api', 'k'", "'job', " . argument('text'));
+    my $token = one('1', '(SELECT max(attempt) FROM interlock.idempotency_lookup(' . $of . '))', '(SELECT token FROM interlock.idempotency_claim(' . $of . '))', argument('bigint'));
+    return one(
+        "SELECT * FROM interlock.idempotency_claim($of, " . argument('jsonb') . ", wait => " . argument('interval') . ')',
+        "SELECT * FROM interlock.idempotency_claim($of, request_hash => " . argument('bytea') . ', stale_after => ' . argument('interval') . ", state => " . argument('jsonb') . ')',
+        "SELECT interlock.idempotency_complete($of, $token, " . argument('jsonb') . ')', "SELECT interlock.idempotency_release($of, $token)",
+        "SELECT interlock.idempotency_complete($of, $token, body => " . argument('bytea') . ')',
+        "SELECT * FROM interlock.run_once($of, " . quoted(one('jsonb_strip_nulls(jsonb)', 'jsonb_strip_nulls(jsonb)', 'now()', 'jsonb_typeof(jsonb)')) . ', ' . argument('jsonb') . ", wait => '20 ms')",
+        "SELECT * FROM interlock.idempotency_lookup($of)", "SELECT interlock.idempotency_forget($of, 'r')");
 }
 
 sub call_of { my ($pattern) = @_; call(one(grep { $_->{name} =~ $pattern } @functions)) }
@@ -167,6 +206,9 @@ sub create_trigger
         [ 'initial_state_trigger', 'status' ],
         [ 'marker_trigger', '300000000 microseconds', one('enforce', 'advise'), 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason' ],
         [ 'marker_notify_trigger' ],
+        [ 'escrow_trigger', one('stock', 'stock', 'n', 'v'), one('0', '0', '-9223372036854775808', 'NaN', '1e9'), one('', '', '10', 'x'), one('reject', 'delta', 'delta'), one('true', 'false'), one('id', 'id', 'part', 'status') ],
+        [ 'escrow_trigger', 'stock', '0', '', 'delta', 'false', 'id', 'part' ],
+        [ 'escrow_truncate_trigger' ],
         [ 'lease_trigger', one('k:{id}', '{status}', 'a') ],
         [ 'ownership_trigger', 'status', 'own:skip', 'w', 'v', 'share:merge', '' ],
         [ 'history_trigger', one('', '2'), one('', '1 microseconds'), '0', one('notify off', 'notify on', 'notify full'), one('ignore markers', 'record markers'),
@@ -177,14 +219,14 @@ sub create_trigger
     {
         my ($real, @given) = @{ one(@plausible) };
         ($function, @arguments) = ($real, @given);
-        $timing = $real =~ /history|initial|lease|notify/ ? 'AFTER' : 'BEFORE' if chance(0.8);
+        $timing = $real =~ /history|initial|lease_|notify/ ? 'AFTER' : 'BEFORE' if chance(0.8);
         $arguments[rand @arguments] = one(@words) if @arguments && chance(0.3);
     }
     else
     {
         @arguments = some(int rand 9, @words);
     }
-    my $events = chance(0.1) ? 'TRUNCATE' : join(' OR ', grep { chance(0.7) } qw(INSERT UPDATE DELETE)) || 'UPDATE';
+    my $events = chance($function =~ /truncate/ ? 0.8 : 0.1) ? 'TRUNCATE' : join(' OR ', grep { chance(0.7) } qw(INSERT UPDATE DELETE)) || 'UPDATE';
     my $level = chance(0.9) && $events ne 'TRUNCATE' ? 'ROW' : 'STATEMENT';
     my $arguments = join(', ', map { quoted($_) } @arguments);
     my $call = "FOR EACH $level EXECUTE FUNCTION interlock_internal.$function($arguments)";
@@ -200,12 +242,19 @@ sub create_table
       . ', lock_until timestamptz, lock_reason text';
     my $key = one('id int PRIMARY KEY', 'id int PRIMARY KEY', 'id int', 'id bigint UNIQUE', 'id text NOT NULL UNIQUE', 'id uuid PRIMARY KEY DEFAULT gen_random_uuid()', 'id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY');
     my $columns = "$key, status " . one('text', 'text', 'int', 'json', "varchar(1)", 'name') . ', v ' . one('int', 'bigint', 'int NOT NULL DEFAULT 1', 'text', 'smallint')
-      . ', n bigint DEFAULT 1, ts ' . one('timestamptz', 'timestamp(0)', 'date') . ', part int DEFAULT 1' . (chance(0.5) ? $markers : '')
+      . ', n bigint DEFAULT 1, ts ' . one('timestamptz', 'timestamp(0)', 'date') . ', part int DEFAULT 1, stock ' . one('int', 'int', 'smallint', 'bigint', 'numeric(6,2)', 'numeric(18)') . ' NOT NULL DEFAULT 9' . (chance(0.5) ? $markers : '')
       . (chance(0.1) ? ', g int GENERATED ALWAYS AS (part + 1) STORED' : '');
     my $create = 'CREATE ' . ($temporary ? 'TEMP ' : one('', '', 'UNLOGGED ')) . 'TABLE';
-    return ("$create $table (id int, status text, v int, n bigint, ts timestamptz, part int" . (chance(0.6) ? $markers : '') . (chance(0.6) ? ', PRIMARY KEY (id, part)' : '')
+    return ("$create $table (id int, status text, v int, n bigint, ts timestamptz, part int, stock int NOT NULL DEFAULT 9" . (chance(0.6) ? $markers : '') . (chance(0.6) ? ', PRIMARY KEY (id, part)' : '')
           . ') PARTITION BY LIST (part)', "$create ${table}_p1 PARTITION OF $table FOR VALUES IN (1)", "$create ${table}_p2 PARTITION OF $table DEFAULT") if chance(0.2);
     return "$create $table ($columns)";
+}
+
+# By which a statement may know the version of what it writes
+sub comparison
+{
+    return one('v = 1', 'v = 1 OR id = 2', 'interlock.any_version(v)', 'NOT interlock.any_version(t.v)', 'v IN (1, 2)', '(id, v) = (1, 1)', 'v = id', 'v = (SELECT 1)', 'v = (SELECT max(v) FROM kept)',
+        'EXISTS (SELECT FROM kept k WHERE k.id = t.id AND t.v = 1)', 'v IS NOT DISTINCT FROM 1', "v = ANY ('{1,2}')", 'v + 0 = 1', 'CASE WHEN v = 1 THEN true ELSE v = 2 END', 'v IS NULL', 'v::text = \'1\'', 'true');
 }
 
 sub change_rows
@@ -218,6 +267,10 @@ sub change_rows
         "INSERT INTO $table (id, status) VALUES (" . one(1 .. 4) . ", 'b') ON CONFLICT DO NOTHING",
         "INSERT INTO $table DEFAULT VALUES",
         "UPDATE $table SET $set", "UPDATE $table SET $set", "UPDATE $table SET $set WHERE id = 1",
+        "UPDATE $table t SET $set WHERE " . comparison(), "UPDATE $table t SET $set WHERE id = 1 AND " . comparison(), "UPDATE $table t SET $set FROM kept k WHERE t.id = k.id AND " . comparison(),
+        "DECLARE c CURSOR FOR SELECT * FROM $table FOR UPDATE; FETCH c; UPDATE $table SET $set WHERE CURRENT OF c; CLOSE c",
+        "WITH w AS (UPDATE $table t SET $set WHERE " . comparison() . " RETURNING *) SELECT * FROM w",
+        "INSERT INTO $table AS t (id, status) VALUES (1, 'a') ON CONFLICT (id) DO UPDATE SET $set WHERE " . one('t.v = excluded.v', comparison()),
         "DELETE FROM $table WHERE id = " . one(1 .. 4), "DELETE FROM $table", "TRUNCATE $table",
         "MERGE INTO $table USING (VALUES (1)) s (x) ON id = x WHEN MATCHED THEN UPDATE SET $set WHEN NOT MATCHED THEN INSERT (id) VALUES (x)");
 }
@@ -230,7 +283,7 @@ sub ddl
         "DROP TABLE $table CASCADE", "ALTER TABLE $table RENAME TO t" . one(1 .. 4),
         "ALTER TABLE $table RENAME COLUMN " . one('status', 'v', 'n', 'id', 'lock_by') . ' TO ' . one('w', 'v', 'status', 'id', 'lock_by'),
         "ALTER TABLE $table DROP COLUMN " . one('v', 'status', 'lock_until', 'id', 'n') . ' CASCADE', "ALTER TABLE $table ADD COLUMN " . one('v int', 'n bigint', 'status text', 'lock_by text', 'w int'),
-        "ALTER TABLE $table ALTER COLUMN " . one('v TYPE bigint USING NULL', 'status TYPE int USING 1', 'lock_status TYPE text', 'v DROP NOT NULL', 'n SET DEFAULT 5', 'v DROP DEFAULT'),
+        "ALTER TABLE $table ALTER COLUMN " . one('v TYPE bigint USING NULL', 'stock TYPE numeric(8,1)', 'stock TYPE int', 'stock DROP NOT NULL', 'id TYPE bigint', 'status TYPE int USING 1', 'lock_status TYPE text', 'v DROP NOT NULL', 'n SET DEFAULT 5', 'v DROP DEFAULT'),
         "CREATE INDEX ON $table (" . one('status', 'v', 'lock_until', '(v + 1)', 'lock_until) WHERE (lock_status = 1') . ')',
         "CREATE UNIQUE INDEX ON $table (" . one('id', 'id, part', 'status') . ')', "DROP INDEX ${schema}${name}_v_idx", "REINDEX TABLE $table",
         "ALTER TABLE $table ADD FOREIGN KEY (" . one('part', 'id', 'v') . ') REFERENCES ' . one(@tables) . one('', ' (id)') . one('', ' ON DELETE CASCADE', ' ON UPDATE CASCADE DEFERRABLE'),
@@ -244,7 +297,12 @@ sub ddl
         "CREATE OR REPLACE VIEW v1 AS SELECT 1 AS id", "VACUUM $table", "ANALYZE $table", "LOCK TABLE $table", "CLUSTER $table");
 }
 
-sub configure { call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|guard_|unguard_|own_|share_|release_columns|hand_over|group_|ungroup|configur)/) }
+sub configure
+{
+    my @two = map { quoted(one(@tables)) } 1 .. 2;
+    return one("SELECT interlock.guard_children($two[0], $two[1])", "SELECT interlock.unguard_children($two[0], $two[1])", "SELECT interlock.enable_versioning($two[0], " . one("'v'", "'n'") . ", '{}', " . one("'reject'", "'warn'") . ')') if chance(0.15);
+    return call_of(qr/^(enable|disable|define_transitions|drop_transitions|require_lease|unrequire|guard_|unguard_|own_|share_|release_columns|hand_over|group_|ungroup|configur)/);
+}
 
 sub control
 {
@@ -262,9 +320,11 @@ sub statement
     return create_trigger($table) if $which < ($ddl ? 60 : 25);
     return create_table($table, $table !~ /lair/) if $which < ($ddl ? 70 : 30);
     return configure() if $which < ($ddl ? 80 : 38);
-    return change_rows(one(@tables, one(@parts))) if $which < 58;
-    return 'SELECT count(*) FROM interlock.' . one(@views) if $which < 63;
-    return control() if $which < 70;
+    return change_rows(one(@tables, one(@parts))) if $which < 55;
+    return escrow() if $which < 64;
+    return idempotent() if $which < 67;
+    return 'SELECT count(*) FROM interlock.' . one(@views) if $which < 71;
+    return control() if $which < 77;
     return call();
 }
 
@@ -299,7 +359,7 @@ sub begin_session
 # What others see while the sessions run
 my @public_views = split /\n/, $node->safe_psql('postgres', q(SELECT relname FROM pg_class WHERE relnamespace = 'interlock'::regnamespace AND relkind = 'v'
     AND has_table_privilege('fuzz_other', oid, 'SELECT') ORDER BY 1));
-my $looks = join(";\n", 'SET statement_timeout = \'60s\'', (map { "SELECT count(*) FROM interlock.$_" } @public_views), 'SELECT count(*) FROM interlock.check_versioning()',
+my $looks = join(";\n", 'SET statement_timeout = \'60s\'', (map { "SELECT count(*) FROM interlock.$_" } @public_views), 'SELECT count(*) FROM interlock.check_versioning()', 'SELECT count(*) FROM interlock.advise()',
     'SELECT id, holder FROM interlock.row_locks r JOIN kept k ON r.rel = \'kept\'::regclass AND (r.key->>\'id\')::int = k.id');
 sub look
 {
@@ -312,7 +372,14 @@ sub look
 
 sub end_prepared
 {
-    $node->safe_psql('postgres', "ROLLBACK PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+    $node->safe_psql('postgres', one('COMMIT', 'ROLLBACK') . " PREPARED '$_'") for split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
+}
+
+# What no session has any more is not held or undecided in shared memory.
+sub left_over
+{
+    my $left = q(SELECT (SELECT count(*) FROM interlock.escrow WHERE undecided <> 0) + (SELECT sum(used) FROM interlock.usage WHERE what IN ('key names', 'lease waiters')));
+    return $node->poll_query_until('postgres', $left, 0) ? () : 'left in shared memory: ' . $node->safe_psql('postgres', 'SELECT * FROM interlock.usage; SELECT * FROM interlock.escrow WHERE undecided <> 0');
 }
 
 my $log_from = 0;
@@ -328,12 +395,13 @@ my $began = time;
 my ($number, $done, @trouble) = (0, 0);
 while (!@trouble && (defined $seconds ? time - $began < $seconds : $done < $cases))
 {
-    my @running = map { begin_session($number++, one('fuzz_stranger', 'fuzz_owner'), 0) } 1 .. $sessions;
+    my @running = map { begin_session($number++, one('fuzz_stranger', 'fuzz_owner', 'fuzz_owner', 'fuzz_granted'), 0) } 1 .. $sessions;
     push @running, map { begin_session($number++, 'fuzz_owner', 1) } 1 .. 2 if $ENV{FUZZ_DDL};
     push @running, begin_session($number++, 'postgres', 0) if $ENV{FUZZ_DDL} || chance(0.3);
     push @trouble, grep { $_ } look('postgres'), look('fuzz_other');
     $_->{run}->finish for @running;
     end_prepared();
+    push @trouble, left_over();
     $done += $per_session * @running;
     push @trouble, findings();
     unlink map { $_->{file} } @running unless @trouble;
