@@ -1,5 +1,6 @@
 # An application on asyncpg with the code of docs/clients/asyncpg.md. Prints TAP.
 # needs: python3-asyncpg python3-psycopg
+# only with --all
 
 import asyncio
 import json

@@ -1,5 +1,6 @@
 # An application on Django with the code of docs/clients/django.md. Prints TAP.
 # needs: python3-django python3-psycopg2 python3-psycopg
+# only with --all
 
 import io
 import json

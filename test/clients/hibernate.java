@@ -3,6 +3,7 @@
 // needs: libpostgresql-jdbc-java libhibernate3-java libjavassist-java
 // jars: postgresql hibernate-core hibernate-entitymanager hibernate-commons-annotations geronimo-jpa_2.0_spec
 // jars: geronimo-jta-1.2-spec slf4j-api slf4j-nop dom4j antlr commons-collections3 javassist
+// only with --all
 
 import java.math.BigDecimal;
 import java.nio.file.Files;

@@ -1,6 +1,7 @@
 // The page docs/clients/libpqxx.md, as an application runs it.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE). ROOT is the directory of the project.
 // needs: libpqxx-dev
+// only with --all
 
 #include "blocks.h"
 #include "page.h"

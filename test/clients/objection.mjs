@@ -1,5 +1,6 @@
 // What an application on Objection and Knex does, with the code of docs/clients/objection.md.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+// only with --all
 
 import createKnex from 'knex';
 import pg from 'pg';

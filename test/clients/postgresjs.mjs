@@ -1,5 +1,6 @@
 // What an application on postgres.js does, with the code of docs/clients/postgresjs.md.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
+// only with --all
 
 import pg from 'pg';
 import assert from 'node:assert/strict';

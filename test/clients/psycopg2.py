@@ -1,5 +1,6 @@
 # An application on psycopg 2 with the code of docs/clients/psycopg2.md. Prints TAP.
 # needs: python3-psycopg2 python3-psycopg
+# only with --all
 
 import datetime
 import json

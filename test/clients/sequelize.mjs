@@ -1,6 +1,7 @@
 // What an application on Sequelize does, with the code of docs/clients/sequelize.md.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 // npm: pg-hstore
+// only with --all
 
 import pg from 'pg';
 import assert from 'node:assert/strict';

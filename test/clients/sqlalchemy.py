@@ -1,5 +1,6 @@
 # An application on SQLAlchemy with the code of docs/clients/sqlalchemy.md. Prints TAP.
 # needs: python3-sqlalchemy python3-psycopg2 python3-psycopg python3-alembic
+# only with --all
 
 import json
 import re

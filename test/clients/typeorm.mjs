@@ -1,6 +1,7 @@
 // TypeORM with the code of docs/clients/typeorm.md, and without its subscriber.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 // npm: esbuild reflect-metadata
+// only with --all
 
 import assert from 'node:assert/strict';
 import pg from 'pg';
