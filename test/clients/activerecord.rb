@@ -250,6 +250,21 @@ check 'retrying runs the whole block again, and gives up' do
   equal([attempts, post.reload.title], [3, 'attempt 3'])
   Page.error(STALE) { retrying(2) { mine = Post.find(post.id); by_script(post); mine.update!(title: 'x') } }
 end
+check 'what reading again cures is repeated, and what is hopeless is tried once' do
+  tries = { 'IL001' => 2, '40001' => 2, '40P01' => 2, 'IL002' => 1, 'IL003' => 1, 'IL004' => 1, 'IL005' => 1,
+            'IL006' => 1, 'IL007' => 1, 'IL008' => 1, 'P0002' => 1 }
+  counted = tries.to_h do |code, _|
+    count = 0
+    Page.error(ActiveRecord::ActiveRecordError) do
+      retrying(2) do
+        count += 1
+        Post.connection.execute("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''#{code}''; END'")
+      end
+    end
+    [code, count]
+  end
+  equal(counted, tries)
+end
 
 # --- Eight workers
 

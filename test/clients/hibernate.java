@@ -253,6 +253,18 @@ class hibernate {
                 return null;
             }));
         });
+        Page.check("what reading again cures is repeated, and what is hopeless is tried once", () -> {
+            Map<String, Integer> tries = Map.ofEntries(Map.entry("IL001", 2), Map.entry("40001", 2), Map.entry("40P01", 2),
+                Map.entry("IL002", 1), Map.entry("IL003", 1), Map.entry("IL004", 1), Map.entry("IL005", 1),
+                Map.entry("IL006", 1), Map.entry("IL007", 1), Map.entry("IL008", 1), Map.entry("P0002", 1));
+            Map<String, Integer> counted = new java.util.HashMap<>();
+            for (String code : tries.keySet())
+                Page.error(PersistenceException.class, () -> Jpa.retry(factory, 2, manager -> {
+                    counted.merge(code, 1, Integer::sum);
+                    return manager.createNativeQuery("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''" + code + "''; END'").executeUpdate();
+                }));
+            Page.equal(counted, tries);
+        });
         Page.check("a connection that breaks before the commit leaves nothing", () -> {
             Note note = fresh("old");
             Page.error(PersistenceException.class, () -> run(manager -> {

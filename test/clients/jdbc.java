@@ -120,6 +120,18 @@ class jdbc {
                 return db.row("SELECT version FROM note WHERE id = ?", id).get("version");
             }), 2L);
         });
+        Page.check("what reading again cures is repeated, and what is hopeless is tried once", () -> {
+            Map<String, Integer> tries = Map.ofEntries(Map.entry("IL001", 2), Map.entry("40001", 2), Map.entry("40P01", 2),
+                Map.entry("IL002", 1), Map.entry("IL003", 1), Map.entry("IL004", 1), Map.entry("IL005", 1),
+                Map.entry("IL006", 1), Map.entry("IL007", 1), Map.entry("IL008", 1), Map.entry("P0002", 1));
+            Map<String, Integer> counted = new java.util.HashMap<>();
+            for (String code : tries.keySet())
+                Page.error(SQLException.class, () -> Notes.retry(2, () -> Db.transaction(source, db -> {
+                    counted.merge(code, 1, Integer::sum);
+                    return db.connection().createStatement().execute("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''" + code + "''; END'");
+                })));
+            Page.equal(counted, tries);
+        });
         Page.check("other states are StaleException, and what no retry cures is not", () -> {
             raw("CREATE TABLE orders (id uuid PRIMARY KEY, status text NOT NULL DEFAULT 'new')");
             raw("SELECT interlock.define_transitions('orders', 'status', '{\"new\": [\"paid\"]}')");

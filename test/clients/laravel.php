@@ -187,6 +187,19 @@ check('it is repeated as a whole, and given up', function () {
         $mine->update(['body' => 'x']);
     }, 2));
 });
+check('what reading again cures is repeated, and what is hopeless is tried once', function () {
+    $tries = ['IL001' => 2, '40001' => 2, '40P01' => 2, 'IL002' => 1, 'IL003' => 1, 'IL004' => 1, 'IL005' => 1,
+        'IL006' => 1, 'IL007' => 1, 'IL008' => 1, 'P0002' => 1];
+    $counted = [];
+    foreach (array_keys($tries) as $code) {
+        $counted[$code] = 0;
+        Page::error(Exception::class, fn () => Interlock::transaction(function () use ($code, &$counted) {
+            $counted[$code]++;
+            DB::unprepared("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''$code''; END'");
+        }, 2));
+    }
+    equal($counted, $tries);
+});
 
 // --- Eight processes
 

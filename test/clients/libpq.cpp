@@ -94,6 +94,21 @@ void saves()
         }, const_cast<std::string *>(&id)), DONE);
         equal(version(id), "2");
     });
+    check("what reading again cures is repeated, and what is hopeless is tried once", [] {
+        const page::Row repeated{"IL001", "40001", "40P01"}, hopeless{"IL002", "IL003", "IL004", "IL005", "IL006", "IL007", "IL008", "P0002"};
+        struct Try { std::string sql; int count; };
+        auto tries = [](const page::Value &code) {
+            Try data{"DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''" + *code + "''; END'", 0};
+            transaction(app, 2, [](PGconn *connection, void *data) {
+                Try *one = static_cast<Try *>(data);
+                one->count++;
+                return run(connection, one->sql.c_str(), 0, nullptr);
+            }, &data);
+            return *code + ' ' + std::to_string(data.count);
+        };
+        for (const page::Value &code : repeated) equal(tries(code), *code + " 2");
+        for (const page::Value &code : hopeless) equal(tries(code), *code + " 1");
+    });
     check("in a pipeline the statements after a conflict are aborted, up to the next sync", [] {
         const std::string id = note("old");
         const char *values[] = {id.c_str()};
@@ -217,7 +232,7 @@ void leases()
         lease held;
         equal(acquire(&held, app, "broken", 2), 1);
         one("SELECT interlock.break_lease('broken', 'test')");
-        equal(transaction(app, 1, tidy_one, &held), STALE);
+        equal(transaction(app, 1, tidy_one, &held), LOST);
         page::eventually([&] { return !beat(&held); });
     });
 }

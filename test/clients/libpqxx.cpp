@@ -125,6 +125,23 @@ void saves()
         page::error<StaleError>([&] { pqxx::perform(save(9), 2); });
         equal(attempts, 2);
     });
+    check("what reading again cures is repeated, and what is hopeless is tried once", [] {
+        const page::Row repeated{"IL001", "40001", "40P01"}, hopeless{"IL002", "IL003", "IL004", "IL005", "IL006", "IL007", "IL008", "P0002"};
+        auto tries = [](const page::Value &code) {
+            int count = 0;
+            page::error<std::exception>([&] {
+                pqxx::perform([&] {
+                    count++;
+                    return transaction(connection(), [&](pqxx::work &work) {
+                        return work.exec("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''" + *code + "''; END'");
+                    });
+                }, 2);
+            });
+            return *code + ' ' + std::to_string(count);
+        };
+        for (const page::Value &code : repeated) equal(tries(code), *code + " 2");
+        for (const page::Value &code : hopeless) equal(tries(code), *code + " 1");
+    });
 }
 
 void parameters()
@@ -213,7 +230,7 @@ void leases()
     check("when it is broken, the work is stopped and cannot commit", [] {
         Lease lease("", "broken", std::chrono::seconds(2));
         one("SELECT interlock.break_lease('broken', 'test')");
-        equal(page::error<StaleError>([&] {
+        equal(page::error<LostError>([&] {
                   transaction(connection(), [&](pqxx::work &work) {
                       lease.check(work);
                       return 0;
