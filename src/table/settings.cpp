@@ -171,10 +171,11 @@ TableSettings read_settings(const Mechanisms& mechanisms, Oid relid) {
 void require_settings(const TableSettings& settings, Oid relid) {
     for (bool is_too_long : settings.is_too_long)
         if (is_too_long)
-            ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                            errmsg("the settings of table \"%s\" are too long", get_rel_name(relid)),
-                            errhint("Its owner can drop triggers of functions in schema "
-                                    "interlock_internal.")));
+            ereport(ERROR,
+                    (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                     errmsg("the settings of table \"%s\" are too long", get_rel_name(relid)),
+                     errhint("Its owner can drop triggers of functions in schema "
+                             "interlock_internal.")));
 }
 
 List* configured_tables(const Mechanisms& mechanisms) {
