@@ -3,6 +3,7 @@
 
 #include "escrow/change.h"
 #include "escrow/fold.h"
+#include "ownership/ownership.h"
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "table/configuration_audit.h"
@@ -193,6 +194,9 @@ void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
         reason = "it is in a key, or in a unique index or one that may be over it";
     else if (bms_is_member(attnum, info->maintained))
         reason = "it is a version, or belongs to a marker";
+    else if (const ColumnRule* rule = rule_of(info, attnum);
+             rule != nullptr && rule->access != Access::kFree)
+        reason = "it has an owner, or is shared"; // folds are no writer's
     if (reason != nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" cannot have escrow counters: %s",

@@ -70,12 +70,12 @@ SELECT is(interlock.fold_escrow('item') >= 0, true, 'a fold');
 SELECT is((SELECT stock FROM item WHERE id = 1), 8, 'of the row');
 
 -- plain writes
-SELECT throws_ok($$UPDATE item SET stock = stock - 1 WHERE id = 1$$, '55000', 'column "stock" of table "item" has escrow counters');
-SELECT lives_ok($$UPDATE item SET note = 'x', stock = stock WHERE id = 1$$, 'another column');
+SELECT throws_ok($$UPDATE item SET stock = stock - 1 WHERE id = 1$$, '55000', 'column "stock" of table "item" has escrow counters', 'ESC-11: a plain UPDATE');
+SELECT lives_ok($$UPDATE item SET note = 'x', stock = stock WHERE id = 1$$, 'ESC-11: another column');
 SELECT throws_ok($$INSERT INTO item VALUES (3, -1)$$, 'IL012', 'value of column "stock" of table "item" is outside of the limits of its escrow counter');
 SELECT lives_ok($$INSERT INTO item VALUES (3, 1)$$, 'a new row');
-SELECT throws_ok($$MERGE INTO item USING (VALUES (1)) v (i) ON id = i WHEN MATCHED THEN UPDATE SET stock = 1$$, '55000', NULL, 'MERGE');
-SELECT throws_ok($$INSERT INTO item VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET stock = excluded.stock$$, '55000', NULL, 'ON CONFLICT');
+SELECT throws_ok($$MERGE INTO item USING (VALUES (1)) v (i) ON id = i WHEN MATCHED THEN UPDATE SET stock = 1$$, '55000', NULL, 'ESC-11: MERGE');
+SELECT throws_ok($$INSERT INTO item VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET stock = excluded.stock$$, '55000', NULL, 'ESC-11: ON CONFLICT');
 SELECT lives_ok($$SELECT interlock.set_escrow('item', 1, 'stock', 5)$$, 'set_escrow');
 SELECT is((SELECT stock FROM item WHERE id = 1), 5, 'writes the row');
 SELECT throws_ok($$SELECT interlock.set_escrow('item', 1, 'stock', -5)$$, '22023', 'argument "value" is outside of the limits of the counter');

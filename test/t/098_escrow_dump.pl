@@ -70,7 +70,7 @@ for my $server ($node, $other)
     for my $database ('by_psql', 'by_restore')
     {
         my $copy = "$cluster, $database";
-        is($server->safe_psql($database, $values), $expected, "$copy: the same values, which are those of rows and parts");
+        is($server->safe_psql($database, $values), $expected, "ESC-18: $copy: the same values, which are those of rows and parts");
         is($server->safe_psql($database, 'SELECT count(*) FROM interlock_internal.escrow_part'), 16, "$copy: not folded");
         is($server->safe_psql($database, 'SELECT count(*) FROM interlock_internal.escrow_counter WHERE rel::oid NOT IN (SELECT oid FROM pg_class)'),
             0, "$copy: nothing of the dropped table");

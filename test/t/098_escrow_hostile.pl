@@ -68,7 +68,7 @@ is($node->safe_psql('postgres', "SET statement_timeout = '20s'; SELECT outcome F
     'pending', 'wait limits the wait at the gate');
 query($seller, 'ROLLBACK');
 my $error = error_of("SET ROLE clerk; SELECT interlock.fold_escrow('shop')");
-like($error, qr/23514/, 'a fold that a CHECK refuses');
+like($error, qr/23514/, 'ESC-10: a fold that a CHECK refuses');
 unlike($error, qr/Failing row contains/, 'does not show the row');
 is($node->safe_psql('postgres', "SET ROLE clerk; SELECT count(*) FROM interlock.escrow"), 0, 'the view shows no key that the role may not read');
 is(value('shop'), 7, 'the part of the fold that was refused is there');
@@ -108,7 +108,7 @@ is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('dropp
 stocked('kept');
 $node->safe_psql('postgres', q(CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.stock := OLD.stock; RETURN NEW; END';
 CREATE TRIGGER keeps BEFORE UPDATE ON kept FOR EACH ROW EXECUTE FUNCTION keeps()));
-like(error_of("SELECT interlock.fold_escrow('kept')"), qr/55000/, 'a trigger that keeps the old number makes a fold fail');
+like(error_of("SELECT interlock.fold_escrow('kept')"), qr/55000/, 'ESC-10: a trigger that keeps the old number makes a fold fail');
 is(value('kept'), 7, 'and no part is lost');
 
 stocked('undead');
