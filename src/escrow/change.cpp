@@ -87,6 +87,10 @@ Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* 
     int count;
     *value =
         add_amounts(add_amounts(*value, take_parts(*counter->column, counter->id, &count)), delta);
+    // The snapshot may miss parts that the grant rests on: the row alone would leave the limits.
+    if (*value < counter->limits.least || *value > counter->limits.most)
+        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                        errmsg("could not serialize access due to concurrent update")));
     note_own_row(counter->id);
     return verdict;
 }

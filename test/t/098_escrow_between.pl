@@ -335,6 +335,13 @@ is(then_gets($s1), '40001', 'ESC-9: under SERIALIZABLE a fold is a change of the
 ask($s1, 'ROLLBACK');
 is(value(), 2, 'and nothing is lost');
 
+stock(1);
+ask($s1, 'BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM item');
+sql(call(3));
+is(try_adjust($s1, -2), '40001', 'under SERIALIZABLE no take rests on a return that its snapshot does not see');
+ask($s1, 'ROLLBACK');
+is(sql("SELECT remaining::int, at_most::int FROM interlock.escrow WHERE key = '{$id}'"), '4|4', 'and it leaves nothing');
+
 # --- Backups under load, and a promotion ------------------------------------------------------------------------------------------------------------
 
 $id++;

@@ -50,8 +50,8 @@ my $shared = PostgreSQL::Test::Utils::tempdir();
 
 # --- Clients --------------------------------------------------------------------------------------------------------------------
 
-# What fails when others change the same row on the direct path, or when the server goes.
-my $expected_errors = qr/^(?:40001|40P01|57P0[0-9])$/;
+# What fails when others change the same row on the direct path, when many are prepared, or when the server goes.
+my $expected_errors = qr/^(?:40001|40P01|53400|57P0[0-9])$/;
 
 sub write_file { my ($name, $text) = @_; open my $file, '>', "$shared/$name.new" or die $!; print $file $text; close $file; rename "$shared/$name.new", "$shared/$name"; return; }
 sub add_line { my ($name, $text) = @_; open my $file, '>>', "$shared/$name" or die $!; syswrite $file, "$text\n"; close $file; return; }
