@@ -3,7 +3,7 @@
 # A scenario counts in the data what was lost after a load without the extension and after the same load with it, says
 # both, and adds a row to the summary. What it needs is in work.sh, its tables and loads are in load/.
 
-SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children"
+SCENARIOS="two_administrators config orders coupons seats documents bank payments reports parts crash cms claim_rows blind_updates children flash_sale"
 
 two_administrators() {
     heading "1. Two administrators edit one configuration row"
@@ -398,4 +398,30 @@ children() {
     say "with guard_children: $(ask "$totals") totals were saved, $with of them do not fit;" \
         "the version of the documents has moved $(ask "SELECT sum(version - 1) FROM doc") times"
     row "totals that do not fit" "$without of $saves" "$with"
+}
+
+flash_sale() {
+    heading "16. $CLIENTS buyers at a time want the last 100 pieces of one item"
+    note "each takes a piece, pays for 10 ms, and commits; one in ten changes their mind and rolls back"
+    local oversold="SELECT greatest(count(*) - 100, 0) FROM purchase" numbers="SELECT count(*) FROM purchase"
+    local took="SELECT coalesce(round(extract(epoch FROM max(at) - min(at)) * 1000), 0) FROM purchase"
+    new_database flash_sale
+    load flash_sale_without
+    local without=$(ask "$oversold") orders=$(ask "$numbers")
+    say "without, each reads what is left and writes one less: $orders orders for 100 pieces, and the shop says $(ask "SELECT stock FROM item") are left"
+
+    new_database flash_sale
+    load flash_sale_update
+    local update=$(ask "$took")
+    say "with UPDATE ... WHERE stock > 0, each waits until the one before has paid: $(ask "$numbers") sold, in $update ms"
+
+    new_database flash_sale "SELECT interlock.enable_escrow('item', 'stock')"
+    ask "SELECT interlock.adjust('item', 7, 'stock', -1)" >/dev/null # the first change is made in the row
+    ask "SELECT interlock.adjust('item', 7, 'stock', 1)" >/dev/null
+    load flash_sale_with
+    local left=$(ask "SELECT interlock.escrow_value('item', 7, 'stock')") sold=$(ask "$numbers")
+    say "with adjust, all of them pay at the same time: $sold sold, in $(ask "$took") ms, $left left;" \
+        "$(ask "SELECT count(*) FROM sold_out") buyers learned that it is sold out"
+    row "pieces sold that were not there" "$without of $orders" "$(ask "$oversold")"
+    lose "$(ask "SELECT abs(100 - $left - $sold)")"
 }
