@@ -180,9 +180,9 @@ void forget_gone() {
     LWLockRelease(lines->lock);
 }
 
-// Each table and database is asked for, so one session does it, once in a minute.
+// Each table and database is asked for, so it is done once in a second, by one session.
 void make_room() {
-    constexpr TimestampTz kPause = 60 * USECS_PER_SEC;
+    constexpr TimestampTz kPause = USECS_PER_SEC;
     if (!IsTransactionState() || InterruptHoldoffCount > 0)
         return;
     TimestampTz now = GetCurrentStatementStartTimestamp();
