@@ -55,14 +55,6 @@ bool accepts_member(LeaseDatabase* database, Oid role) {
 
 } // namespace
 
-Oid session_role() {
-    Oid user;
-    int context;
-    GetUserIdAndSecContext(&user, &context);
-    bool is_lent = (context & (SECURITY_LOCAL_USERID_CHANGE | SECURITY_RESTRICTED_OPERATION)) != 0;
-    return is_lent ? InvalidOid : GetSessionUserId();
-}
-
 Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     auto is_given_to = [&](Oid role) {
         return OidIsValid(role) &&
@@ -81,13 +73,6 @@ Oid role_of_token(LeaseDatabase* database, const LeaseKey& key, int64 token) {
     if (OidIsValid(session) && session != user)
         accept_former_token(database, session, false);
     return InvalidOid;
-}
-
-bool acts_for(Oid role) {
-    if (has_privs_of_role(GetUserId(), role))
-        return true;
-    Oid session = session_role();
-    return OidIsValid(session) && has_privs_of_role(session, role);
 }
 
 } // namespace interlock

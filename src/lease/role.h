@@ -3,17 +3,9 @@
 #pragma once
 
 #include "lease/service.h"
+#include "server/caller.h"
 
 namespace interlock {
-
-// The role that has opened the session, for which the caller acts also after SET ROLE, as in pools;
-// InvalidOid in functions that run with the rights of another role, such as SECURITY DEFINER and
-// those of indexes: these do not get the session's leases.
-Oid session_role();
-
-// Whether the caller acts for the role: the current or the session's role is a member of it. Reads
-// catalogs, and may raise an error: not with a lock held.
-bool acts_for(Oid role);
 
 // The role to which the token was granted before a crash, if the caller acts for it: its own, that
 // of the session, or one of the first eight that were granted to these; InvalidOid: none of them,
