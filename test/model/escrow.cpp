@@ -70,6 +70,7 @@ struct Client {
     bool writes = false;   // the row, which it has locked
     uint8_t operations = 0;
     Count read = 0;                      // of the row, by a load
+    Count carts = 0;                     // the same of the reservations, if it reads them too early
     Count direct = 0;                    // that its write of the row adds, besides
     Parts folded;                        // the parts that this write folds
     std::array<Parts, 2> parts;          // in the journal: outside of the savepoint, and in it
@@ -235,6 +236,7 @@ enum class Fault {
     kCartUnlocked,
     kCartForgets,
     kNoRoomKept,
+    kCartsReadEarly,
     kRemoveWithCart,
 };
 using enum Fault;
@@ -637,6 +639,7 @@ Outcome Model::load(State* s, Client* client) const {
     client->phase = Phase::kOpen;
     client->step = Step::kLoads;
     client->read = static_cast<Count>(visible_row(*s));
+    client->carts = static_cast<Count>(visible_carts(*s));
     if (own)
         client->read = static_cast<Count>(client->read + client->direct + client->folded.net());
     return kFine;
@@ -646,7 +649,8 @@ Outcome Model::load(State* s, Client* client) const {
 void Model::read_entry(State* s, const Client& loader) const {
     Parts parts = visible_parts(*s);
     parts.remove(loader.folded);
-    int inf = loader.read + parts.net(), sup = inf + (broken(kNoRoomKept) ? 0 : visible_carts(*s));
+    int carts = broken(kCartsReadEarly) ? loader.carts : visible_carts(*s);
+    int inf = loader.read + parts.net(), sup = inf + (broken(kNoRoomKept) ? 0 : carts);
     for (Slot& slot : s->slots) {
         Client& client = slot.now;
         client.note = {};
@@ -1011,7 +1015,7 @@ Outcome Model::flush(State* s) const {
         slot.flushed = slot.now;
         slot.flushed.note = {};
         slot.flushed.listed = {};
-        slot.flushed.read = 0;
+        slot.flushed.read = slot.flushed.carts = 0;
     }
     return kFine;
 }
@@ -1035,7 +1039,9 @@ void Model::normalize(State* state) const {
     for (Slot& slot : s.slots) {
         Client& client = slot.now;
         if (client.step != Step::kLoads)
-            client.read = 0;
+            client.read = client.carts = 0;
+        if (!broken(kCartsReadEarly))
+            client.carts = 0;
         if (client.note.none())
             client.decision = Decision::kNone;
     }
@@ -1105,6 +1111,8 @@ const search::Planted<Model> kPlanted[] = {
     {"E14", "a reservation is ended without the lock of its row", kCartUnlocked, kLost, kCarts},
     {"E14", "a reservation is deleted before its part is inserted", kCartForgets, kLost, kCarts},
     {"E14", "no room is kept for reservations", kNoRoomKept, kAbove, kCarts},
+    {"E14", "a load reads reservations of another snapshot than parts", kCartsReadEarly, kAbove,
+     kCarts},
     {"E14", "DELETE of a row with reservations", kRemoveWithCart, kOrphan, kRemoves},
 };
 
