@@ -555,13 +555,32 @@ COMMENT ON TABLE interlock_internal.escrow_counter IS
 
 CREATE TABLE interlock_internal.escrow_part (
     counter bigint NOT NULL,
-    amount numeric NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+    amount numeric NOT NULL,
+    reserved numeric) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
 REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_part IS
-'What transactions have added to counters, or taken from them, and no fold has added to the row yet.';
+'What transactions have added to counters, or taken from them, and no fold has added to the row yet. reserved: what they have added to
+reservations, or taken from them.';
+
+CREATE TABLE interlock_internal.escrow_reservation (
+    token bigint NOT NULL,
+    counter bigint NOT NULL,
+    amount numeric NOT NULL,
+    expires_at timestamptz NOT NULL,
+    reserved_at timestamptz NOT NULL,
+    role_name name NOT NULL,
+    holder text,
+    CONSTRAINT escrow_reservation_pkey PRIMARY KEY (token));
+CREATE INDEX escrow_reservation_counter ON interlock_internal.escrow_reservation (counter);
+CREATE INDEX escrow_reservation_expires_at ON interlock_internal.escrow_reservation (expires_at);
+REVOKE ALL ON TABLE interlock_internal.escrow_reservation FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_reservation',
+    'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
+COMMENT ON TABLE interlock_internal.escrow_reservation IS
+'What was taken from counters until a deadline. Who deletes a row has ended the reservation.';
 
 CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -651,7 +670,7 @@ CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
 'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
-alone. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
+alone. Gives back what expired reservations have taken before. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
 column. Errors: IL004 being edited, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
@@ -660,7 +679,8 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
     SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
            e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS remaining,
            e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most,
-           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step AS undecided
+           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step
+               OPERATOR(pg_catalog.-) v.reserved AS undecided, v.reserved
       FROM interlock_internal.escrow_counter c
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
@@ -668,6 +688,10 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
            SELECT pg_catalog.count(*) AS parts, COALESCE(pg_catalog.sum(j.amount), 0::pg_catalog.numeric) AS amount
              FROM interlock_internal.escrow_part j
             WHERE j.counter OPERATOR(pg_catalog.=) c.id) p
+     CROSS JOIN LATERAL (
+           SELECT COALESCE(pg_catalog.sum(r.amount), 0::pg_catalog.numeric) AS reserved
+             FROM interlock_internal.escrow_reservation r
+            WHERE r.counter OPERATOR(pg_catalog.=) c.id) v
      CROSS JOIN LATERAL (
            SELECT pg_catalog.power(10::pg_catalog.numeric, CASE
                       WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
@@ -683,8 +707,73 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables of which the caller may read the column and the primary key: the key''s values, the committed parts that are not folded yet and their sum, and
-what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. The last three are null while the counter is not in shared memory. Tables whose
+what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
+reservations hold. Tables whose
 rows row security hides from the caller are left out.';
+
+CREATE FUNCTION interlock.reserve(
+    rel regclass, key text, column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.reserve(
+    rel regclass, key "any", column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interval, text, interval) IS
+'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation gives it back, and so does
+the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
+them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
+transactions whose end decides whether it fits. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
+security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
+too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
+COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interval, text, interval) IS
+'As reserve(regclass, text, name, numeric, interval, text, interval), for a key of another type.';
+
+CREATE FUNCTION interlock.confirm_reservation(token bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.confirm_reservation(bigint) IS
+'Ends a reservation for good: what it has taken is sold if this transaction commits. For members of the role that has reserved. Waits for
+other transactions that end or extend it. Errors: IL008 it has expired or ended, or there is none with that token for the caller, 55000 no escrow counters, or their triggers do not fire.';
+
+CREATE FUNCTION interlock.cancel_reservation(token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
+'Gives back what a reservation has taken; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
+that token for the caller. For members of the role that has reserved, and for the owner of the table. Waits for other transactions that end or extend it.
+Errors: 55000 the triggers of the escrow counters do not fire.';
+
+CREATE FUNCTION interlock.extend_reservation(token bigint, ttl interval) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.extend_reservation(bigint, interval) IS
+'Moves the deadline of a reservation to ttl from now, and returns it; null when it has expired or ended, or there is none with that token for the caller. For members of the role
+that has reserved. Waits for other transactions that end or extend it. Errors: 22023 ttl, 55000 the triggers of the escrow counters do not fire.';
+
+CREATE FUNCTION interlock_internal.may_end_reservation(role_name name, rel regclass) RETURNS boolean
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
+'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
+
+CREATE VIEW interlock.reservations WITH (security_barrier) AS
+    SELECT c.rel, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
+           CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
+           r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
+      FROM interlock_internal.escrow_reservation r
+      JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
+      JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
+      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel) AS may_end) m
+     WHERE m.may_end
+        OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
+             pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
+             SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
+               FROM pg_catalog.pg_index i
+              CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
+              WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
+            AND NOT pg_catalog.row_security_active(t.oid));
+GRANT SELECT ON interlock.reservations TO PUBLIC;
+COMMENT ON VIEW interlock.reservations IS
+'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
+primary key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
 
 -- Leases.
 

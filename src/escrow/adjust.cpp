@@ -1,7 +1,7 @@
 // adjust and try_adjust: a part in the journal where the counter has an entry in memory, else the
-// direct path.
+// direct path. And what reserve has in common with them.
 
-#include "escrow/change.h"
+#include "escrow/adjust.h"
 #include "escrow/transaction.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
@@ -15,21 +15,9 @@ using namespace interlock;
 
 namespace {
 
-enum class Outcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
 constexpr const char* kOutcomes[] = {"adjusted", "insufficient", "pending", "not_found"};
 
-struct Adjustment {
-    EscrowCounter* counter;
-    Key key;
-    int64 delta;
-    Deadline deadline;
-    bool in_row; // memory may not be used
-    Range after;
-    bool knows_after; // false while the gate is closed
-};
-
-Adjustment read_call(const Arguments& arguments);
-Outcome adjust_in_time(Adjustment* call);
+void set_delta(Adjustment* call, const Arguments& arguments);
 Datum remaining_of(const Adjustment& call);
 
 } // namespace
@@ -40,15 +28,18 @@ PG_FUNCTION_INFO_V1(try_adjust);
 
 // adjust(rel, key, column_name, delta, wait) -> remaining
 Datum adjust(PG_FUNCTION_ARGS) {
-    Adjustment call = read_call(Arguments(fcinfo));
-    Outcome outcome = adjust_in_time(&call);
+    Arguments arguments(fcinfo);
+    Adjustment call = read_adjustment(arguments, "interlock.adjust()", 4);
+    set_delta(&call, arguments);
+    AdjustOutcome outcome = adjust_in_time(&call);
     const KeyedRow& row = call.counter->row;
-    if (outcome == Outcome::kNotFound)
+    if (outcome == AdjustOutcome::kNotFound)
         raise_no_such_row(row.rel, row.info, *row.key);
-    if (outcome != Outcome::kAdjusted)
-        raise_not_enough(*call.counter, call.delta,
-                         outcome == Outcome::kPending ? Verdict::kPending : Verdict::kInsufficient,
-                         call.knows_after ? &call.after : nullptr);
+    if (outcome != AdjustOutcome::kAdjusted)
+        raise_not_enough(
+            *call.counter, call.part.amount,
+            outcome == AdjustOutcome::kPending ? Verdict::kPending : Verdict::kInsufficient,
+            call.knows_after ? &call.after : nullptr);
     Datum remaining = remaining_of(call);
     close_table(row.rel);
     return remaining;
@@ -56,10 +47,12 @@ Datum adjust(PG_FUNCTION_ARGS) {
 
 // try_adjust(rel, key, column_name, delta, wait) -> (outcome, remaining)
 Datum try_adjust(PG_FUNCTION_ARGS) {
-    Adjustment call = read_call(Arguments(fcinfo));
-    Outcome outcome = adjust_in_time(&call);
+    Arguments arguments(fcinfo);
+    Adjustment call = read_adjustment(arguments, "interlock.adjust()", 4);
+    set_delta(&call, arguments);
+    AdjustOutcome outcome = adjust_in_time(&call);
     Datum values[2] = {CStringGetTextDatum(kOutcomes[static_cast<int>(outcome)]), 0};
-    bool nulls[2] = {false, outcome == Outcome::kNotFound || !call.knows_after};
+    bool nulls[2] = {false, outcome == AdjustOutcome::kNotFound || !call.knows_after};
     if (!nulls[1])
         values[1] = remaining_of(call);
     close_table(call.counter->row.rel);
@@ -69,10 +62,25 @@ Datum try_adjust(PG_FUNCTION_ARGS) {
 
 namespace {
 
-Adjustment read_call(const Arguments& arguments) {
-    Deadline deadline = Deadline::argument(arguments, 4);
-    PreventCommandIfReadOnly("interlock.adjust()");
-    PreventCommandIfParallelMode("interlock.adjust()");
+void set_delta(Adjustment* call, const Arguments& arguments) {
+    call->part = {amount_argument(arguments, 3, "delta", *call->counter->column), 0};
+    if (call->part.amount == 0)
+        refuse_argument("delta", "must not be zero");
+}
+
+// If this transaction commits: its own return is not in inf yet.
+Datum remaining_of(const Adjustment& call) {
+    return numeric_of(*call.counter->column, call.after.inf);
+}
+
+} // namespace
+
+namespace interlock {
+
+Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait) {
+    Deadline deadline = Deadline::argument(arguments, wait);
+    PreventCommandIfReadOnly(verb);
+    PreventCommandIfParallelMode(verb);
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock);
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
@@ -83,36 +91,12 @@ Adjustment read_call(const Arguments& arguments) {
     require_table_key(info, *key);
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({rel, info, key}, column);
-    int64 delta = amount_argument(arguments, 3, "delta", *column);
-    if (delta == 0)
-        refuse_argument("delta", "must not be zero");
     bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
                   check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
-    return {counter, *key, delta, deadline, in_row, {}, false};
+    return {counter, *key, {}, deadline, in_row, {}, false};
 }
 
-// The row is locked in a subtransaction that is rolled back, so the lock ends with it (E6). False
-// when the counter cannot have an entry now.
-bool load_entry(const EscrowCounter& counter) {
-    bool entered = false;
-    ErrorData* error = attempt_if([&] {
-        int64 value;
-        if (lock_value(counter, true, &value)) {
-            // Entered while this waited for the lock. What is read now could be behind when that
-            // entry is evicted meanwhile: its grants do not wait for this lock.
-            entered = has_entry(counter.id, counter.column->epoch);
-            if (entered)
-                return false;
-            UndecidedParts parts = read_undecided(*counter.column, counter.id);
-            entered = enter_counter(counter.id, counter.column->epoch, range_of(value, parts),
-                                    parts.in_doubt, parts.count);
-        }
-        return false;
-    });
-    if (error != nullptr)
-        ReThrowError(error);
-    return entered;
-}
+namespace {
 
 // kNoEntry: only the direct path can change it.
 Verdict adjust_in_memory(Adjustment* call) {
@@ -128,40 +112,40 @@ Verdict adjust_in_memory(Adjustment* call) {
     for (int tries = 0; tries < 2 && verdict == Verdict::kNoEntry; tries++) {
         if (!has_entry(counter->id, epoch) && !load_entry(*counter))
             return Verdict::kNoEntry;
-        verdict =
-            grant_in_memory(counter->id, epoch, call->delta, counter->limits, &entry, &call->after);
+        verdict = grant_in_memory(counter->id, epoch, call->part.amount, counter->limits, &entry,
+                                  &call->after);
     }
     if (verdict != Verdict::kGranted)
         return verdict;
-    note_grant(entry, call->delta);
-    insert_part(*counter->column, counter->id, call->delta);
+    note_grant(entry, call->part);
+    insert_part(*counter->column, counter->id, call->part);
     note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
     return verdict;
 }
 
-Outcome adjust_in_row(Adjustment* call) {
+AdjustOutcome adjust_in_row(Adjustment* call) {
     int64 value;
     if (!lock_value(*call->counter, true, &value))
-        return Outcome::kNotFound;
-    Verdict verdict = change_in_row(call->counter, call->delta, &value, &call->after);
+        return AdjustOutcome::kNotFound;
+    Verdict verdict = change_in_row(call->counter, call->part, &value, &call->after);
     if (verdict == Verdict::kPending)
-        return Outcome::kPending;
+        return AdjustOutcome::kPending;
     if (verdict != Verdict::kGranted)
-        return Outcome::kInsufficient;
+        return AdjustOutcome::kInsufficient;
     if (!write_value(*call->counter, value))
         raise_suppressed(call->counter->row.rel);
-    return Outcome::kAdjusted;
+    return AdjustOutcome::kAdjusted;
 }
 
-Outcome adjust_once(Adjustment* call) {
+AdjustOutcome adjust_once(Adjustment* call) {
     Verdict verdict = call->in_row ? Verdict::kNoEntry : adjust_in_memory(call);
     switch (verdict) {
     case Verdict::kGranted:
-        return Outcome::kAdjusted;
+        return AdjustOutcome::kAdjusted;
     case Verdict::kPending:
-        return Outcome::kPending;
+        return AdjustOutcome::kPending;
     case Verdict::kInsufficient:
-        return Outcome::kInsufficient;
+        return AdjustOutcome::kInsufficient;
     default:
         return adjust_in_row(call);
     }
@@ -196,24 +180,21 @@ bool wait_for_undecided(const Adjustment& call, int* tries) {
                         [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
-// If this transaction commits: its own return is not in inf yet.
-Datum remaining_of(const Adjustment& call) {
-    return numeric_of(*call.counter->column, call.after.inf);
-}
+} // namespace
 
-Outcome adjust_in_time(Adjustment* call) {
+AdjustOutcome adjust_in_time(Adjustment* call) {
     auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
     if (!enter_gate(*call->counter, ShareLock, false) &&
         (call->deadline.has_passed() || !wait_in_time(call->deadline, wait)))
-        return Outcome::kPending;
+        return AdjustOutcome::kPending;
     for (int tries = 0;;) {
-        Outcome outcome = adjust_once(call);
+        AdjustOutcome outcome = adjust_once(call);
         call->knows_after = true;
-        if (outcome == Outcome::kAdjusted && call->delta > 0)
-            call->after.inf = add_amounts(call->after.inf, call->delta);
-        if (outcome != Outcome::kPending || !wait_for_undecided(*call, &tries))
+        if (outcome == AdjustOutcome::kAdjusted && call->part.amount > 0)
+            call->after.inf = add_amounts(call->after.inf, call->part.amount);
+        if (outcome != AdjustOutcome::kPending || !wait_for_undecided(*call, &tries))
             return outcome;
     }
 }
 
-} // namespace
+} // namespace interlock

@@ -1,11 +1,15 @@
 #include "escrow/change.h"
 
 #include "escrow/own_write.h"
+#include "escrow/reservation.h"
 #include "escrow/transaction.h"
 #include "execution/read.h"
 #include "execution/write.h"
 #include "server/error.h"
+#include "server/subtransaction.h"
+#include "sweeper/deadline.h"
 #include "table/own_table.h"
+#include "table/restricted.h"
 #include "table/row.h"
 
 namespace interlock {
@@ -39,6 +43,44 @@ Range committed_range(const EscrowCounter& counter, int64 value) {
     return range_of(value, read_undecided(*counter.column, counter.id));
 }
 
+// The key whose values the counter's name has.
+bool key_from_name(const TableInfo* info, const text* name, Key* key) {
+    Datum array = OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(name), TEXTOID, -1);
+    Datum* texts;
+    bool* nulls;
+    int count;
+    deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls,
+                      &count);
+    if (count != info->key.count)
+        return false;
+    *key = {&info->key, {}};
+    for (int i = 0; i < count; i++) {
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, info->key.columns[i].attnum - 1);
+        Oid input, parameter;
+        getTypeInputInfo(attribute->atttypid, &input, &parameter);
+        key->values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
+                                              attribute->atttypmod);
+    }
+    return true;
+}
+
+// True if there is an entry.
+bool pin_and_note(const EscrowCounter& counter, const Part& part) {
+    if (!has_escrow_memory())
+        return false;
+    need_grant_room();
+    EscrowEntry* entry;
+    if (!pin_entry(counter.id, counter.column->epoch, &entry))
+        return false;
+    note_grant(entry, part);
+    return true;
+}
+
+[[noreturn]] void raise_concurrent_update() {
+    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                    errmsg("could not serialize access due to concurrent update")));
+}
+
 const char* text_of(const EscrowCounter& counter, int64 amount) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
 }
@@ -48,6 +90,17 @@ const char* text_of(const EscrowCounter& counter, int64 amount) {
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
     EscrowCounter counter = {row, column, limits_of(*column), {}, 0};
     counter.name = {row.info->relid, &column->name, counter_key(row.info, *row.key)};
+    return counter;
+}
+
+EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
+                               int64 id, text* name) {
+    auto* key = static_cast<Key*>(palloc(sizeof(Key)));
+    if (!key_from_name(info, name, key))
+        return nullptr;
+    auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
+    *counter = {
+        {rel, info, key}, column, limits_of(*column), {info->relid, &column->name, name}, id};
     return counter;
 }
 
@@ -63,7 +116,29 @@ bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
     return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
-Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* after) {
+bool load_entry(const EscrowCounter& counter, bool wait) {
+    bool entered = false;
+    ErrorData* error = attempt_if([&] {
+        int64 value;
+        if (lock_value(counter, wait, &value)) {
+            // Entered while this waited for the lock. What is read now could be behind when that
+            // entry is evicted meanwhile: its grants do not wait for this lock.
+            entered = has_entry(counter.id, counter.column->epoch);
+            if (entered)
+                return false;
+            UndecidedParts parts = read_undecided(*counter.column, counter.id);
+            entered = enter_counter(counter.id, counter.column->epoch, range_of(value, parts),
+                                    parts.in_doubt, parts.count);
+        }
+        return false;
+    });
+    if (error != nullptr)
+        ReThrowError(error);
+    return entered;
+}
+
+Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Range* after) {
+    int64 delta = part.amount;
     counter->id = find_counter(counter->name);
     Verdict verdict = Verdict::kNoEntry;
     if (counter->id != 0 && has_escrow_memory()) {
@@ -72,7 +147,7 @@ Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* 
         verdict = grant_in_memory(counter->id, counter->column->epoch, delta, counter->limits,
                                   &entry, after);
         if (verdict == Verdict::kGranted)
-            note_grant(entry, delta);
+            note_grant(entry, part);
     }
     if (verdict == Verdict::kNoEntry) {
         *after = committed_range(*counter, *value);
@@ -87,12 +162,31 @@ Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* 
     int count;
     *value =
         add_amounts(add_amounts(*value, take_parts(*counter->column, counter->id, &count)), delta);
-    // The snapshot may miss parts that the grant rests on: the row alone would leave the limits.
+    // What it was granted rests on parts that the transaction does not see.
     if (*value < counter->limits.least || *value > counter->limits.most)
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not serialize access due to concurrent update")));
+        raise_concurrent_update();
     note_own_row(counter->id);
     return verdict;
+}
+
+bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait) {
+    bool held = pin_and_note(counter, part);
+    if (!held)
+        as_restricted(counter.row.rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+            held = has_escrow_memory() && !wrote_row_of(counter.id) && load_entry(counter, wait) &&
+                   pin_and_note(counter, part);
+            int64 value;
+            if (!held && lock_value(counter, wait, &value)) {
+                // Another session may have entered it before this had the lock.
+                (void)pin_and_note(counter, part);
+                held = true;
+            }
+        });
+    if (held) {
+        insert_part(*counter.column, counter.id, part);
+        note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
+    }
+    return held;
 }
 
 bool write_value(const EscrowCounter& counter, int64 value) {
@@ -128,8 +222,8 @@ int64 end_parts(const EscrowCounter& counter) {
     int count;
     int64 sum = take_parts(*counter.column, counter.id, &count);
     if (read_undecided(*counter.column, counter.id).committed_count > 0)
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not serialize access due to concurrent update")));
+        raise_concurrent_update();
+    sum = add_amounts(sum, end_expired(*counter.column, counter.id));
     drop_entry(counter.id);
     note_own_row(counter.id);
     return sum;

@@ -24,9 +24,23 @@ void require_change_rights(Relation rel, const TableInfo* info, const EscrowColu
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
 
-// The direct path (E13), under the lock of the row, whose column has `value`: tests the delta, and
-// returns in *value what the row gets, with the parts that are visible.
-Verdict change_in_row(EscrowCounter* counter, int64 delta, int64* value, Range* after);
+// The counter of that id and name. Null when the table's key has another number of columns: the
+// owner has changed it, and the trigger with it.
+EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
+                               int64 id, text* name);
+
+// Loads the entry (E6), under the lock of the row, which ends with a subtransaction. False: the
+// counter cannot have an entry now; or the row is locked, and the call does not wait.
+bool load_entry(const EscrowCounter& counter, bool wait = true);
+
+// The direct path (E13), under the lock of the row, whose column has `value`: tests the amount of
+// the part, and returns in *value what the row gets, with the parts that are visible.
+Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Range* after);
+
+// Enters a part that gives back or keeps what was reserved: it needs no test. As the owner of the
+// table. Without an entry the lock of the row, to the end of the transaction, keeps others from
+// loading one. False: the row is locked, and the call does not wait; or there is none.
+bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait);
 
 // Writes the value into the row, for the trigger to let it pass. False: there is no such row.
 bool write_value(const EscrowCounter& counter, int64 value);
@@ -35,8 +49,8 @@ bool write_value(const EscrowCounter& counter, int64 value);
 // false.
 bool lock_value(const EscrowCounter& counter, bool wait, int64* value);
 
-// Deletes the parts, all of which are committed, and drops the entry: under the exclusive gate and
-// the lock of the row. Returns their sum.
+// Deletes the parts, all of which are committed, and the expired reservations, and drops the entry:
+// under the exclusive gate and the lock of the row. Returns their sum.
 int64 end_parts(const EscrowCounter& counter);
 
 // Raises IL012.

@@ -3,6 +3,7 @@
 
 #include "escrow/change.h"
 #include "escrow/fold.h"
+#include "escrow/reservation.h"
 #include "ownership/ownership.h"
 #include "server/arguments.h"
 #include "server/scope.h"
@@ -23,6 +24,7 @@ struct Request {
     const char* column;
     const char* least;
     const char* most; // empty: none
+    int64 greatest;   // of these limits and those of the type
     const char* plain_updates;
     bool fold_moves_version;
 };
@@ -34,6 +36,9 @@ void check_values(Oid relid, const Request& request);
 void create_triggers(Oid relid, const Request& request, List* key);
 void drop_triggers(Oid relid, AttrNumber attnum);
 void end_counters(Relation rel, const EscrowColumn& column);
+void refuse_reservations_of(Relation rel, const EscrowColumn& column);
+void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
+                        const Request& request);
 NameData name_of(const char* text);
 
 } // namespace
@@ -55,6 +60,7 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
         check_column(rel, info, request.attnum);
     else
         end_counters(rel, *present);
+    check_reservations(rel, info, present, request);
     require_last_word_of(rel, "zzz_interlock_escrow",
                          TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE);
     List* key = key_column_names(rel);
@@ -82,6 +88,7 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters",
                                column_name(info, attnum), RelationGetRelationName(rel))));
     end_counters(rel, *column);
+    refuse_reservations_of(rel, *column);
     NameData name = column->name;
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
@@ -122,11 +129,13 @@ Request read_request(const Arguments& arguments, Relation rel) {
     int64 least = amount_argument(arguments, 2, "minimum", column);
     request.least = text_of_limit(column, least);
     request.most = "";
+    request.greatest = range_of_type(attribute->atttypid, attribute->atttypmod).most;
     if (!arguments.is_null(3)) {
         int64 most = amount_argument(arguments, 3, "maximum", column);
         if (most < least)
             refuse_argument("maximum", "must not be less than the minimum");
         request.most = text_of_limit(column, most);
+        request.greatest = Min(request.greatest, most);
     }
     PlainUpdates updates;
     std::string_view word = arguments.view(4, "plain_updates");
@@ -265,6 +274,55 @@ void end_counters(Relation rel, const EscrowColumn& column) {
     if (has_parts(RelationGetRelid(rel), column))
         ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
                         errmsg("could not serialize access due to concurrent update")));
+}
+
+void refuse_reservations_of(Relation rel, const EscrowColumn& column) {
+    int count;
+    const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+    refuse_reservations(rel, column, counters, count);
+}
+
+// Whether the counter's row can get back what is reserved.
+bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 reserved,
+                   int64 greatest) {
+    Oid table;
+    NameData name;
+    text* key;
+    bool fits = true;
+    if (read_counter(id, &table, &name, &key))
+        as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+            int64 value;
+            const EscrowCounter* counter = counter_of_name(rel, table_info(rel), &column, id, key);
+            if (counter != nullptr && lock_value(*counter, true, &value))
+                fits = value <= greatest - reserved;
+        });
+    return fits;
+}
+
+// Reservations last over a change of the limits: what they give back has to fit then. They do not
+// last over another key, or where counters were ended by other means than disable_escrow.
+void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
+                        const Request& request) {
+    EscrowColumn before = {};
+    namestrcpy(&before.name, request.column);
+    if (present == nullptr || !present->has_key) {
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, request.attnum - 1);
+        amount_scale(attribute->atttypid, attribute->atttypmod, &before.scale);
+        refuse_reservations_of(rel, before);
+        return;
+    }
+    int count;
+    const int64* counters = counters_of(info->relid, present->name, &count);
+    for (int i = 0; i < count; i++) {
+        int64 reserved = sum_of_reservations(*present, counters[i]);
+        if (reserved > 0 && !fits_reserved(rel, *present, counters[i], reserved, request.greatest))
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("column \"%s\" of table \"%s\" has reservations for which the "
+                                   "maximum leaves no room",
+                                   request.column, RelationGetRelationName(rel)),
+                            errhint("Confirm or cancel them, or wait until they have expired. View "
+                                    "interlock.reservations shows them.")));
+    }
 }
 
 } // namespace

@@ -23,13 +23,32 @@ COMMENT ON TABLE interlock_internal.escrow_counter IS
 
 CREATE TABLE interlock_internal.escrow_part (
     counter bigint NOT NULL,
-    amount numeric NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+    amount numeric NOT NULL,
+    reserved numeric) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
 REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_part IS
-'What transactions have added to counters, or taken from them, and no fold has added to the row yet.';
+'What transactions have added to counters, or taken from them, and no fold has added to the row yet. reserved: what they have added to
+reservations, or taken from them.';
+
+CREATE TABLE interlock_internal.escrow_reservation (
+    token bigint NOT NULL,
+    counter bigint NOT NULL,
+    amount numeric NOT NULL,
+    expires_at timestamptz NOT NULL,
+    reserved_at timestamptz NOT NULL,
+    role_name name NOT NULL,
+    holder text,
+    CONSTRAINT escrow_reservation_pkey PRIMARY KEY (token));
+CREATE INDEX escrow_reservation_counter ON interlock_internal.escrow_reservation (counter);
+CREATE INDEX escrow_reservation_expires_at ON interlock_internal.escrow_reservation (expires_at);
+REVOKE ALL ON TABLE interlock_internal.escrow_reservation FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_reservation',
+    'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
+COMMENT ON TABLE interlock_internal.escrow_reservation IS
+'What was taken from counters until a deadline. Who deletes a row has ended the reservation.';
 
 CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -119,7 +138,7 @@ CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
 'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
-alone. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
+alone. Gives back what expired reservations have taken before. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
 column. Errors: IL004 being edited, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
@@ -128,7 +147,8 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
     SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
            e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS remaining,
            e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most,
-           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step AS undecided
+           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step
+               OPERATOR(pg_catalog.-) v.reserved AS undecided, v.reserved
       FROM interlock_internal.escrow_counter c
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
@@ -136,6 +156,10 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
            SELECT pg_catalog.count(*) AS parts, COALESCE(pg_catalog.sum(j.amount), 0::pg_catalog.numeric) AS amount
              FROM interlock_internal.escrow_part j
             WHERE j.counter OPERATOR(pg_catalog.=) c.id) p
+     CROSS JOIN LATERAL (
+           SELECT COALESCE(pg_catalog.sum(r.amount), 0::pg_catalog.numeric) AS reserved
+             FROM interlock_internal.escrow_reservation r
+            WHERE r.counter OPERATOR(pg_catalog.=) c.id) v
      CROSS JOIN LATERAL (
            SELECT pg_catalog.power(10::pg_catalog.numeric, CASE
                       WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
@@ -151,5 +175,6 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables of which the caller may read the column and the primary key: the key''s values, the committed parts that are not folded yet and their sum, and
-what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. The last three are null while the counter is not in shared memory. Tables whose
+what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
+reservations hold. Tables whose
 rows row security hides from the caller are left out.';

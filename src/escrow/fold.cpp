@@ -5,6 +5,7 @@
 #include "escrow/fold.h"
 
 #include "escrow/change.h"
+#include "escrow/reservation_sweep.h"
 #include "server/arguments.h"
 #include "server/subtransaction.h"
 #include "sweeper/deadline.h"
@@ -71,28 +72,6 @@ DueCounters due_counters(Oid rel, const text* key, int64 from = 0) {
     return due;
 }
 
-// The key whose values the counter's name has. False when the table's key has another number of
-// columns: the owner has changed it, and the trigger with it.
-bool key_from_name(const TableInfo* info, const text* name, Key* key) {
-    Datum array = OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(name), TEXTOID, -1);
-    Datum* texts;
-    bool* nulls;
-    int count;
-    deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls,
-                      &count);
-    if (count != info->key.count)
-        return false;
-    *key = {&info->key, {}};
-    for (int i = 0; i < count; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(info->columns, info->key.columns[i].attnum - 1);
-        Oid input, parameter;
-        getTypeInputInfo(attribute->atttypid, &input, &parameter);
-        key->values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
-                                              attribute->atttypmod);
-    }
-    return true;
-}
-
 const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
@@ -110,19 +89,17 @@ Fold fold_counter(Relation rel, const Due& due, bool wait) {
     if (column == nullptr)
         return result;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
-        auto* key = static_cast<Key*>(palloc(sizeof(Key)));
-        if (!key_from_name(info, due.key, key))
+        const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
+        if (counter == nullptr)
             return;
-        EscrowCounter counter = {
-            {rel, info, key}, column, {}, {due.rel, &column->name, due.key}, due.id};
         int64 value;
         int count;
         result = Fold::kNoRow;
-        if (!lock_value(counter, wait, &value))
+        if (!lock_value(*counter, wait, &value))
             return;
         int64 sum = take_parts(*column, due.id, &count);
         result = Fold::kFolded;
-        if (sum != 0 && !write_value(counter, add_amounts(value, sum)))
+        if (sum != 0 && !write_value(*counter, add_amounts(value, sum)))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",
@@ -194,11 +171,11 @@ bool is_installed() {
 bool has_prepared_parts() {
     bool found = false;
     with_spi([&] {
-        run_command(
-            psprintf("SELECT FROM pg_catalog.pg_locks l WHERE l.pid IS NULL AND l.database "
-                     "OPERATOR(pg_catalog.=) %u AND l.relation OPERATOR(pg_catalog.=) %u "
-                     "LIMIT 1",
-                     MyDatabaseId, internal_table("escrow_part")));
+        run_command(psprintf(
+            "SELECT FROM pg_catalog.pg_locks l WHERE l.pid IS NULL AND l.database "
+            "OPERATOR(pg_catalog.=) %u AND l.relation OPERATOR(pg_catalog.=) ANY "
+            "(ARRAY[%u, %u]) LIMIT 1",
+            MyDatabaseId, internal_table("escrow_part"), internal_table("escrow_reservation")));
         found = SPI_processed > 0;
     });
     return found;
@@ -272,6 +249,7 @@ bool fold_between(FoldRun* fold, int64 from, int64 before) {
 }
 
 void fold_all(SweepRun* run, List*) {
+    sweep_reservations(run);
     FoldRun fold = {run, CurrentMemoryContext, NIL, false};
     char message[kErrorBytes] = "";
     int64 start = 0;
@@ -343,6 +321,7 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock, ACL_UPDATE);
     refuse_row_security(rel);
     const text* name = arguments.is_null(1) ? nullptr : name_argument(arguments, 1, rel);
+    return_expired_of(rel, name);
     DueCounters due = due_counters(RelationGetRelid(rel), name);
     int64 folded = 0;
     bool reads_all = may_read_all(rel, GetUserId());

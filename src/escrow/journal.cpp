@@ -1,8 +1,9 @@
 #include "escrow/journal.h"
 
+#include "escrow/reservation.h"
+#include "escrow/scan.h"
 #include "server/arguments.h"
 #include "server/sequence.h"
-#include "table/own_table.h"
 
 namespace interlock {
 
@@ -13,36 +14,7 @@ constexpr const char* kPartTable = "escrow_part";
 
 // Columns of interlock_internal.escrow_counter and escrow_part, from 1.
 enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
-enum PartColumn { kCounter = 1, kAmount, kPartColumns = kAmount };
-
-Oid index_named(const char* name) {
-    Oid index = get_relname_relid(name, internal_schema());
-    if (!OidIsValid(index))
-        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
-                        errmsg("index \"%s.%s\" does not exist", kInternalSchema, name)));
-    return index;
-}
-
-// The rows of one scan; visit(tuple, description) until it returns false.
-template <typename Visit>
-void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot snapshot,
-               ScanKeyData* keys, int count, Visit&& visit) {
-    Relation rel = table_open(internal_table(table), mode);
-    SysScanDesc scan = systable_beginscan(rel, index_named(index), true, snapshot, count, keys);
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-        if (!visit(rel, tuple))
-            break;
-    systable_endscan(scan);
-    table_close(rel, NoLock);
-}
-
-template <typename Body>
-void with_snapshot(Snapshot snapshot, Body&& body) {
-    Snapshot registered = RegisterSnapshot(snapshot);
-    body(registered);
-    UnregisterSnapshot(registered);
-}
+enum PartColumn { kCounter = 1, kAmount, kReserved, kPartColumns = kReserved };
 
 Snapshot newest_snapshot() {
     return IsolationUsesXactSnapshot() ? GetTransactionSnapshot() : GetLatestSnapshot();
@@ -55,13 +27,14 @@ void scan_parts(int64 counter, LOCKMODE mode, Snapshot snapshot, Visit&& visit) 
     scan_rows(kPartTable, "escrow_part_counter", mode, snapshot, &key, 1, visit);
 }
 
-Datum column_of(Relation rel, HeapTuple tuple, int column) {
-    bool is_null;
-    return heap_getattr(tuple, column, RelationGetDescr(rel), &is_null);
+int64 amount_of_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
+    return amount_of_numeric(column, column_of(rel, tuple, kAmount).value);
 }
 
-int64 part_of_row(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
-    return amount_of_numeric(column, column_of(rel, tuple, kAmount));
+// Null for most parts.
+int64 reserved_by_part(const EscrowColumn& column, Relation rel, HeapTuple tuple) {
+    NullableDatum reserved = column_of(rel, tuple, kReserved);
+    return reserved.isnull ? 0 : amount_of_numeric(column, reserved.value);
 }
 
 // Under REPEATABLE READ and above another transaction may have deleted it since the snapshot.
@@ -73,8 +46,7 @@ void delete_row(Relation rel, HeapTuple tuple) {
                         errmsg("could not serialize access due to concurrent update")));
 }
 
-void insert_row(Relation rel, Datum* values) {
-    bool nulls[kCounterColumns] = {};
+void insert_row(Relation rel, Datum* values, bool* nulls) {
     HeapTuple tuple = heap_form_tuple(RelationGetDescr(rel), values, nulls);
     CatalogTupleInsert(rel, tuple);
     heap_freetuple(tuple);
@@ -126,7 +98,7 @@ int64 find_counter(const CounterName& name, Snapshot snapshot) {
     ScanKeyInit(&keys[2], kKey, BTEqualStrategyNumber, F_TEXTEQ, PointerGetDatum(name.key));
     scan_rows(kCounterTable, "escrow_counter_name", AccessShareLock, snapshot, keys, 3,
               [&](Relation rel, HeapTuple tuple) {
-                  counter = DatumGetInt64(column_of(rel, tuple, kId));
+                  counter = DatumGetInt64(column_of(rel, tuple, kId).value);
                   return false;
               });
     return counter;
@@ -149,21 +121,24 @@ int64 create_counter(const CounterName& name) {
     int64 counter = nextval_internal(internal_table("escrow_counter_id"), false);
     Datum values[kCounterColumns] = {Int64GetDatum(counter), ObjectIdGetDatum(name.rel),
                                      NameGetDatum(name.column), PointerGetDatum(name.key)};
+    bool nulls[kCounterColumns] = {};
     Relation rel = table_open(internal_table(kCounterTable), RowExclusiveLock);
-    insert_row(rel, values);
+    insert_row(rel, values, nulls);
     table_close(rel, NoLock);
     return counter;
 }
 
-bool read_counter(int64 counter, Oid* rel, NameData* column) {
+bool read_counter(int64 counter, Oid* rel, NameData* column, text** key_text) {
     bool found = false;
     ScanKeyData key;
     ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
     with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
         scan_rows(kCounterTable, "escrow_counter_pkey", AccessShareLock, snapshot, &key, 1,
                   [&](Relation counters, HeapTuple tuple) {
-                      *rel = DatumGetObjectId(column_of(counters, tuple, kRel));
-                      *column = *DatumGetName(column_of(counters, tuple, kColumnName));
+                      *rel = DatumGetObjectId(column_of(counters, tuple, kRel).value);
+                      *column = *DatumGetName(column_of(counters, tuple, kColumnName).value);
+                      if (key_text != nullptr)
+                          *key_text = DatumGetTextPCopy(column_of(counters, tuple, kKey).value);
                       found = true;
                       return false;
                   });
@@ -201,34 +176,53 @@ void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit)
 
 void forget_counters(Oid rel, const NameData& column) {
     each_counter(rel, column, RowExclusiveLock, [](Relation counters, HeapTuple tuple) {
-        int64 counter = DatumGetInt64(column_of(counters, tuple, kId));
+        int64 counter = DatumGetInt64(column_of(counters, tuple, kId).value);
         with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
             scan_parts(counter, RowExclusiveLock, snapshot, [](Relation parts, HeapTuple part) {
                 delete_row(parts, part);
                 return true;
             });
         });
-        delete_row(counters, tuple);
+        if (!has_reservations(counter))
+            delete_row(counters, tuple);
         return true;
     });
     CommandCounterIncrement();
+}
+
+int64* counters_of(Oid rel, const NameData& column, int* count) {
+    int room = 8;
+    auto* counters = static_cast<int64*>(palloc(sizeof(int64) * room));
+    *count = 0;
+    each_counter(rel, column, AccessShareLock, [&](Relation table, HeapTuple tuple) {
+        if (*count == room) {
+            room *= 2;
+            counters = static_cast<int64*>(repalloc_huge(counters, sizeof(int64) * room));
+        }
+        counters[(*count)++] = DatumGetInt64(column_of(table, tuple, kId).value);
+        return true;
+    });
+    return counters;
 }
 
 bool has_parts(Oid rel, const EscrowColumn& column) {
     bool found = false;
     each_counter(rel, column.name, AccessShareLock, [&](Relation counters, HeapTuple tuple) {
         UndecidedParts parts =
-            read_undecided(column, DatumGetInt64(column_of(counters, tuple, kId)));
+            read_undecided(column, DatumGetInt64(column_of(counters, tuple, kId).value));
         found = parts.committed_count + parts.count > 0;
         return !found;
     });
     return found;
 }
 
-void insert_part(const EscrowColumn& column, int64 counter, int64 delta) {
-    Datum values[kPartColumns] = {Int64GetDatum(counter), numeric_of(column, delta)};
+void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
+    Datum values[kPartColumns] = {Int64GetDatum(counter), numeric_of(column, part.amount)};
+    bool nulls[kPartColumns] = {false, false, part.reserved == 0};
+    if (part.reserved != 0)
+        values[kReserved - 1] = numeric_of(column, part.reserved);
     Relation rel = table_open(internal_table(kPartTable), RowExclusiveLock);
-    insert_row(rel, values);
+    insert_row(rel, values, nulls);
     table_close(rel, NoLock);
 }
 
@@ -237,7 +231,7 @@ int64 take_parts(const EscrowColumn& column, int64 counter, int* count) {
     *count = 0;
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
-            sum = add_amounts(sum, part_of_row(column, rel, tuple));
+            sum = add_amounts(sum, amount_of_part(column, rel, tuple));
             delete_row(rel, tuple);
             ++*count;
             return true;
@@ -250,43 +244,58 @@ int64 take_parts(const EscrowColumn& column, int64 counter, int* count) {
 int64 sum_of_parts(const EscrowColumn& column, int64 counter) {
     int64 sum = 0;
     scan_parts(counter, AccessShareLock, GetActiveSnapshot(), [&](Relation rel, HeapTuple tuple) {
-        sum = add_amounts(sum, part_of_row(column, rel, tuple));
+        sum = add_amounts(sum, amount_of_part(column, rel, tuple));
         return true;
     });
     return sum;
 }
 
+namespace {
+
+void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
+    if (parts->count == *room) {
+        *room = Max(8, *room * 2);
+        Size size = sizeof(InDoubt) * *room;
+        parts->in_doubt = static_cast<InDoubt*>(
+            parts->in_doubt == nullptr ? palloc(size) : repalloc(parts->in_doubt, size));
+    }
+    parts->in_doubt[parts->count++] = in_doubt;
+}
+
+} // namespace
+
+// What one snapshot sees is committed, of parts and of reservations alike. A part that it does not
+// see is in doubt, also when its transaction has ended meanwhile: its reservation is not in the sum
+// of the snapshot.
 UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
     UndecidedParts parts = {};
     int room = 0;
     SnapshotData dirty;
     InitDirtySnapshot(dirty);
-    scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
-        int64 amount = part_of_row(column, rel, tuple);
-        TransactionId xid = dirty.xmin;
-        TransactionId inserter = HeapTupleHeaderGetRawXmin(tuple->t_data);
-        if (!TransactionIdIsValid(xid) && TransactionIdIsCurrentTransactionId(inserter))
-            xid = inserter;
-        if (!TransactionIdIsValid(xid)) {
-            parts.committed = add_amounts(parts.committed, amount);
-            parts.committed_count++;
+    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+        parts.reserved = sum_of_reservations(column, counter, snapshot);
+        scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
+            Part part = {amount_of_part(column, rel, tuple), reserved_by_part(column, rel, tuple)};
+            TransactionId inserter = HeapTupleHeaderGetXmin(tuple->t_data);
+            bool is_own = TransactionIdIsCurrentTransactionId(inserter);
+            if (!is_own && !TransactionIdIsValid(dirty.xmin) &&
+                !XidInMVCCSnapshot(inserter, snapshot)) {
+                parts.committed = add_amounts(parts.committed, part.amount);
+                parts.committed_count++;
+                return true;
+            }
+            if (is_own) // the snapshot has what this transaction has done
+                parts.reserved = add_amounts(parts.reserved, -part.reserved);
+            add_in_doubt(&parts, &room, {inserter, effects_of(part)});
             return true;
-        }
-        if (parts.count == room) {
-            room = Max(8, room * 2);
-            Size size = sizeof(InDoubt) * room;
-            parts.in_doubt = static_cast<InDoubt*>(
-                parts.in_doubt == nullptr ? palloc(size) : repalloc(parts.in_doubt, size));
-        }
-        parts.in_doubt[parts.count++] = {xid, effects_of(amount)};
-        return true;
+        });
     });
     return parts;
 }
 
 Range range_of(int64 row, const UndecidedParts& parts) {
     int64 value = add_amounts(row, parts.committed);
-    Range range = {value, value};
+    Range range = {value, add_amounts(value, parts.reserved)};
     for (int i = 0; i < parts.count; i++) {
         range.inf = add_amounts(range.inf, -parts.in_doubt[i].effects.inf_on_abort);
         range.sup = add_amounts(range.sup, parts.in_doubt[i].effects.sup_on_abort);

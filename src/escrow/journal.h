@@ -26,15 +26,18 @@ int64 find_counter(const CounterName& name);
 int64 counter_in_snapshot(const CounterName& name); // under the active snapshot
 int64 create_counter(const CounterName& name);
 // Whether there is a counter of that id, as of now, and where.
-bool read_counter(int64 counter, Oid* rel, NameData* column);
+bool read_counter(int64 counter, Oid* rel, NameData* column, text** key = nullptr);
 void delete_counter(int64 counter);
 
-// Deletes all counters of the column and their parts, past snapshots. Under ACCESS EXCLUSIVE.
+// Deletes the parts of all counters of the column, and the counters that have no reservations, past
+// snapshots. Under ACCESS EXCLUSIVE.
 void forget_counters(Oid rel, const NameData& column);
+// All of them, as of now.
+int64* counters_of(Oid rel, const NameData& column, int* count);
 // Whether one of them has parts, past snapshots. Likewise.
 bool has_parts(Oid rel, const EscrowColumn& column);
 
-void insert_part(const EscrowColumn& column, int64 counter, int64 delta);
+void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
 // Deletes the parts that the transaction sees, and returns their sum (E9). Under the lock of the
 // row, or of the gate.
@@ -43,11 +46,12 @@ int64 take_parts(const EscrowColumn& column, int64 counter, int* count);
 // The sum of the parts under the active snapshot.
 int64 sum_of_parts(const EscrowColumn& column, int64 counter);
 
-// What parts amount to past snapshots (E6): the sum of those that are committed, and those of
-// transactions in progress, also of this one. Call under the lock of the row.
+// What parts and reservations amount to past snapshots (E6): the sums of those that are committed,
+// and the parts of transactions in progress, also of this one. Call under the lock of the row.
 struct UndecidedParts {
     int64 committed;
     int committed_count;
+    int64 reserved;
     InDoubt* in_doubt;
     int count;
 };

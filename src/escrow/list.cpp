@@ -1,7 +1,8 @@
-// What the view escrow calls.
+// What the views escrow and reservations call.
 
 #include "escrow/journal.h"
 #include "server/arguments.h"
+#include "server/caller.h"
 #include "server/result_row.h"
 
 using namespace interlock;
@@ -25,6 +26,7 @@ bool may_see(int64 counter) {
 
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
+PG_FUNCTION_INFO_V1(may_end_reservation);
 
 // escrow_entry(counter) -> (inf, sup), in the smallest steps of the column
 Datum escrow_entry(PG_FUNCTION_ARGS) {
@@ -35,5 +37,15 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
     Datum values[2] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup)};
     bool nulls[2] = {!found, !found};
     return result_row(fcinfo, values, nulls);
+}
+
+// may_end_reservation(role_name, rel). In a view, whose owner is not the caller.
+Datum may_end_reservation(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Oid rel = arguments.relation(1);
+    Oid role = get_role_oid(arguments.name(0, "role_name"), true);
+    PG_RETURN_BOOL(
+        (OidIsValid(role) && acts_for(role)) ||
+        (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(rel)) && acts_for(owner_of_table(rel))));
 }
 }

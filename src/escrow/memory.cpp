@@ -226,6 +226,19 @@ bool has_entry(int64 counter, uint64 epoch) {
     return found;
 }
 
+bool pin_entry(int64 counter, uint64 epoch, EscrowEntry** entry) {
+    LWLockAcquire(header->lock, LW_SHARED);
+    *entry = find_entry(counter);
+    bool found = *entry != nullptr && (*entry)->epoch == epoch;
+    if (found) {
+        SpinLockAcquire(&(*entry)->lock);
+        (*entry)->pins++;
+        SpinLockRelease(&(*entry)->lock);
+    }
+    LWLockRelease(header->lock);
+    return found;
+}
+
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed) {
     apply(entry, effects, committed);
 }

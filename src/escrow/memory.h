@@ -24,8 +24,17 @@ struct Effects {
     }
 };
 
-inline Effects effects_of(int64 delta) {
-    return delta < 0 ? Effects{0, -delta, -delta, 0} : Effects{delta, 0, 0, delta};
+// What a part changes: the value, and what is reserved. A reservation of n is {-n, n}, its
+// confirmation {0, -n}, its cancellation {n, -n}.
+struct Part {
+    int64 amount;
+    int64 reserved;
+};
+
+// At once, inf loses what it would get back at a rollback, and sup gets what it would lose.
+inline Effects effects_of(const Part& part) {
+    int64 sup = part.amount + part.reserved;
+    return {Max(part.amount, 0), Max(-sup, 0), Max(-part.amount, 0), Max(sup, 0)};
 }
 
 struct EscrowEntry;
@@ -48,6 +57,10 @@ bool has_escrow_memory();
 Verdict grant_in_memory(int64 counter, uint64 epoch, int64 delta, EscrowLimits limits,
                         EscrowEntry** entry, Range* after);
 bool has_entry(int64 counter, uint64 epoch);
+
+// Pins the entry of that epoch for a change that needs no test and is not granted before the
+// commit. False: there is none.
+bool pin_entry(int64 counter, uint64 epoch, EscrowEntry** entry);
 
 // Applies effects and removes one pin.
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);

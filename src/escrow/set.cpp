@@ -1,6 +1,7 @@
 // set_escrow and escrow_value.
 
 #include "escrow/change.h"
+#include "escrow/reservation.h"
 #include "execution/read.h"
 #include "server/arguments.h"
 #include "server/scope.h"
@@ -41,8 +42,14 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     if (!lock_value(*counter, true, &value))
         raise_no_such_row(row.rel, row.info, *row.key);
     counter->id = find_counter(counter->name);
-    if (counter->id != 0)
+    if (counter->id != 0) {
         end_parts(*counter);
+        int64 reserved = sum_of_reservations(*counter->column, counter->id);
+        if (wanted > counter->limits.most - reserved)
+            refuse_argument(
+                "value", "leaves no room for what is reserved",
+                "View interlock.reservations shows what is reserved, beside the value.");
+    }
     if (!write_value(*counter, wanted))
         raise_suppressed(row.rel);
     close_table(row.rel);

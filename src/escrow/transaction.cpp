@@ -87,8 +87,8 @@ void need_grant_room() {
     grants.need_room();
 }
 
-void note_grant(EscrowEntry* entry, int64 delta) {
-    grants.add({entry, GetCurrentSubTransactionId(), effects_of(delta), -1});
+void note_grant(EscrowEntry* entry, const Part& part) {
+    grants.add({entry, GetCurrentSubTransactionId(), effects_of(part), -1});
 }
 
 void note_own_row(int64 counter) {

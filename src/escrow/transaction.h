@@ -7,7 +7,7 @@ namespace interlock {
 
 // Room for one more item, so that note_grant raises nothing (E1).
 void need_grant_room();
-void note_grant(EscrowEntry* entry, int64 delta);
+void note_grant(EscrowEntry* entry, const Part& part);
 
 // Rows that the transaction has written itself: their counters are not loaded (E7).
 void note_own_row(int64 counter);

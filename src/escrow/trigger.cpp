@@ -3,6 +3,7 @@
 
 #include "escrow/change.h"
 #include "escrow/own_write.h"
+#include "escrow/reservation.h"
 #include "execution/row_change.h"
 #include "server/error.h"
 #include "table/last_word.h"
@@ -58,8 +59,12 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
         raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_escrow");
     Relation rel = trigger->tg_relation;
     each_escrow(table_info(rel), [&](const EscrowColumn& column) {
-        if (column.attnum != InvalidAttrNumber)
-            forget_counters(RelationGetRelid(rel), column.name);
+        if (column.attnum == InvalidAttrNumber)
+            return;
+        int count;
+        const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+        refuse_reservations(rel, column, counters, count);
+        forget_counters(RelationGetRelid(rel), column.name);
     });
     return 0;
 }
@@ -112,6 +117,7 @@ void end_counter(const RowChange& change, const EscrowColumn& column) {
     if (counter->id == 0)
         return;
     int64 sum = end_parts(*counter);
+    refuse_reservations(change.rel, column, &counter->id, 1);
     if (sum != 0 && change.rel->rd_rel->relispartition)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -152,7 +158,7 @@ void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
     EscrowCounter* counter = counter_in(*change, column);
     enter_gate(*counter, ShareLock);
     Range after;
-    Verdict verdict = change_in_row(counter, delta, &value, &after);
+    Verdict verdict = change_in_row(counter, {delta, 0}, &value, &after);
     if (verdict != Verdict::kGranted)
         raise_not_enough(*counter, delta, verdict, nullptr);
     put(change, column.attnum, {value_of(column, value), false});
@@ -184,6 +190,7 @@ void check_update(RowChange* change, const EscrowColumn& column) {
         if (counter->id == 0)
             return;
         int64 sum = end_parts(*counter);
+        refuse_reservations(change->rel, column, &counter->id, 1);
         delete_counter(counter->id);
         put(change, column.attnum, {value_of(column, add_amounts(after, sum)), false});
         return;

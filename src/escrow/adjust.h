@@ -1,0 +1,29 @@
+// What adjust, try_adjust and reserve have in common: a part that is tested.
+#pragma once
+
+#include "escrow/change.h"
+#include "server/deadline.h"
+
+namespace interlock {
+
+enum class AdjustOutcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound };
+
+struct Adjustment {
+    EscrowCounter* counter;
+    Key key;
+    Part part;
+    Deadline deadline;
+    bool in_row; // memory may not be used
+    Range after;
+    bool knows_after; // false while the gate is closed
+};
+
+// Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks
+// what the caller may do. `verb` is for the errors of read-only transactions. The part is empty.
+Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wait);
+
+// Enters the part (E1), in memory or in the row, with the outcome when that was done or `wait` has
+// passed.
+AdjustOutcome adjust_in_time(Adjustment* call);
+
+} // namespace interlock

@@ -1,0 +1,61 @@
+// Reservations: what was taken from a counter until a deadline (E14). A row of
+// interlock_internal.escrow_reservation is one. Its DELETE ends it, and nothing else does; the part
+// that goes with it is of the same transaction.
+//
+// A row is deleted by who has locked it, and the clock is read after the lock: past the deadline
+// the reservation has expired, swept or not. What else the transaction needs of memory comes
+// between the lock and the DELETE: an entry is not loaded by a transaction that has deleted a
+// reservation and not inserted its part yet.
+//
+// The rows are written without statements, for callers who have no privilege on the table. Reads
+// are as of now, whatever the snapshot of the transaction is.
+#pragma once
+
+#include "escrow/escrow.h"
+
+namespace interlock {
+
+constexpr const char* kReservationTable = "escrow_reservation";
+
+struct Reservation {
+    int64 token;
+    int64 counter;
+    TimestampTz expires_at;
+    NameData role; // that has made it
+    HeapTuple row; // a copy
+};
+
+bool has_expired(const Reservation& reservation); // by the clock
+int64 amount_of_reservation(const EscrowColumn& column, const Reservation& reservation);
+
+// For the current user. Returns the token, which no one can guess.
+int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount,
+                         TimestampTz expires_at, const text* holder);
+
+bool find_reservation(int64 token, Reservation* reservation);
+// Waits for other transactions that end or extend it. False: it has ended.
+bool lock_reservation(int64 token, Reservation* reservation);
+// Of a row that is locked.
+void delete_reservation(const Reservation& reservation);
+void move_deadline(const Reservation& reservation, TimestampTz expires_at);
+
+// The expired ones of a counter, locked.
+struct Expired {
+    Reservation* first;
+    int count;
+    bool is_all; // false: there are more, or some are locked by others
+};
+Expired lock_expired(int64 counter, bool wait, int most);
+// Deletes them all, and returns the sum. Under the exclusive gate.
+int64 end_expired(const EscrowColumn& column, int64 counter);
+
+int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot);
+int64 sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now
+bool has_reservations(int64 counter);
+
+// Raises 55000 when there are reservations that have not expired: of the counters of a column, or
+// of one of them. The others are deleted. Under what excludes new ones.
+void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* counters,
+                         int count);
+
+} // namespace interlock

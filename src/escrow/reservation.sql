@@ -1,0 +1,65 @@
+-- Reservations of escrow counters
+
+CREATE FUNCTION interlock.reserve(
+    rel regclass, key text, column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock.reserve(
+    rel regclass, key "any", column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interval, text, interval) IS
+'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation gives it back, and so does
+the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
+them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
+transactions whose end decides whether it fits. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
+security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
+too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
+COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interval, text, interval) IS
+'As reserve(regclass, text, name, numeric, interval, text, interval), for a key of another type.';
+
+CREATE FUNCTION interlock.confirm_reservation(token bigint) RETURNS void
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.confirm_reservation(bigint) IS
+'Ends a reservation for good: what it has taken is sold if this transaction commits. For members of the role that has reserved. Waits for
+other transactions that end or extend it. Errors: IL008 it has expired or ended, or there is none with that token for the caller, 55000 no escrow counters, or their triggers do not fire.';
+
+CREATE FUNCTION interlock.cancel_reservation(token bigint) RETURNS boolean
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
+'Gives back what a reservation has taken; others can take it when this transaction has committed. False when it has expired or ended, or there is none with
+that token for the caller. For members of the role that has reserved, and for the owner of the table. Waits for other transactions that end or extend it.
+Errors: 55000 the triggers of the escrow counters do not fire.';
+
+CREATE FUNCTION interlock.extend_reservation(token bigint, ttl interval) RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.extend_reservation(bigint, interval) IS
+'Moves the deadline of a reservation to ttl from now, and returns it; null when it has expired or ended, or there is none with that token for the caller. For members of the role
+that has reserved. Waits for other transactions that end or extend it. Errors: 22023 ttl, 55000 the triggers of the escrow counters do not fire.';
+
+CREATE FUNCTION interlock_internal.may_end_reservation(role_name name, rel regclass) RETURNS boolean
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
+'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
+
+CREATE VIEW interlock.reservations WITH (security_barrier) AS
+    SELECT c.rel, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
+           CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
+           r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
+      FROM interlock_internal.escrow_reservation r
+      JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
+      JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
+      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel) AS may_end) m
+     WHERE m.may_end
+        OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
+             pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
+             SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
+               FROM pg_catalog.pg_index i
+              CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
+              WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
+            AND NOT pg_catalog.row_security_active(t.oid));
+GRANT SELECT ON interlock.reservations TO PUBLIC;
+COMMENT ON VIEW interlock.reservations IS
+'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
+primary key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';

@@ -1,0 +1,251 @@
+// One part for all that have expired of a counter, up to a batch, in one transaction.
+
+#include "escrow/reservation_sweep.h"
+
+#include "escrow/reservation.h"
+#include "sweeper/sweeper.h"
+#include "table/own_table.h"
+#include "table/plan.h"
+
+namespace interlock {
+
+namespace {
+
+// False: there are more, some are locked by others, or the counter is.
+bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
+    if (!enter_gate(counter, ShareLock, wait))
+        return false;
+    Expired expired = lock_expired(counter.id, wait, sweep_batch);
+    int64 sum = 0;
+    for (int i = 0; i < expired.count; i++)
+        sum = add_amounts(sum, amount_of_reservation(*counter.column, expired.first[i]));
+    if (expired.count > 0 && !enter_untested(counter, {sum, -sum}, wait))
+        return wait; // having waited: there is no such row, to which it could be given back
+    for (int i = 0; i < expired.count; i++)
+        delete_reservation(expired.first[i]);
+    *count += expired.count;
+    return expired.is_all;
+}
+
+// A counter with an expired reservation.
+struct Due {
+    int64 counter;
+    Oid rel; // InvalidOid: the counter is gone
+    NameData column;
+    text* key;
+};
+
+struct DuePage {
+    Due* first;
+    int count;
+    int64 rows;
+    TimestampTz last;
+};
+
+constexpr int64 kRowsOfPage = 1000;
+
+// Of a query for counters, the counts of their rows and the last deadlines; in the caller's
+// context.
+DuePage read_due(const char* query, int count, Oid* types, Datum* values, const char* nulls) {
+    MemoryContext context = CurrentMemoryContext;
+    DuePage page = {};
+    as_owner_of(internal_table(kReservationTable), [&] {
+        with_spi([&] {
+            if (SPI_execute_with_args(query, count, types, values, nulls, false, 0) !=
+                SPI_OK_SELECT)
+                elog(ERROR, "could not read expired reservations");
+            page.count = static_cast<int>(SPI_processed);
+            page.first =
+                static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (page.count + 1)));
+            for (int i = 0; i < page.count; i++) {
+                auto column = [&](int n) {
+                    bool is_null;
+                    return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null);
+                };
+                Due* due = &page.first[i];
+                *due = {DatumGetInt64(column(1)), DatumGetObjectId(column(2)), {}, nullptr};
+                page.rows += DatumGetInt64(column(5));
+                page.last = Max(page.last, DatumGetTimestampTz(column(6)));
+                if (!OidIsValid(due->rel))
+                    continue;
+                due->column = *DatumGetName(column(3));
+                due->key = static_cast<text*>(
+                    in_context(context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }));
+            }
+        });
+    });
+    return page;
+}
+
+DuePage read_page(TimestampTz from, TimestampTz until) {
+    Oid types[2] = {TIMESTAMPTZOID, TIMESTAMPTZOID};
+    Datum values[2] = {TimestampTzGetDatum(from), TimestampTzGetDatum(until)};
+    return read_due(
+        psprintf("SELECT d.counter, COALESCE(c.rel::pg_catalog.oid, 0::pg_catalog.oid), "
+                 "c.column_name, c.key, d.rows, d.last FROM (SELECT r.counter, "
+                 "pg_catalog.count(*) AS rows, pg_catalog.max(r.expires_at) AS last FROM (SELECT "
+                 "e.counter, e.expires_at FROM interlock_internal.escrow_reservation e WHERE "
+                 "e.expires_at OPERATOR(pg_catalog.>=) $1 AND e.expires_at "
+                 "OPERATOR(pg_catalog.<=) $2 ORDER BY e.expires_at USING OPERATOR(pg_catalog.<) "
+                 "LIMIT " INT64_FORMAT ") r GROUP BY r.counter) d LEFT JOIN "
+                 "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) d.counter",
+                 kRowsOfPage),
+        2, types, values, nullptr);
+}
+
+DuePage read_due_of(Oid rel, const text* key) {
+    Oid types[3] = {TIMESTAMPTZOID, OIDOID, TEXTOID};
+    Datum values[3] = {TimestampTzGetDatum(GetCurrentTimestamp()), ObjectIdGetDatum(rel),
+                       PointerGetDatum(key)};
+    return read_due(
+        "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key, "
+        "pg_catalog.count(*), pg_catalog.max(r.expires_at) FROM "
+        "interlock_internal.escrow_reservation r JOIN "
+        "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter "
+        "WHERE r.expires_at OPERATOR(pg_catalog.<=) $1 AND c.rel::pg_catalog.oid "
+        "OPERATOR(pg_catalog.=) $2 AND ($3 IS NULL OR c.key OPERATOR(pg_catalog.=) "
+        "$3) GROUP BY c.id",
+        3, types, values, key != nullptr ? nullptr : "  n");
+}
+
+// The table or the counter was dropped: there is nothing to give it back to.
+bool drop_expired(int64 counter, int64* count) {
+    Expired expired = lock_expired(counter, false, sweep_batch);
+    for (int i = 0; i < expired.count; i++)
+        delete_reservation(expired.first[i]);
+    *count += expired.count;
+    return expired.is_all;
+}
+
+bool return_in(Relation rel, const Due& due, bool wait, int64* count) {
+    const TableInfo* info = table_info(rel);
+    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
+    if (attnum == InvalidAttrNumber || escrow_of(info, attnum) == nullptr)
+        return true; // kept, until it has counters again
+    const EscrowColumn* column = usable_escrow(rel, info, attnum);
+    const EscrowCounter* counter = counter_of_name(rel, info, column, due.counter, due.key);
+    return counter == nullptr || return_expired(*counter, wait, count);
+}
+
+bool return_due(const Due& due, int64* count) {
+    if (!OidIsValid(due.rel) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
+        return drop_expired(due.counter, count);
+    if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
+        return false;
+    Relation rel = try_relation_open(due.rel, NoLock);
+    if (rel == nullptr)
+        return false;
+    bool done = return_in(rel, due, false, count);
+    relation_close(rel, NoLock);
+    return done;
+}
+
+TimestampTz next_deadline(TimestampTz now) {
+    TimestampTz next = DT_NOEND;
+    as_owner_of(internal_table(kReservationTable), [&] {
+        with_spi([&] {
+            Oid type = TIMESTAMPTZOID;
+            Datum value = TimestampTzGetDatum(now);
+            if (SPI_execute_with_args(
+                    "SELECT expires_at FROM interlock_internal.escrow_reservation WHERE expires_at "
+                    "OPERATOR(pg_catalog.>) $1 ORDER BY expires_at USING OPERATOR(pg_catalog.<) "
+                    "LIMIT 1",
+                    1, &type, &value, nullptr, true, 1) != SPI_OK_SELECT)
+                elog(ERROR, "could not read reservations");
+            bool is_null;
+            if (SPI_processed > 0)
+                next = DatumGetTimestampTz(
+                    SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
+        });
+    });
+    return next;
+}
+
+struct ReturnRun {
+    SweepRun* run;
+    MemoryContext context;
+    List* failed; // tables, once for each failure
+    bool begun;
+};
+
+// A table that fails costs no more time than this.
+bool has_failed(const ReturnRun& returning, Oid rel) {
+    constexpr int kMostFailures = 3;
+    int failures = 0;
+    ListCell* cell;
+    foreach (cell, returning.failed)
+        failures += lfirst_oid(cell) == rel ? 1 : 0;
+    return failures >= kMostFailures;
+}
+
+// False: the run's time is over.
+bool return_page(ReturnRun* returning, const DuePage& page) {
+    constexpr int kLongest = 300; // milliseconds
+    SweepRun* run = returning->run;
+    char message[kErrorBytes] = "";
+    for (int i = 0; i < page.count; i++) {
+        const Due& due = page.first[i];
+        if (has_failed(*returning, due.rel))
+            continue;
+        if (returning->begun && GetCurrentTimestamp() > run->stop_at)
+            return false;
+        returning->begun = true;
+        bool done = false;
+        int64 count = 0;
+        if (!in_sweep_transaction(message, kLongest * run->pace,
+                                  [&] { done = return_due(due, &count); })) {
+            note_table_failure(run, due.rel, message);
+            returning->failed = lappend_oid(returning->failed, due.rel);
+            continue;
+        }
+        run->released += count;
+        if (!done)
+            come_again(run, count > 0 ? run->start : GetCurrentTimestamp() + kRetryLocked);
+    }
+    return true;
+}
+
+bool is_installed() {
+    return OidIsValid(internal_schema()) &&
+           OidIsValid(get_relname_relid(kReservationTable, internal_schema()));
+}
+
+} // namespace
+
+void return_expired_of(Relation rel, const text* key) {
+    int64 count = 0;
+    DuePage due = read_due_of(RelationGetRelid(rel), key);
+    for (int i = 0; i < due.count; i++)
+        while (!return_in(rel, due.first[i], true, &count))
+            CHECK_FOR_INTERRUPTS();
+}
+
+void sweep_reservations(SweepRun* run) {
+    ReturnRun returning = {run, CurrentMemoryContext, NIL, false};
+    char message[kErrorBytes] = "";
+    TimestampTz now = GetCurrentTimestamp();
+    TimestampTz from = DT_NOBEGIN;
+    DuePage page;
+    do {
+        page = {};
+        TimestampTz next = DT_NOEND;
+        if (!in_transaction(message, [&] {
+                if (!is_installed())
+                    return;
+                page = in_context(returning.context, [&] { return read_page(from, now); });
+                next = next_deadline(now);
+            })) {
+            note_failure(run, "escrow", message);
+            return;
+        }
+        if (next != DT_NOEND)
+            come_again(run, next);
+        if (!return_page(&returning, page)) {
+            come_again(run, run->start);
+            return;
+        }
+        from = page.last > from ? page.last : from + 1; // many of the same time wait for their turn
+    } while (page.rows == kRowsOfPage);
+}
+
+} // namespace interlock

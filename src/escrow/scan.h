@@ -1,0 +1,39 @@
+// Reading the tables of escrow counters by their indexes, without statements.
+#pragma once
+
+#include "table/own_table.h"
+
+namespace interlock {
+
+// The rows of one scan; visit(table, tuple) until it returns false.
+template <typename Visit>
+void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot snapshot,
+               ScanKeyData* keys, int count, Visit&& visit) {
+    Oid found = get_relname_relid(index, internal_schema());
+    if (!OidIsValid(found))
+        ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
+                        errmsg("index \"%s.%s\" does not exist", kInternalSchema, index)));
+    Relation rel = table_open(internal_table(table), mode);
+    SysScanDesc scan = systable_beginscan(rel, found, true, snapshot, count, keys);
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+        if (!visit(rel, tuple))
+            break;
+    systable_endscan(scan);
+    table_close(rel, NoLock);
+}
+
+template <typename Body>
+void with_snapshot(Snapshot snapshot, Body&& body) {
+    Snapshot registered = RegisterSnapshot(snapshot);
+    body(registered);
+    UnregisterSnapshot(registered);
+}
+
+inline NullableDatum column_of(Relation rel, HeapTuple tuple, int column) {
+    NullableDatum value;
+    value.value = heap_getattr(tuple, column, RelationGetDescr(rel), &value.isnull);
+    return value;
+}
+
+} // namespace interlock
