@@ -40,6 +40,7 @@ measure_instructions() {
     idempotency_costs
     trigger_costs
     option_costs
+    escrow_costs
     end_progress
 }
 
@@ -436,4 +437,15 @@ uncounted_costs() {
         [ -z "${BEFORE[$load]:-}" ] || before uncounted_$load "${BEFORE[$load]}"
         cost "$load, contention counted" $load uncounted_$load
     done
+}
+
+# --- Escrow counters -------------------------------------------------------------
+
+# All of one row, whose counter is in memory after the first.
+escrow_costs() {
+    counted adjust "SELECT interlock.adjust('stocked', 1, 'stock', -1);"
+    counted hand_take "UPDATE hand_stocked SET stock = stock - 1 WHERE id = 1 AND stock >= 1;"
+    counted hand_part "INSERT INTO part VALUES (1, -1);"
+    cost "adjust, and a conditional UPDATE" adjust hand_take
+    cost "adjust, and an INSERT of a line" adjust hand_part
 }
