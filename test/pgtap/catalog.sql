@@ -113,7 +113,7 @@ SELECT is_empty(
       WHERE name = 'key' AND coalesce(mode, 'i') = 'i' AND EXISTS (SELECT FROM arguments rel WHERE rel.function = v.function AND rel.name = 'rel')
           AND proname !~ '^try_' AND NOT EXISTS (SELECT FROM pg_proc t WHERE t.pronamespace = 'interlock'::regnamespace AND t.proname = 'try_' || v.proname)
           AND proname NOT IN (SELECT name FROM (VALUES
-              ('lock_row', 'asks for what another may have, and answers'),
+              ('lock_row', 'asks for what another may have, and answers'), ('reserve', 'likewise'),
               ('touch_row', 'prolongs: the new deadline or null'),
               ('unlock_row', 'gives back: whether it was held'),
               ('force_unlock_row', 'takes from whoever has it'),
