@@ -59,6 +59,7 @@ Datum own_columns(PG_FUNCTION_ARGS) {
     OnViolation on_violation = on_violation_argument(arguments, 3);
     Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
     check_columns(draft);
+    require_use(draft, ColumnUse::kOwned);
     refuse_later_trigger(draft);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
@@ -89,6 +90,7 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     BlindUpdates blind_updates = blind_updates_argument(arguments, 3);
     Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
     check_columns(draft);
+    require_use(draft, ColumnUse::kOwned);
     if (strategy == Strategy::kMerge)
         require_use(draft, ColumnUse::kMerged);
     if (blind_updates != BlindUpdates::kAllow)

@@ -16,6 +16,7 @@ enum class ColumnUse : uint8 {
     kState,    // declared transitions move it
     kCompared, // its writers must have compared the version of the row
     kMerged,   // what several writers make of it at once is combined
+    kOwned,    // who may write it depends on the writer
 };
 
 struct TablePart {

@@ -1,7 +1,7 @@
 -- Escrow counters: bad input, privileges, kinds of columns, plain writes, what other concepts make of it. Several sessions, crashes and
 -- prepared transactions are in test/t/098_escrow.pl.
 BEGIN;
-SELECT plan(90);
+SELECT plan(92);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0);
@@ -93,6 +93,8 @@ SELECT interlock.enable_escrow('item', 'stock');
 SELECT interlock.enable_versioning('item'), interlock.adjust('item', 3, 'stock', 4), interlock.fold_escrow('item');
 SELECT is((SELECT version FROM item WHERE id = 3), 1::bigint, 'no change of a counter moves the version');
 SELECT throws_ok($$SELECT interlock.versioned_update('item', 3, 1, '{"stock": 9}')$$, '55000', NULL, 'no verb writes the column');
+SELECT throws_ok($$SELECT interlock.own_columns('item', 'shop', '{stock}')$$, '55000', 'column "stock" of table "item" has escrow counters', 'it gets no owner');
+SELECT throws_ok($$SELECT interlock.share_columns('item', '{stock}')$$, '55000', 'column "stock" of table "item" has escrow counters', 'and is not shared');
 
 -- privileges
 CREATE ROLE escrow_seller;
