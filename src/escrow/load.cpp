@@ -8,19 +8,23 @@ namespace {
 
 // The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE, at
 // another place when one transaction does several of them; the table's file after TRUNCATE and a
-// rewrite; the column's number when it was dropped and added again.
+// rewrite; the column's number when it was dropped and added again. The place counts in that
+// transaction alone: VACUUM FULL of the catalog moves the row, and sessions would have two epochs.
 uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
     uint32 parts[6] = {0, trigger_oid, 0, 0, 0, static_cast<uint32>(attnum)};
     CatalogTriggers triggers = begin_triggers(relid);
     HeapTuple row;
     Trigger trigger;
     Oid table;
-    while (next_trigger(&triggers, &row, &table, &trigger))
-        if (trigger.tgoid == trigger_oid) {
-            parts[0] = HeapTupleHeaderGetRawXmin(row->t_data);
+    while (next_trigger(&triggers, &row, &table, &trigger)) {
+        if (trigger.tgoid != trigger_oid)
+            continue;
+        parts[0] = HeapTupleHeaderGetRawXmin(row->t_data);
+        if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data))) {
             parts[3] = ItemPointerGetBlockNumber(&row->t_self);
             parts[4] = ItemPointerGetOffsetNumber(&row->t_self);
         }
+    }
     end_triggers(&triggers);
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
     if (HeapTupleIsValid(tuple)) {

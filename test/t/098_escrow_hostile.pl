@@ -98,6 +98,16 @@ ALTER TABLE reopened DISABLE TRIGGER zzz_interlock_escrow_2; UPDATE reopened SET
 is(value('reopened'), 0, 'a number that was set while the triggers were off');
 is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('reopened', 1, 'stock', -1)"), 'insufficient', 'is what is left');
 
+# VACUUM FULL moves the trigger's row, and a session that began before has the same counter as one that begins after it.
+stocked('moved');
+my $before_it = Protocol::start($node, 'postgres');
+query($before_it, "BEGIN; SELECT interlock.adjust('moved', 1, 'stock', -1)");
+$node->safe_psql('postgres', 'VACUUM FULL pg_catalog.pg_trigger');
+is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('moved', 1, 'stock', -5)"), 'adjusted', 'after VACUUM FULL of the triggers');
+is(query($before_it, "SELECT outcome FROM interlock.try_adjust('moved', 1, 'stock', -5)"), 'insufficient', 'nothing is granted twice');
+query($before_it, 'COMMIT');
+is(value('moved'), 1, 'and what is left is what was not taken');
+
 # A column of the same name is another one.
 stocked('dropped');
 $node->safe_psql('postgres', 'ALTER TABLE dropped DROP COLUMN stock, ADD COLUMN stock int NOT NULL DEFAULT 3');
