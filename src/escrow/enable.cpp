@@ -36,6 +36,7 @@ void check_values(Oid relid, const Request& request);
 void create_triggers(Oid relid, const Request& request, List* key);
 void drop_triggers(Oid relid, AttrNumber attnum);
 void end_counters(Relation rel, const EscrowColumn& column);
+void return_expired_of_column(Relation rel, const EscrowColumn& column);
 void refuse_reservations_of(Relation rel, const EscrowColumn& column);
 void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
                         const Request& request);
@@ -87,6 +88,7 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters",
                                column_name(info, attnum), RelationGetRelationName(rel))));
+    return_expired_of_column(rel, *column);
     end_counters(rel, *column);
     refuse_reservations_of(rel, *column);
     NameData name = column->name;
@@ -282,21 +284,37 @@ void refuse_reservations_of(Relation rel, const EscrowColumn& column) {
     refuse_reservations(rel, column, counters, count);
 }
 
-// Whether the counter's row can get back what is reserved.
-bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 reserved,
-                   int64 greatest) {
+// Locks the counter's row. False: there is none, or its key is another one.
+bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int64* value) {
     Oid table;
     NameData name;
     text* key;
-    bool fits = true;
-    if (read_counter(id, &table, &name, &key))
+    bool found = false;
+    if (column.has_key && read_counter(id, &table, &name, &key))
         as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
-            int64 value;
             const EscrowCounter* counter = counter_of_name(rel, table_info(rel), &column, id, key);
-            if (counter != nullptr && lock_value(*counter, true, &value))
-                fits = value <= greatest - reserved;
+            found = counter != nullptr && lock_value(*counter, true, value);
         });
-    return fits;
+    return found;
+}
+
+// By parts that are then folded. The lock keeps all others from loading the counters.
+void return_expired_of_column(Relation rel, const EscrowColumn& column) {
+    int count;
+    const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+    for (int i = 0; i < count; i++) {
+        int64 sum = end_expired(column, counters[i]);
+        int64 value;
+        if (sum > 0 && lock_counter_value(rel, column, counters[i], &value))
+            insert_part(column, counters[i], {sum, -sum});
+    }
+}
+
+// Whether the counter's row can get back what is reserved.
+bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 reserved,
+                   int64 greatest) {
+    int64 value;
+    return !lock_counter_value(rel, column, id, &value) || value <= greatest - reserved;
 }
 
 // Reservations last over a change of the limits: what they give back has to fit then. They do not
@@ -308,6 +326,7 @@ void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn*
     if (present == nullptr || !present->has_key) {
         Form_pg_attribute attribute = TupleDescAttr(info->columns, request.attnum - 1);
         amount_scale(attribute->atttypid, attribute->atttypmod, &before.scale);
+        return_expired_of_column(rel, before);
         refuse_reservations_of(rel, before);
         return;
     }

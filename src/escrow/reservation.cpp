@@ -236,10 +236,8 @@ bool has_reservations(int64 counter) { return count_reservations(counter, 1) > 0
 void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* counters,
                          int count) {
     int64 live = 0;
-    for (int i = 0; i < count; i++) {
-        (void)end_expired(column, counters[i]);
+    for (int i = 0; i < count; i++)
         live += count_reservations(counters[i], PG_INT64_MAX);
-    }
     if (live > 0)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

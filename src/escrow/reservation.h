@@ -53,8 +53,8 @@ int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot sn
 int64 sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now
 bool has_reservations(int64 counter);
 
-// Raises 55000 when there are reservations that have not expired: of the counters of a column, or
-// of one of them. The others are deleted. Under what excludes new ones.
+// Raises 55000 when there are reservations: of the counters of a column, or of one of them. Under
+// what excludes new ones, after the expired ones have been ended; one that expires since is held.
 void refuse_reservations(Relation rel, const EscrowColumn& column, const int64* counters,
                          int count);
 

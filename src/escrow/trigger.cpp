@@ -63,6 +63,8 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
             return;
         int count;
         const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+        for (int i = 0; i < count; i++)
+            (void)end_expired(column, counters[i]);
         refuse_reservations(rel, column, counters, count);
         forget_counters(RelationGetRelid(rel), column.name);
     });

@@ -1,7 +1,7 @@
 -- Reservations of escrow counters: bad input, privileges, what they allow to be done to the row and its table. Several sessions, crashes,
 -- the sweeper and dumps are in test/t/098_reservation*.pl.
 BEGIN;
-SELECT plan(83);
+SELECT plan(88);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0), (3, 5), (4, 5);
@@ -111,6 +111,11 @@ SELECT is(left_of(3), 20::numeric, 'exactly');
 SELECT is(keep('e', 4, 5, '1 us'), 'reserved', 'one that has expired');
 SELECT lives_ok($$UPDATE item SET id = 44 WHERE id = 4$$, 'does not keep the key');
 SELECT is((SELECT stock FROM item WHERE id = 44), 5, 'and goes with the row');
+SELECT is(keep('f', 44, 2), 'reserved', 'a reservation that is held');
+SELECT is(interlock.cancel_reservation(token('f')), true, 'and given back');
+SELECT is(keep('g', 44, 3, '1 us'), 'reserved', 'one that has expired');
+SELECT lives_ok($$SELECT interlock.disable_escrow('item', 'stock')$$, 'does not keep the counters');
+SELECT is((SELECT stock FROM item WHERE id = 44), 5, 'and is given back to the row');
 
 SELECT * FROM finish();
 ROLLBACK;
