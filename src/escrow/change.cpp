@@ -178,7 +178,8 @@ bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait) {
             int64 value;
             if (!held && lock_value(counter, wait, &value)) {
                 // Another session may have entered it before this had the lock.
-                (void)pin_and_note(counter, part);
+                if (!pin_and_note(counter, part))
+                    note_own_row(counter.id); // a fold of this transaction takes the part (E7)
                 held = true;
             }
         });

@@ -282,6 +282,23 @@ is(cancel($s1, $token), 't', 'what is not tested gets no serialization failure')
 ask($s1, 'COMMIT');
 is(look(), '5|0 5|5', 'cancelled');
 
+# Given back without memory, and folded: what may be rolled back is granted to nobody (E7).
+stock(10);
+my $folded = reserve($s1, 4);
+$node->safe_psql('postgres', "INSERT INTO item SELECT 900 + i, 5 FROM generate_series(1, 16) i;
+SELECT count(interlock.adjust('item', 900 + i, 'stock', -1)) FROM generate_series(1, 16) i");
+begin($s1, $s2);
+is(ask($s2, "SELECT count(interlock.adjust('item', 900 + i, 'stock', -1)) FROM generate_series(1, 16) i"), 16, 'all memory is in use');
+is(cancel($s1, $folded), 't', 'a reservation is given back');
+is(ask($s1, "SELECT interlock.fold_escrow('item', $id)"), 1, 'and folded');
+ask($s2, 'ROLLBACK');
+is(try_adjust($s1, -1), 'adjusted', 'its transaction takes one');
+ask($s3, "SET lock_timeout = '100ms'");
+is(try_adjust($s3, -9), '55P03', 'others wait for it');
+ask($s3, 'RESET lock_timeout');
+ask($s1, 'ROLLBACK');
+is(ask($s1, "SELECT interlock.escrow_value('item', $id, 'stock')"), 6, 'what is rolled back was not granted');
+
 # --- The sweeper -----------------------------------------------------------------------------------------------------------------
 
 ask($s1, 'SELECT count(interlock.cancel_reservation(token)) FROM interlock.reservations');
