@@ -21,12 +21,13 @@ struct EscrowEntry {
 
 namespace {
 
-enum class NoteState : uint8 { kFree, kReserved, kKept };
+enum class NoteState : uint8 { kFree, kReserved, kKept, kForgotten };
 
-// What the end of a prepared transaction does to an entry.
+// What the end of a prepared transaction does to an entry. Nothing keeps a note from growing older
+// than a number of 32 bits can tell.
 struct Note {
     NoteState state;
-    TransactionId xid;
+    FullTransactionId xid;
     EscrowEntry* entry;
     Effects effects;
 };
@@ -120,35 +121,94 @@ int count_free_notes() {
     return count;
 }
 
-struct Fate {
-    TransactionId xid;
-    bool is_running;
-    bool committed;
-};
+// Of a transaction that is not after the next one.
+FullTransactionId full_xid(TransactionId xid) {
+    FullTransactionId next = ReadNextFullTransactionId();
+    uint32 epoch = EpochFromFullTransactionId(next);
+    bool is_before = xid > XidFromFullTransactionId(next);
+    return FullTransactionIdFromEpochAndXid(is_before ? epoch - 1 : epoch, xid);
+}
+
+// Whether its commit log is gone: it has ended. Under XactTruncationLock, or vacuum may truncate the
+// log meanwhile.
+bool is_forgotten(FullTransactionId xid) {
+    constexpr uint64 kTellable = UINT64CONST(1) << 31;
+    uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());
+    return next - U64FromFullTransactionId(xid) >= kTellable ||
+           TransactionIdPrecedes(XidFromFullTransactionId(xid), oldest_in_commit_log());
+}
+
+enum class Fate : uint8 { kRunning, kCommitted, kAborted, kForgotten };
 
 // In progress is asked before committed: a transaction has its commit record before it is visible.
-// Beyond the commit log, which has forgotten it, one that nobody settled: it cannot be applied.
-Fate fate_of(TransactionId xid) {
-    bool is_running = TransactionIdIsInProgress(xid);
-    return {xid, is_running, !is_running && TransactionIdDidCommit(xid)};
+Fate fate_of(FullTransactionId full) {
+    TransactionId xid = XidFromFullTransactionId(full);
+    if (is_forgotten(full))
+        return Fate::kForgotten;
+    if (TransactionIdIsInProgress(xid))
+        return Fate::kRunning;
+    return TransactionIdDidCommit(xid) ? Fate::kCommitted : Fate::kAborted;
+}
+
+void settle(Note* note, Fate fate) {
+    if (fate == Fate::kForgotten) {
+        note->state = NoteState::kForgotten;
+    } else if (fate != Fate::kRunning) {
+        apply(note->entry, note->effects, fate == Fate::kCommitted);
+        free_place_of(note);
+    }
+}
+
+bool is_forgotten_note_of(const Note& note, const EscrowEntry* entry) {
+    return note.state == NoteState::kForgotten && note.entry == entry;
+}
+
+// Whether nothing but such notes pins it.
+bool has_only_forgotten_notes(EscrowEntry* entry) {
+    int count = 0;
+    for (int i = 0; i < header->notes_used; i++)
+        count += is_forgotten_note_of(header->notes[i], entry) ? 1 : 0;
+    SpinLockAcquire(&entry->lock);
+    bool only = entry->pins == count;
+    SpinLockRelease(&entry->lock);
+    return only;
+}
+
+// Nobody can say how they ended, so the entry stays too careful. Once it can go, it goes: a load
+// reads in the journal what became of them.
+void drop_forgotten() {
+    for (int i = 0; i < header->notes_used; i++) {
+        EscrowEntry* entry = header->notes[i].entry;
+        if (header->notes[i].state != NoteState::kForgotten || !has_only_forgotten_notes(entry))
+            continue;
+        for (int j = i; j < header->notes_used; j++)
+            if (is_forgotten_note_of(header->notes[j], entry))
+                free_place_of(&header->notes[j]);
+        hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
+    }
 }
 
 // A transaction may have thousands of notes, one behind the other, and others wait for the lock.
 void settle_with_lock() {
-    int used = 0;
-    Fate fate = {};
+    if (header->notes_used == 0)
+        return;
+    FullTransactionId last = InvalidFullTransactionId;
+    Fate fate = Fate::kRunning;
+    LWLockAcquire(XactTruncationLock, LW_SHARED);
     for (int i = 0; i < header->notes_used; i++) {
         Note* note = &header->notes[i];
-        if (note->state == NoteState::kKept && note->xid != fate.xid)
+        if (note->state != NoteState::kKept)
+            continue;
+        if (!FullTransactionIdEquals(note->xid, last))
             fate = fate_of(note->xid);
-        if (note->state == NoteState::kKept && !fate.is_running) {
-            apply(note->entry, note->effects, fate.committed);
-            free_place_of(note);
-        }
-        if (note->state != NoteState::kFree)
-            used = i + 1;
+        last = note->xid;
+        settle(note, fate);
     }
-    header->notes_used = used;
+    LWLockRelease(XactTruncationLock);
+    drop_forgotten();
+    while (header->notes_used > 0 &&
+           header->notes[header->notes_used - 1].state == NoteState::kFree)
+        header->notes_used--;
 }
 
 // Entries without pins can be loaded again.
@@ -243,7 +303,31 @@ void end_pin(EscrowEntry* entry, const Effects& effects, bool committed) {
     apply(entry, effects, committed);
 }
 
-bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_doubt, int count) {
+namespace {
+
+int compare_in_doubt(const void* left, const void* right) {
+    TransactionId a = static_cast<const InDoubt*>(left)->xid;
+    TransactionId b = static_cast<const InDoubt*>(right)->xid;
+    return a < b ? -1 : a > b ? 1 : 0;
+}
+
+// One for each transaction, however many parts it has.
+int merge_in_doubt(InDoubt* in_doubt, int count) {
+    int merged = 0;
+    if (count > 1)
+        qsort(in_doubt, count, sizeof(InDoubt), compare_in_doubt);
+    for (int i = 0; i < count; i++)
+        if (merged > 0 && in_doubt[merged - 1].xid == in_doubt[i].xid)
+            in_doubt[merged - 1].effects.add(in_doubt[i].effects);
+        else
+            in_doubt[merged++] = in_doubt[i];
+    return merged;
+}
+
+} // namespace
+
+bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, int count) {
+    count = merge_in_doubt(in_doubt, count);
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     settle_with_lock();
     EscrowEntry* entry = find_entry(counter);
@@ -261,7 +345,8 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_d
             entry->range = range;
         }
         for (int i = 0; fits && i < count; i++)
-            *free_place() = {NoteState::kKept, in_doubt[i].xid, entry, in_doubt[i].effects};
+            *free_place() = {NoteState::kKept, full_xid(in_doubt[i].xid), entry,
+                             in_doubt[i].effects};
     } else {
         // Another session may have entered it meanwhile.
         fits = entry != nullptr && entry->epoch == epoch;
@@ -299,7 +384,7 @@ bool read_entry(int64 counter, Range* range) {
 
 // Notes without pins of their own: the list's item has one until it is handed over.
 bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note) {
-    TransactionId xid = GetTopTransactionId();
+    FullTransactionId xid = GetTopFullTransactionId();
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     Note* place = free_place();
     if (place != nullptr) {

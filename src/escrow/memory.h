@@ -71,8 +71,8 @@ struct InDoubt {
     Effects effects;
 };
 
-// Enters a counter (E6). False when there is no room for it.
-bool enter_counter(int64 counter, uint64 epoch, Range range, const InDoubt* in_doubt, int count);
+// Enters a counter (E6). False when there is no room for it. Merges those in doubt.
+bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, int count);
 
 // Removes the entry: under the exclusive gate, when no other transaction is undecided (E10). One
 // with parts of this transaction stays unused until it has ended.
@@ -87,7 +87,8 @@ bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note);
 void keep_note(int note);
 void free_note(int note);
 
-// Applies the notes of transactions that have ended.
+// Applies the notes of transactions that have ended. One that is older than the commit log makes its
+// entry go, to be loaded again, as soon as nothing else pins it.
 void settle_notes();
 
 void preload_escrow();

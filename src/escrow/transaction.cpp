@@ -19,6 +19,9 @@ struct OwnRow {
     SubTransactionId subtransaction;
 };
 
+// A list that is full, and longer than this, is merged before it grows.
+constexpr int kMergedFrom = 64;
+
 TransactionList<GrantItem> grants;
 TransactionList<OwnRow> own_rows;
 bool registered = false;
@@ -29,8 +32,32 @@ void end_grants(int first, bool committed) {
     grants.count = first;
 }
 
+int compare_entries(const void* left, const void* right) {
+    auto a = reinterpret_cast<uintptr_t>(static_cast<const GrantItem*>(left)->entry);
+    auto b = reinterpret_cast<uintptr_t>(static_cast<const GrantItem*>(right)->entry);
+    return a < b ? -1 : a > b ? 1 : 0;
+}
+
+// One item for each entry, of those from `first` on, which are of one subtransaction. Raises nothing.
+void merge_grants(int first) {
+    qsort(grants.items + first, grants.count - first, sizeof(GrantItem), compare_entries);
+    int merged = first;
+    for (int i = first; i < grants.count; i++) {
+        GrantItem* last = merged > first ? &grants[merged - 1] : nullptr;
+        if (last != nullptr && last->entry == grants[i].entry) {
+            last->effects.add(grants[i].effects);
+            end_pin(grants[i].entry, {}, true);
+        } else {
+            grants[merged++] = grants[i];
+        }
+    }
+    grants.count = merged;
+}
+
 // PREPARE may still fail; then the notes are freed with the list.
 void reserve_notes() {
+    if (grants.count > 1)
+        merge_grants(0);
     for (GrantItem& item : grants)
         if (!reserve_note(item.entry, item.effects, &item.note))
             ereport(ERROR, (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -84,7 +111,13 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
 
 void need_grant_room() {
     register_once(&registered, end_transaction, end_subtransaction);
-    grants.need_room();
+    if (grants.count < grants.room || grants.count < kMergedFrom) {
+        grants.need_room();
+        return;
+    }
+    merge_grants(grants.first_of(GetCurrentSubTransactionId()));
+    if (grants.count > grants.room / 2) // else it would soon be merged again
+        grants.grow();
 }
 
 void note_grant(EscrowEntry* entry, const Part& part) {

@@ -89,6 +89,15 @@ inline int number_of_process() {
 #endif
 }
 
+// Under XactTruncationLock. 17 renamed the variable.
+inline TransactionId oldest_in_commit_log() {
+#if PG_VERSION_NUM >= 170000
+    return TransamVariables->oldestClogXid;
+#else
+    return ShmemVariableCache->oldestClogXid;
+#endif
+}
+
 // 17 put the number of the transaction beside that of the process.
 inline LocalTransactionId local_transaction() {
 #if PG_VERSION_NUM >= 170000

@@ -21,8 +21,11 @@ struct TransactionList {
 
     // For one more item, so that the next add() raises nothing.
     void need_room() {
-        if (count < room)
-            return;
+        if (count == room)
+            grow();
+    }
+
+    void grow() {
         int more = Max(8, room * 2);
         size_t size = sizeof(Item) * more;
         items =
