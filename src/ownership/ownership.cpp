@@ -59,7 +59,6 @@ Datum own_columns(PG_FUNCTION_ARGS) {
     OnViolation on_violation = on_violation_argument(arguments, 3);
     Draft draft = open_draft(arguments, 2, ShareRowExclusiveLock);
     check_columns(draft);
-    require_use(draft, ColumnUse::kOwned);
     refuse_later_trigger(draft);
     for (int i = 0; i < draft.columns.count; i++) {
         ColumnRule* rule = named_rule(&draft, i);
@@ -90,7 +89,6 @@ Datum share_columns(PG_FUNCTION_ARGS) {
     BlindUpdates blind_updates = blind_updates_argument(arguments, 3);
     Draft draft = open_draft(arguments, 1, ShareRowExclusiveLock);
     check_columns(draft);
-    require_use(draft, ColumnUse::kOwned);
     if (strategy == Strategy::kMerge)
         require_use(draft, ColumnUse::kMerged);
     if (blind_updates != BlindUpdates::kAllow)
@@ -224,6 +222,7 @@ void check_columns(const Draft& draft) {
                             errmsg("generated column \"%s\" of table \"%s\" can have no writer",
                                    name, table),
                             errhint("Name the columns that it is computed from.")));
+        interlock::require_use(draft.rel, draft.info, column, ColumnUse::kOwned);
         if (bms_is_member(column, draft.info->maintained))
             ereport(ERROR,
                     (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
