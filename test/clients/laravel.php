@@ -192,11 +192,13 @@ check('what reading again cures is repeated, and what is hopeless is tried once'
         'IL006' => 1, 'IL007' => 1, 'IL008' => 1, 'P0002' => 1];
     $counted = [];
     foreach (array_keys($tries) as $code) {
-        $counted[$code] = 0;
-        Page::error(Exception::class, fn () => Interlock::transaction(function () use ($code, &$counted) {
-            $counted[$code]++;
+        $count = 0;
+        $fails = function () use ($code, &$count) {
+            $count++;
             DB::unprepared("DO 'BEGIN RAISE EXCEPTION USING ERRCODE = ''$code''; END'");
-        }, 2));
+        };
+        Page::error(Exception::class, fn () => Interlock::transaction($fails, 2));
+        $counted[$code] = $count;
     }
     equal($counted, $tries);
 });
