@@ -129,8 +129,8 @@ FullTransactionId full_xid(TransactionId xid) {
     return FullTransactionIdFromEpochAndXid(is_before ? epoch - 1 : epoch, xid);
 }
 
-// Whether its commit log is gone: it has ended. Under XactTruncationLock, or vacuum may truncate the
-// log meanwhile.
+// Whether its commit log is gone: it has ended. Under XactTruncationLock, or vacuum may truncate
+// the log meanwhile.
 bool is_forgotten(FullTransactionId xid) {
     constexpr uint64 kTellable = UINT64CONST(1) << 31;
     uint64 next = U64FromFullTransactionId(ReadNextFullTransactionId());

@@ -87,8 +87,8 @@ bool reserve_note(EscrowEntry* entry, const Effects& effects, int* note);
 void keep_note(int note);
 void free_note(int note);
 
-// Applies the notes of transactions that have ended. One that is older than the commit log makes its
-// entry go, to be loaded again, as soon as nothing else pins it.
+// Applies the notes of transactions that have ended. One that is older than the commit log makes
+// its entry go, to be loaded again, as soon as nothing else pins it.
 void settle_notes();
 
 void preload_escrow();

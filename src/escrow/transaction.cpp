@@ -38,7 +38,8 @@ int compare_entries(const void* left, const void* right) {
     return a < b ? -1 : a > b ? 1 : 0;
 }
 
-// One item for each entry, of those from `first` on, which are of one subtransaction. Raises nothing.
+// One item for each entry, of those from `first` on, which are of one subtransaction. Raises
+// nothing.
 void merge_grants(int first) {
     qsort(grants.items + first, grants.count - first, sizeof(GrantItem), compare_entries);
     int merged = first;
