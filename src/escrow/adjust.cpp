@@ -93,7 +93,7 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     *counter = counter_of({rel, info, key}, column);
     bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
                   check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
-    return {counter, *key, {}, deadline, in_row, {}, false};
+    return {counter, {}, deadline, in_row, {}, false};
 }
 
 namespace {

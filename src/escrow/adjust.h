@@ -10,7 +10,6 @@ enum class AdjustOutcome : uint8 { kAdjusted, kInsufficient, kPending, kNotFound
 
 struct Adjustment {
     EscrowCounter* counter;
-    Key key;
     Part part;
     Deadline deadline;
     bool in_row; // memory may not be used
