@@ -5,6 +5,7 @@
 #include "execution/write.h"
 #include "marker/marker.h"
 #include "marker/trigger.h"
+#include "server/error.h"
 #include "table/restricted.h"
 #include "version/version.h"
 
@@ -180,11 +181,6 @@ bool same_sight(const Sight& left, const Sight& right) {
 
 enum class ParentState : uint8 { kGone, kMoved, kStands };
 
-[[noreturn]] void refuse_newer() {
-    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                    errmsg("could not serialize access due to concurrent update")));
-}
-
 // The same snapshot with and without what this transaction has done: where the two differ, it has
 // moved the version itself, or inserted the row.
 ParentState state_in_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
@@ -213,7 +209,7 @@ ParentState state_of(const Parent& parent) {
     PopActiveSnapshot();
     if (state == ParentState::kGone && IsolationUsesXactSnapshot() &&
         is_in_latest_snapshot(parent, index, slot))
-        refuse_newer();
+        raise_concurrent_update();
     if (slot != nullptr)
         ExecDropSingleTupleTableSlot(slot);
     if (index != nullptr)

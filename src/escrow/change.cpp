@@ -76,11 +76,6 @@ bool pin_and_note(const EscrowCounter& counter, const Part& part) {
     return true;
 }
 
-[[noreturn]] void raise_concurrent_update() {
-    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                    errmsg("could not serialize access due to concurrent update")));
-}
-
 const char* text_of(const EscrowCounter& counter, int64 amount) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
 }

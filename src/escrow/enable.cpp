@@ -6,6 +6,7 @@
 #include "escrow/reservation.h"
 #include "ownership/ownership.h"
 #include "server/arguments.h"
+#include "server/error.h"
 #include "server/scope.h"
 #include "table/configuration_audit.h"
 #include "table/last_word.h"
@@ -274,8 +275,7 @@ void drop_triggers(Oid relid, AttrNumber attnum) {
 void end_counters(Relation rel, const EscrowColumn& column) {
     fold_column(rel, &column.name);
     if (has_parts(RelationGetRelid(rel), column))
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not serialize access due to concurrent update")));
+        raise_concurrent_update();
 }
 
 void refuse_reservations_of(Relation rel, const EscrowColumn& column) {

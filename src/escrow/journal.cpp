@@ -3,6 +3,7 @@
 #include "escrow/reservation.h"
 #include "escrow/scan.h"
 #include "server/arguments.h"
+#include "server/error.h"
 #include "server/sequence.h"
 
 namespace interlock {
@@ -42,8 +43,7 @@ void delete_row(Relation rel, HeapTuple tuple) {
     TM_FailureData failure;
     if (heap_delete(rel, &tuple->t_self, GetCurrentCommandId(true), InvalidSnapshot, true, &failure,
                     false) != TM_Ok)
-        ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-                        errmsg("could not serialize access due to concurrent update")));
+        raise_concurrent_update();
 }
 
 void insert_row(Relation rel, Datum* values, bool* nulls) {

@@ -20,6 +20,11 @@ char* json_object(std::initializer_list<JsonField> fields) {
     return out.data;
 }
 
+void raise_concurrent_update() {
+    ereport(ERROR, (errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+                    errmsg("could not serialize access due to concurrent update")));
+}
+
 void copy_message(char* to, size_t size, const char* message) {
     int length = static_cast<int>(strlen(message));
     length = pg_mbcliplen(message, length, static_cast<int>(size) - 1);

@@ -55,6 +55,9 @@ auto with_hint(Hint&& hint, Body&& body) {
     return result;
 }
 
+// 40001: what the snapshot of the transaction has is no longer so.
+[[noreturn]] void raise_concurrent_update();
+
 // Copies an error's message, in the encoding of the database, into `size` bytes: cut between
 // characters where it is longer.
 void copy_message(char* to, size_t size, const char* message);
