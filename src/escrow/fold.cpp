@@ -5,6 +5,7 @@
 #include "escrow/fold.h"
 
 #include "escrow/change.h"
+#include "escrow/counter_run.h"
 #include "escrow/reservation_sweep.h"
 #include "server/arguments.h"
 #include "server/subtransaction.h"
@@ -161,11 +162,6 @@ int64 any_counter() {
     return counter;
 }
 
-bool is_installed() {
-    return OidIsValid(internal_schema()) &&
-           OidIsValid(get_relname_relid("escrow_part", internal_schema()));
-}
-
 // Their parts are not seen yet, and nothing runs here when they are decided. A prepared transaction
 // has its locks without a process.
 bool has_prepared_parts() {
@@ -181,30 +177,13 @@ bool has_prepared_parts() {
     return found;
 }
 
-struct FoldRun {
-    SweepRun* run;
-    MemoryContext context;
-    List* failed; // tables, once for each failure
-    bool begun;
-};
-
-// A table that fails costs no more time than this.
-bool has_failed(const FoldRun& fold, Oid rel) {
-    constexpr int kMostFailures = 3;
-    int failures = 0;
-    ListCell* cell;
-    foreach (cell, fold.failed)
-        failures += lfirst_oid(cell) == rel ? 1 : 0;
-    return failures >= kMostFailures;
-}
-
 // In the run's context, which outlives the transaction. False: it has failed.
-bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
+bool next_page(CounterRun* fold, int64 from, DueCounters* due) {
     char message[kErrorBytes] = "";
     *due = {};
     if (in_transaction(message, [&] {
             settle_notes();
-            if (is_installed())
+            if (has_internal_table("escrow_part"))
                 *due = in_context(fold->context,
                                   [&] { return due_counters(InvalidOid, nullptr, from); });
         }))
@@ -214,30 +193,25 @@ bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
 }
 
 // False: the run's time is over.
-bool fold_page(FoldRun* fold, const DueCounters& due, int64 before) {
-    constexpr int kLongest = 300; // milliseconds
-    char message[kErrorBytes] = "";
+bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
         bool folded = false;
-        if (fold->begun && GetCurrentTimestamp() > fold->run->stop_at) {
+        switch (run_counter(fold, due.first[i].rel, [&] { folded = fold_due(due.first[i]); })) {
+        case Turn::kOver:
             come_again(fold->run, fold->run->start);
             return false;
-        }
-        if (has_failed(*fold, due.first[i].rel))
-            continue;
-        fold->begun = true;
-        if (!in_sweep_transaction(message, kLongest * fold->run->pace,
-                                  [&] { folded = fold_due(due.first[i]); })) {
-            note_table_failure(fold->run, due.first[i].rel, message);
-            fold->failed = lappend_oid(fold->failed, due.first[i].rel);
-        } else if (!folded) {
-            come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
+        case Turn::kDone:
+            if (!folded)
+                come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
+            break;
+        case Turn::kFailed:
+            break;
         }
     }
     return true;
 }
 
-bool fold_between(FoldRun* fold, int64 from, int64 before) {
+bool fold_between(CounterRun* fold, int64 from, int64 before) {
     DueCounters due;
     do {
         if (!next_page(fold, from, &due) || !fold_page(fold, due, before))
@@ -250,12 +224,12 @@ bool fold_between(FoldRun* fold, int64 from, int64 before) {
 
 void fold_all(SweepRun* run, List*) {
     sweep_reservations(run);
-    FoldRun fold = {run, CurrentMemoryContext, NIL, false};
+    CounterRun fold = begin_counter_run(run);
     char message[kErrorBytes] = "";
     int64 start = 0;
     bool is_undecided = false;
     if (!in_transaction(message, [&] {
-            if (!is_installed())
+            if (!has_internal_table("escrow_part"))
                 return;
             start = any_counter();
             is_undecided = has_prepared_parts();

@@ -2,6 +2,7 @@
 
 #include "escrow/reservation_sweep.h"
 
+#include "escrow/counter_run.h"
 #include "escrow/reservation.h"
 #include "sweeper/sweeper.h"
 #include "table/own_table.h"
@@ -161,53 +162,23 @@ TimestampTz next_deadline(TimestampTz now) {
     return next;
 }
 
-struct ReturnRun {
-    SweepRun* run;
-    MemoryContext context;
-    List* failed; // tables, once for each failure
-    bool begun;
-};
-
-// A table that fails costs no more time than this.
-bool has_failed(const ReturnRun& returning, Oid rel) {
-    constexpr int kMostFailures = 3;
-    int failures = 0;
-    ListCell* cell;
-    foreach (cell, returning.failed)
-        failures += lfirst_oid(cell) == rel ? 1 : 0;
-    return failures >= kMostFailures;
-}
-
 // False: the run's time is over.
-bool return_page(ReturnRun* returning, const DuePage& page) {
-    constexpr int kLongest = 300; // milliseconds
+bool return_page(CounterRun* returning, const DuePage& page) {
     SweepRun* run = returning->run;
-    char message[kErrorBytes] = "";
     for (int i = 0; i < page.count; i++) {
         const Due& due = page.first[i];
-        if (has_failed(*returning, due.rel))
-            continue;
-        if (returning->begun && GetCurrentTimestamp() > run->stop_at)
-            return false;
-        returning->begun = true;
         bool done = false;
         int64 count = 0;
-        if (!in_sweep_transaction(message, kLongest * run->pace,
-                                  [&] { done = return_due(due, &count); })) {
-            note_table_failure(run, due.rel, message);
-            returning->failed = lappend_oid(returning->failed, due.rel);
+        Turn turn = run_counter(returning, due.rel, [&] { done = return_due(due, &count); });
+        if (turn == Turn::kOver)
+            return false;
+        if (turn == Turn::kFailed)
             continue;
-        }
         run->released += count;
         if (!done)
             come_again(run, count > 0 ? run->start : GetCurrentTimestamp() + kRetryLocked);
     }
     return true;
-}
-
-bool is_installed() {
-    return OidIsValid(internal_schema()) &&
-           OidIsValid(get_relname_relid(kReservationTable, internal_schema()));
 }
 
 } // namespace
@@ -221,7 +192,7 @@ void return_expired_of(Relation rel, const text* key) {
 }
 
 void sweep_reservations(SweepRun* run) {
-    ReturnRun returning = {run, CurrentMemoryContext, NIL, false};
+    CounterRun returning = begin_counter_run(run);
     char message[kErrorBytes] = "";
     TimestampTz now = GetCurrentTimestamp();
     TimestampTz from = DT_NOBEGIN;
@@ -230,7 +201,7 @@ void sweep_reservations(SweepRun* run) {
         page = {};
         TimestampTz next = DT_NOEND;
         if (!in_transaction(message, [&] {
-                if (!is_installed())
+                if (!has_internal_table(kReservationTable))
                     return;
                 page = in_context(returning.context, [&] { return read_page(from, now); });
                 next = next_deadline(now);

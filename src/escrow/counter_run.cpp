@@ -1,0 +1,40 @@
+#include "escrow/counter_run.h"
+
+#include "table/own_table.h"
+
+namespace interlock {
+
+CounterRun begin_counter_run(SweepRun* run) { return {run, CurrentMemoryContext, NIL, false}; }
+
+// A table that fails costs no more time than this.
+bool has_failed(const CounterRun& counters, Oid rel) {
+    constexpr int kMostFailures = 3;
+    int failures = 0;
+    ListCell* cell;
+    foreach (cell, counters.failed)
+        failures += lfirst_oid(cell) == rel ? 1 : 0;
+    return failures >= kMostFailures;
+}
+
+bool is_over(CounterRun* counters) {
+    if (counters->begun && GetCurrentTimestamp() > counters->run->stop_at)
+        return true;
+    counters->begun = true;
+    return false;
+}
+
+int longest_turn(const CounterRun& counters) {
+    constexpr int kLongest = 300; // milliseconds
+    return kLongest * counters.run->pace;
+}
+
+void note_failed(CounterRun* counters, Oid rel, const char* message) {
+    note_table_failure(counters->run, rel, message);
+    counters->failed = lappend_oid(counters->failed, rel);
+}
+
+bool has_internal_table(const char* name) {
+    return OidIsValid(internal_schema()) && OidIsValid(get_relname_relid(name, internal_schema()));
+}
+
+} // namespace interlock

@@ -1,0 +1,44 @@
+// A run of the sweeper over counters, each in a transaction of its own: one that fails does not
+// stop the others.
+#pragma once
+
+#include "sweeper/task.h"
+
+namespace interlock {
+
+struct CounterRun {
+    SweepRun* run;
+    MemoryContext context; // outlives the transactions
+    List* failed;          // tables, once for each failure
+    bool begun;
+};
+
+CounterRun begin_counter_run(SweepRun* run);
+
+// kFailed: its table fails, now or too often before. kOver: the run's time is over, and body() did
+// not run.
+enum class Turn : uint8 { kDone, kFailed, kOver };
+
+bool has_failed(const CounterRun& counters, Oid rel);
+bool is_over(CounterRun* counters); // the first one is run in any case
+int longest_turn(const CounterRun& counters);
+void note_failed(CounterRun* counters, Oid rel, const char* message);
+
+// Runs body() for a counter of the table.
+template <typename Body>
+Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
+    if (has_failed(*counters, rel))
+        return Turn::kFailed;
+    if (is_over(counters))
+        return Turn::kOver;
+    char message[kErrorBytes] = "";
+    if (in_sweep_transaction(message, longest_turn(*counters), body))
+        return Turn::kDone;
+    note_failed(counters, rel, message);
+    return Turn::kFailed;
+}
+
+// False where the extension, or its version with that table, is not installed.
+bool has_internal_table(const char* name);
+
+} // namespace interlock
