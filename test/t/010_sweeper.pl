@@ -1,5 +1,6 @@
 # The sweeper: expired markers are released by themselves, whatever happens to the tables, the workers and
 # the databases meanwhile.
+# only with --long
 
 use strict;
 use warnings;

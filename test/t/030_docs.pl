@@ -1,5 +1,6 @@
 # The examples of README.md and docs/ print what the pages say. Each page has a database of its own.
 # Blocks of bash run where the sources are copied to, with the page's database in the environment.
+# only with --long
 
 use strict;
 use warnings;

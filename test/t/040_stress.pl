@@ -1,5 +1,6 @@
 # Eight clients for some seconds, and what must be true of the data afterwards. The same loads without the
 # extension break it: that shows that the checks can fail.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # Leases between sessions: nothing is granted over a transaction that has asserted, however its session fares,
 # and those who wait are served in their order, whatever becomes of one of them.
+# only with --long
 
 use strict;
 use warnings;

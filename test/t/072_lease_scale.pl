@@ -1,4 +1,5 @@
 # Leases in numbers: a million of them, a store that is full, and a thousand who wait for one.
+# only with --long
 
 use strict;
 use warnings;

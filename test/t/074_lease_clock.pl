@@ -3,6 +3,7 @@
 #
 # A library that is loaded before all others adds numbers of seconds, which the test changes, to the system's time
 # and to the time since the boot, and tells of another boot.
+# only with --long
 
 use strict;
 use warnings;

@@ -3,6 +3,7 @@
 #
 # LEASE_CHAOS_SECONDS=1800 runs it for longer. LEASE_CHAOS_FAULT=no_assert lets the clients write without
 # asserting, LEASE_CHAOS_FAULT=immediate takes the grace away: then the checker has to find what goes wrong.
+# only with --long
 
 use strict;
 use warnings;

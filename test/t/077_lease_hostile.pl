@@ -1,5 +1,6 @@
 # Leases under those who mean harm, or have bad luck: extensions that come and go, settings that change at the worst
 # moment, memory that is full, records that are overwritten, first uses that are canceled.
+# only with --long
 
 use strict;
 use warnings;

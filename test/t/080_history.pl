@@ -1,5 +1,6 @@
 # Version history over the life of sessions and servers: trimmed by the sweeper, dumped and restored, a transaction that is
 # prepared, pooled sessions, a crash, a bulk update.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # LEA-5: the time of a durable lease begins when it is durable. While a synchronous standby is away nothing is answered, and
 # what is answered then has its whole ttl, or is no lease.
+# only with --long
 
 use strict;
 use warnings;

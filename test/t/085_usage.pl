@@ -1,4 +1,5 @@
 # SEC-4: what one role may use of leases and names of keys, what is left for superusers, and view usage.
+# only with --long
 
 use strict;
 use warnings;

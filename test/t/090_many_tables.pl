@@ -1,5 +1,6 @@
 # A session that works on more tables, and with more statements, than it keeps things for: results stay right, and memory
 # stays bounded.
+# only with --long
 
 use strict;
 use warnings;

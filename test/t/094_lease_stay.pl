@@ -1,5 +1,6 @@
 # LEA-12: what at_least promises after a release holds over crashes and restarts, for short and long leases.
 # LEA-4, LEA-9: after a crash a lease is resumed, and has its holder again.
+# only with --long
 
 use strict;
 use warnings;

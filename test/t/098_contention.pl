@@ -1,4 +1,5 @@
 # The counters behind the view contention: what is counted for which statement, who sees it, and what becomes of it over restarts.
+# only with --long
 
 use strict;
 use warnings;

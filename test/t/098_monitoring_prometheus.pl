@@ -1,5 +1,6 @@
 # The files of docs/operations/monitoring: an exporter whose role has the rights that the page says, Debian's prometheus that
 # scrapes it, the alerts, and every query of the dashboard.
+# only with --long
 
 use strict;
 use warnings;

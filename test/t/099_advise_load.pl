@@ -1,4 +1,5 @@
 # ADV-3: each finding of advise() that comes from counters, made by the load that it is about; and none in a quiet database.
+# only with --long
 
 use strict;
 use warnings;

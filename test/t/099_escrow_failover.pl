@@ -3,6 +3,7 @@
 # load. What was sold and what is left is what was stocked at each look, on the primary and on the standby, no value leaves its
 # limits, and no commit that was acknowledged is lost. The interleavings 7, 8, 18 and 22 of docs/internals/escrow.md at random.
 # CHAOS_SECONDS=600 CHAOS_CLIENTS=64 runs it for longer, with more clients.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # docs/operations/runbook.md: each incident is made here. The alerts that its section names come, the statements of the page
 # print what it says, and the alerts go. Statements run as the role that their first line names, else as the page's role on call.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,4 +1,5 @@
 # script/top: what it shows at 80 and at 200 columns, with names that are hostile to terminals, on a standby and without preload.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,4 +1,5 @@
 # While the loads of script/demo run, each view names what they do to themselves: the table, the key, the holder, who waits.
+# only with --long
 
 use strict;
 use warnings;
