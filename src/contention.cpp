@@ -48,8 +48,8 @@ namespace {
 
 constexpr const char* kKindNames[kCountedKinds] = {
     "other",     "versioning",    "transitions",       "marker",
-    "ownership", "require_lease", "select_for_update", "lease",
-    "key",       "applock",       "idempotency"};
+    "ownership", "require_lease", "select_for_update", "escrow",
+    "lease",     "key",           "applock",           "idempotency"};
 
 bool is_of_table(CountedKind kind) {
     return kind != CountedKind::kNone && static_cast<int>(kind) < kTableKinds;

@@ -33,7 +33,7 @@ enum class Counter : uint8 {
 constexpr int kCounters = 14;
 constexpr uint64 kCounterEnd = PG_INT64_MAX;
 
-// Those up to kSelectForUpdate are of tables, the others of key classes.
+// Those up to kEscrow are of tables, the others of key classes.
 enum class CountedKind : uint8 {
     kNone,
     kVersioning,
@@ -42,13 +42,14 @@ enum class CountedKind : uint8 {
     kOwnership,
     kRequireLease,
     kSelectForUpdate,
+    kEscrow,
     kLease,
     kKey,
     kApplock,
     kIdempotency,
 };
-constexpr int kTableKinds = 7;
-constexpr int kCountedKinds = 11;
+constexpr int kTableKinds = 8;
+constexpr int kCountedKinds = 12;
 
 // What a line is of. Compared as bytes: what is not used is zero, and there is no padding.
 constexpr int kMostClassBytes = 63;

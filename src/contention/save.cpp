@@ -7,7 +7,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.contention";
-constexpr uint32 kMagic = 0x494c4331;
+constexpr uint32 kMagic = 0x494c4332;
 
 struct SavedHeader {
     uint32 magic;

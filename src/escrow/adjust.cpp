@@ -151,13 +151,22 @@ AdjustOutcome adjust_once(Adjustment* call) {
     }
 }
 
+LineRef line_of(const Adjustment& call) {
+    return line_of(call.counter->row.info, CountedKind::kEscrow);
+}
+
 // Runs body(), which waits for a lock. False: the deadline has passed.
 template <typename Body>
-bool wait_in_time(const Deadline& deadline, Body&& body) {
-    ErrorData* error = attempt([&] { deadline.bound(body); });
+bool wait_in_time(const Adjustment& call, Body&& body) {
+    ErrorData* error = attempt([&] {
+        count_waiting(line_of(call), [&] {
+            call.deadline.bound(body);
+            return true;
+        });
+    });
     if (error == nullptr)
         return true;
-    if (deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+    if (call.deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
         ReThrowError(error);
     return false;
 }
@@ -176,16 +185,13 @@ bool wait_for_undecided(const Adjustment& call, int* tries) {
         return ++*tries < kMostTries;
     }
     *tries = 0;
-    return wait_in_time(call.deadline,
-                        [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
+    return wait_in_time(call, [&] { XactLockTableWait(xid, nullptr, nullptr, XLTW_None); });
 }
 
-} // namespace
-
-AdjustOutcome adjust_in_time(Adjustment* call) {
+AdjustOutcome adjust_until_decided(Adjustment* call) {
     auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
     if (!enter_gate(*call->counter, ShareLock, false) &&
-        (call->deadline.has_passed() || !wait_in_time(call->deadline, wait)))
+        (call->deadline.has_passed() || !wait_in_time(*call, wait)))
         return AdjustOutcome::kPending;
     for (int tries = 0;;) {
         AdjustOutcome outcome = adjust_once(call);
@@ -195,6 +201,19 @@ AdjustOutcome adjust_in_time(Adjustment* call) {
         if (outcome != AdjustOutcome::kPending || !wait_for_undecided(*call, &tries))
             return outcome;
     }
+}
+
+} // namespace
+
+AdjustOutcome adjust_in_time(Adjustment* call) {
+    AdjustOutcome outcome = adjust_until_decided(call);
+    LineRef line = line_of(*call);
+    count(line, Counter::kCalls);
+    if (outcome == AdjustOutcome::kPending)
+        count(line, Counter::kConflicts);
+    else if (outcome == AdjustOutcome::kInsufficient)
+        count(line, Counter::kRefusals);
+    return outcome;
 }
 
 } // namespace interlock

@@ -201,7 +201,8 @@ bool lock_value(const EscrowCounter& counter, bool wait, int64* value) {
                     PlanKind("escrow_lock"),
                     &attnum,
                     1,
-                    {RowStrength::kNoKeyUpdate, wait ? RowWait::kWait : RowWait::kSkipLocked}};
+                    {RowStrength::kNoKeyUpdate, wait ? RowWait::kWait : RowWait::kSkipLocked,
+                     CountedKind::kEscrow}};
     NullableDatum stored;
     if (!read_row(read, &stored))
         return false;

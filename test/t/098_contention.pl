@@ -60,6 +60,21 @@ $node->safe_psql('postgres', q(
         RETURN '{"price": 1}'; END $$;
     CREATE FUNCTION tries(current jsonb, args jsonb) RETURNS jsonb LANGUAGE sql AS $$ SELECT '{"body": "b"}'::jsonb $$));
 
+# --- Escrow counters ---------------------------------------------------------------------------------------------
+
+$node->safe_psql('postgres', q(
+    CREATE TABLE stock (id int PRIMARY KEY, pieces int NOT NULL CHECK (pieces >= 0));
+    INSERT INTO stock VALUES (1, 10), (2, 2), (3, 3);
+    SELECT interlock.enable_escrow('stock', 'pieces')));
+my $stock = "rel = 'stock'::regclass AND kind = 'escrow'";
+counts('a take and a return are calls', $stock, 'escrow: calls 2', q(SELECT interlock.adjust('stock', 1, 'pieces', -1)), q(SELECT interlock.try_adjust('stock', 1, 'pieces', 1)));
+counts('what is not there is refused, answered or raised', $stock, 'escrow: calls 3 refusals 3', q(SELECT interlock.try_adjust('stock', 1, 'pieces', -11)),
+    q(SELECT interlock.adjust('stock', 1, 'pieces', -11)), q(SELECT interlock.reserve('stock', 1, 'pieces', 11, '1 min')));
+counts('a reservation is a call', $stock, 'escrow: calls 1', q(SELECT interlock.reserve('stock', 1, 'pieces', 1, '1 min')));
+counts('what others may give back is a conflict', $stock, 'escrow: calls 1 conflicts 1', q(SELECT interlock.try_adjust('stock', 1, 'pieces', -10)));
+counts('on the direct path, too', $stock, 'escrow: calls 2 refusals 1', 'SET default_transaction_isolation = serializable',
+    q(SELECT interlock.try_adjust('stock', 1, 'pieces', -1)), q(SELECT interlock.try_adjust('stock', 1, 'pieces', -11)));
+
 # --- Versions ----------------------------------------------------------------------------------------------------
 
 my $doc = "rel = 'doc'::regclass AND kind = 'versioning'";
@@ -177,6 +192,10 @@ sub counts_wait
 
 my $change = q(UPDATE doc SET body = body || 'z' WHERE id = 15 AND version = version);
 counts_wait('a verb that waits for a row', "$doc", 'versioning: calls 2 conflicts 1 blind_updates 1 waits 1', $change, q(SELECT interlock.try_versioned_update('doc', 15, 1, '{"body": "b"}')));
+counts_wait('a take that waits for what others may give back', $stock, 'escrow: calls 2 refusals 1 waits 1', q(SELECT interlock.adjust('stock', 2, 'pieces', -1)),
+    q(SELECT interlock.try_adjust('stock', 2, 'pieces', -2, wait => '1 min')));
+counts_wait('a take that waits for the row, to load the counter', $stock, 'escrow: calls 1 waits 1', q(SELECT id FROM stock WHERE id = 3 FOR UPDATE),
+    q(SELECT interlock.adjust('stock', 3, 'pieces', 1)));
 counts_wait('an assertion', $doc, 'versioning: calls 2 conflicts 1 blind_updates 1 waits 1', $change, q(SELECT interlock.assert_version('doc', 15, 2)));
 counts_wait('update_with_retry', $doc, 'versioning: calls 2 blind_updates 1 waits 1', $change, q(SELECT interlock.update_with_retry('doc', 15, 'tries(jsonb,jsonb)', '{}')));
 counts_wait('select_for_update', "kind = 'select_for_update'", 'select_for_update: calls 2 waits 1', $change, q(SELECT interlock.select_for_update('doc', '{15,16}'::int[])));

@@ -83,7 +83,7 @@ $_->query_until(qr/begun/, q(\echo begun
 )) for @sessions;
 $_->quit for @sessions;
 like(ask(q(SELECT finding, evidence, advice FROM interlock.advise())),
-    qr/^calls wait for a row more than 10 ms on average \(select_for_update\): docs\/choosing.md has ways to do without\|\d+ of 1025 calls, [0-9:.]+ in all, since .*\|SELECT \* FROM interlock.blocking WHERE kind = 'row' AND rel OPERATOR\(pg_catalog.=\) 'doc'::pg_catalog.regclass$/, 'a row that sessions queue for')
+    qr/^calls wait for a row more than 10 ms on average \(select_for_update\): docs\/guide\/hot-rows.md is for numbers that all change, docs\/choosing.md for the rest\|\d+ of 1025 calls, [0-9:.]+ in all, since .*\|SELECT \* FROM interlock.blocking WHERE kind = 'row' AND rel OPERATOR\(pg_catalog.=\) 'doc'::pg_catalog.regclass$/, 'a row that sessions queue for')
     or diag(ask('TABLE interlock.contention'));
 {
     my $waiter = $node->background_psql('postgres');
