@@ -116,7 +116,7 @@ StoredRow lock_in_turn(Relation rel, const TableInfo* info, const Key& key,
     return count_waiting(line_of(info, CountedKind::kVersioning), [&] {
         LOCKTAG turn = take_turn(rel, info, key);
         StoredRow row = read_row(rel, info, key, columns, lock);
-        end_turn(turn);
+        keep_or_end_turn(turn, row.found);
         return row;
     });
 }

@@ -35,7 +35,14 @@ LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key) {
     return turn;
 }
 
-void end_turn(const LOCKTAG& turn) { LockRelease(&turn, ExclusiveLock, false); }
+void keep_or_end_turn(const LOCKTAG& turn, bool has_row) {
+    static uint64 kept_in = 0;
+    uint64 transaction = U64FromFullTransactionId(GetTopFullTransactionIdIfAny());
+    if (has_row && transaction != kept_in)
+        kept_in = transaction;
+    else
+        LockRelease(&turn, ExclusiveLock, false);
+}
 
 Oid table_of_turn(const LOCKTAG& tag) {
     bool is_turn = tag.locktag_type == LOCKTAG_ADVISORY &&
