@@ -11,7 +11,7 @@ import asyncpg
 
 from calls import call_all
 from client import check_page, fresh_notes, sql, stored
-from page import check, equal, finish, load, refused
+from page import OWNER, check, equal, finish, load, refused
 
 page = load("asyncpg", sql)
 loop = asyncio.new_event_loop()
@@ -111,7 +111,7 @@ def _():
 
 
 async def connect():
-    connection = await asyncpg.connect()
+    connection = await asyncpg.connect(user=OWNER.removeprefix("user="))
     await page.init(connection)
     return connection
 

@@ -145,7 +145,7 @@ const tables = ['call_doc', 'call_line', 'call_note', 'call_config', 'call_day',
 const answerOf = async (connection, text, values) => (await connection.query({ text, values, rowMode: 'array' })).rows[0]?.map(asText);
 let killed = 0;
 for (const call of calls.filter(({ setup, transaction }) => setup && !transaction)) {
-    const worker = new pg.Client();
+    const worker = new pg.Client({ user: client.user });
     await worker.on('error', () => {}).connect();
     for (const sql of call.setup) await client.query(sql);
     const values = await valuesOf(call, async (sql) => (await client.query({ text: sql, rowMode: 'array' })).rows);

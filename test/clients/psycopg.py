@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from calls import call_all
 from client import check_page, fresh_notes, one, sql, stored
-from page import check, equal, finish, load, refused
+from page import OWNER, check, equal, finish, load, refused
 
 page = load("psycopg", sql)
 
@@ -120,7 +120,7 @@ def _():
 
 
 page.pool.close()
-with psycopg.connect("", autocommit=True) as connection:
+with psycopg.connect(OWNER, autocommit=True) as connection:
     def one_connection(query, *values):
         cursor = connection.execute(typed(query), values)
         return cursor.fetchall() if cursor.description else []

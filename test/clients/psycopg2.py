@@ -12,7 +12,7 @@ from psycopg2.extras import Json
 
 from calls import call_all
 from client import check_page, fresh_notes, one, sql, stored
-from page import check, equal, finish, load, refused
+from page import OWNER, check, equal, finish, load, refused
 
 page = load("psycopg2", sql)
 
@@ -122,7 +122,7 @@ def _():
 
 
 page.pool.closeall()
-connection = psycopg2.connect("", cursor_factory=psycopg2.extras.RealDictCursor)
+connection = psycopg2.connect(OWNER, cursor_factory=psycopg2.extras.RealDictCursor)
 connection.autocommit = True
 call_all("psycopg2", rows_of(connection.cursor()), Json)
 finish()

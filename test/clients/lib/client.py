@@ -20,7 +20,7 @@ import uuid
 
 import psycopg
 
-from page import at_once, check, equal, eventually, refused
+from page import OWNER, at_once, check, equal, eventually, refused
 
 WORKERS, ROUNDS, IDS = 8, 8, (1, 2)
 sql = psycopg.connect("", autocommit=True).execute
@@ -249,7 +249,7 @@ def check_lost_connections(client):
 
     def lost(lock, call):
         """The session that waits for our lock is ended by an administrator; its client sees an error."""
-        with psycopg.connect("") as holder:
+        with psycopg.connect(OWNER) as holder:
             holder.execute(lock)
 
             def kill():

@@ -10,9 +10,17 @@ export function blocks(page, language) {
 }
 
 // Runs the blocks of SQL of the page, and returns what its blocks of JavaScript or TypeScript, taken together, export.
+// If the page grants something to app, all that connects from now on is that role, which has on note and payment what the
+// page grants. On tables of tests it may do what plain SQL does.
 export async function load(page, client) {
-    for (const sql of blocks(page, 'sql'))
+    const setup = blocks(page, 'sql');
+    for (const sql of setup)
         await client.query(sql);
+    if (setup.some((sql) => / TO app;/.test(sql))) {
+        await client.query(`ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app;
+            ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app`);
+        process.env.PGUSER = 'app';
+    }
     return loadCode(page);
 }
 

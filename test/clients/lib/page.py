@@ -10,6 +10,7 @@ import time
 import traceback
 
 ROOT = pathlib.Path(os.environ["ROOT"])
+OWNER = f"user={os.environ['PGUSER']}"          # a superuser, which sets up what the page does not
 state = {"tests": 0, "failed": False, "prefix": ""}
 
 
@@ -19,9 +20,15 @@ def blocks(name, language):
 
 def load(name, execute):
     """Runs the blocks of SQL of the page, and imports its blocks of Python, taken together. They find the heartbeat of
-    examples beside them, as the page says."""
-    for sql in blocks(name, "sql"):
+    examples beside them, as the page says. If the page grants something to app, all that connects from now on is that
+    role, which has on note and payment what the page grants. On tables of tests it may do what plain SQL does."""
+    setup = blocks(name, "sql")
+    for sql in setup:
         execute(sql)
+    if any(" TO app;" in sql for sql in setup):
+        execute("ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app")
+        execute("ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app")
+        os.environ["PGUSER"] = "app"
     shutil.copy(ROOT / "examples/lease_heartbeat.py", ".")
     sys.path.insert(0, os.getcwd())
     pathlib.Path(f"{name}_page.py").write_text("\n".join(blocks(name, "python")))
