@@ -61,7 +61,8 @@ await check('what the page does under a lease', async () => {
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
 
-const push = async (schema) => (await pushSchema({ ...schema, payment: page.payment }, db, ['public'], ['note', 'payment'])).statementsToExecute;
+const owner = drizzle({ client });
+const push = async (schema) => (await pushSchema({ ...schema, payment: page.payment }, owner, ['public'], ['note', 'payment'])).statementsToExecute;
 await check('drizzle-kit push leaves the table with the default of the page, and drops the default without', async () => {
     assert.deepEqual(await push({ note }), []);
     const plain = pgTable('note', {
@@ -81,9 +82,8 @@ await page.pool.end();
 // The text of a call as a template of Drizzle.
 const template = (text, values = []) => sql.join(text.split(/\$\d+/).flatMap((part, n) =>
     [sql.raw(part), ...n < values.length ? [Array.isArray(values[n]) ? sql.param(values[n]) : sql`${values[n]}`] : []]));
-const single = drizzle({ client });
 await callAll('drizzle', async (text, values) =>
-    (await single.execute(values ? template(text, values) : sql.raw(text))).rows.map(Object.values));
+    (await owner.execute(values ? template(text, values) : sql.raw(text))).rows.map(Object.values));
 
 console.log(`1..${check.count}`);
 await client.end();

@@ -4,7 +4,7 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
-import { CompiledQuery, sql } from 'kysely';
+import { CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely';
 import { callAll } from './lib/calls.mjs';
 import { checkPage, codeOf, freshNotes, stored } from './lib/client.mjs';
 import { check, load } from './lib/page.mjs';
@@ -59,9 +59,11 @@ await check('what the page does under a lease', async () => {
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
 
-await db.connection().execute((single) => callAll('kysely', async (text, values) =>
+const owner = new Kysely({ dialect: new PostgresDialect({ pool: new pg.Pool({ user: client.user }) }) });
+await owner.connection().execute((single) => callAll('kysely', async (text, values) =>
     (await single.executeQuery(CompiledQuery.raw(text, values))).rows.map(Object.values)));
 
 console.log(`1..${check.count}`);
+await owner.destroy();
 await db.destroy();
 await client.end();

@@ -13,6 +13,7 @@ const client = new pg.Client();
 await client.connect();
 const page = await load('clients/objection', client);
 const { knex, Note, StaleError } = page;
+const owner = createKnex({ ...knex.client.config, connection: { user: client.user }, pool: { min: 1, max: 1 } });
 await client.query('ALTER TABLE note ALTER id RESTART WITH 100');
 
 const blind = (call) => assert.rejects(async () => call, (error) => codeOf(error) === 'IL011');
@@ -70,15 +71,14 @@ await check('what the page does under a lease', async () => {
 await check('alter() of the version column drops its default, and check_versioning() finds that', async () => {
     const findings = async () => (await client.query(`SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass`)).rows.length;
     assert.equal(await findings(), 0);
-    await knex.schema.alterTable('note', (table) => table.integer('version').notNullable().alter());
+    await owner.schema.alterTable('note', (table) => table.integer('version').notNullable().alter());
     assert.equal(await findings(), 1);
     await client.query(`SELECT interlock.enable_versioning('note', blind_updates => 'reject')`);
 });
 
-const one = createKnex({ ...knex.client.config, pool: { min: 1, max: 1 } });
 await callAll('objection', async (text, values) =>
-    (await (values ? one.raw(text.replaceAll('?', '\\?').replaceAll(/\$\d+/g, '?'), values) : one.raw(text))).rows.map(Object.values));
-await one.destroy();
+    (await (values ? owner.raw(text.replaceAll('?', '\\?').replaceAll(/\$\d+/g, '?'), values) : owner.raw(text))).rows.map(Object.values));
+await owner.destroy();
 
 console.log(`1..${check.count}`);
 await knex.destroy();

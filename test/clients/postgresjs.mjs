@@ -4,6 +4,7 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
+import postgres from 'postgres';
 import { callAll } from './lib/calls.mjs';
 import { checkPage, freshNotes, stored } from './lib/client.mjs';
 import { check, load } from './lib/page.mjs';
@@ -24,9 +25,9 @@ await check('what the page does under a lease', async () => {
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
 
-const reserved = await sql.reserve();
-await callAll('postgresjs', (text, values) => reserved.unsafe(text, values).values());
-reserved.release();
+const owner = postgres({ user: client.user, max: 1, onnotice: () => {} });
+await callAll('postgresjs', (text, values) => owner.unsafe(text, values).values());
+await owner.end();
 
 console.log(`1..${check.count}`);
 await sql.end({ timeout: 1 });

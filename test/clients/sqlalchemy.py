@@ -10,13 +10,13 @@ import warnings
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Column, Integer, Text, delete, func, text, update
+from sqlalchemy import Column, Integer, Text, create_engine, delete, func, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 
 from calls import call_all
 from client import check_page, fresh_notes, one, sql, stored
-from page import check, equal, finish, load, refused
+from page import OWNER, check, equal, finish, load, refused
 
 page = load("sqlalchemy", sql)
 Note, Session, StaleDataError = page.Note, page.Session, page.StaleDataError
@@ -291,6 +291,6 @@ def _():
     equal(differences(include_object=page.include_object), [])
 
 
-with page.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+with create_engine(f"postgresql://{OWNER.removeprefix('user=')}@").connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
     call_all("sqlalchemy", rows_of(connection), json.dumps)
 finish()
