@@ -115,7 +115,7 @@ $node->init;
 $node->append_conf('postgresql.conf', q(
 shared_preload_libraries = 'pg_interlock'
 restart_after_crash = on
-interlock.lease_durable_after = '6 s'
+interlock.lease_durable_after = '15 s'
 interlock.sweeper = off
 ));
 
@@ -154,7 +154,7 @@ is(hours(), 0, 'the clock is right');
 
 for my $hour (1, -1)
 {
-    my $token = acquire('held', "'6 s'");
+    my $token = acquire('held', "'15 s'");
     my $long = acquire('long', "'20 min'");
     acquire("brief $hour", "'1 s'");
     my $waiter = $node->background_psql('postgres', on_error_stop => 0);
@@ -162,9 +162,9 @@ for my $hour (1, -1)
     set_clock($hour * 3600);
     is(hours(), $hour, "the clock is set by $hour hours");
     is(outcome('held') . outcome('long'), 'held' x 2, "$hour h: nothing is granted twice");
-    is(is_shown('held', '0', '9 s') . is_shown('long', '18 min', '21 min'), 'tt', "$hour h: what is shown goes by the new clock");
+    is(is_shown('held', '0', '18 s') . is_shown('long', '18 min', '21 min'), 'tt', "$hour h: what is shown goes by the new clock");
     ok(is_held('held', $token) && is_held('long', $long), "$hour h: the holders assert");
-    is(renew('held', $token, '6 s') . renew('long', $long, '20 min'), 'tt', "$hour h: and renew");
+    is(renew('held', $token, '15 s') . renew('long', $long, '20 min'), 'tt', "$hour h: and renew");
     like($early . $waiter->query_safe('SELECT 1'), qr/^asked\nacquired\n1$/, "$hour h: what is over is over after its time: the waiter gets it");
     is(release('held', $token) . release('long', $long), 'tt', "$hour h: releases");
     $waiter->quit;
@@ -181,7 +181,7 @@ for my $how ('fast', 'immediate')
         for my $reboots (0, 1)
         {
             my $name = "$how stop, $hour h" . ($reboots ? ', reboot' : '');
-            my $token = acquire('held', "'6 s', wait => '1 min'");
+            my $token = acquire('held', "'15 s', wait => '1 min'");
             my $long = acquire('long', "'20 min'");
             ok($token > $largest, "$name: tokens grow");
             $node->stop($how);
@@ -190,9 +190,9 @@ for my $how ('fast', 'immediate')
             start();
             is(hours(), $hour, "$name: the clock is set");
             is(outcome('held'), $how eq 'fast' ? 'held' : 'recovering', "$name: nothing is granted twice");
-            is(renew('held', $token, '6 s') . renew('long', $long, '20 min'), 'tt', "$name: the holders renew");
+            is(renew('held', $token, '15 s') . renew('long', $long, '20 min'), 'tt', "$name: the holders renew");
             ok(is_held('held', $token) && is_held('long', $long), "$name: and assert");
-            is(is_shown('held', '0', '7 s') . is_shown('long', '18 min', '21 min'), 'tt', "$name: what is shown goes by the new clock");
+            is(is_shown('held', '0', '16 s') . is_shown('long', '18 min', '21 min'), 'tt', "$name: what is shown goes by the new clock");
             is(release('held', $token) . release('long', $long), 'tt', "$name: releases");
             $largest = acquire('next', "'100 ms', wait => '1 min'");
             cmp_ok($largest, '>', $long, "$name: what is new is granted, in the end");
