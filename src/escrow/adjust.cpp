@@ -93,7 +93,7 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     *counter = counter_of({rel, info, key}, column);
     bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
                   check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
-    return {counter, {}, deadline, in_row, {}, false};
+    return {counter, {}, deadline, in_row, {}, false, false};
 }
 
 namespace {
@@ -110,7 +110,7 @@ Verdict adjust_in_memory(Adjustment* call) {
     EscrowEntry* entry;
     // Twice: another session may evict an entry that was just loaded.
     for (int tries = 0; tries < 2 && verdict == Verdict::kNoEntry; tries++) {
-        if (!has_entry(counter->id, epoch) && !load_entry(*counter))
+        if (!has_entry(counter->id, epoch) && !load_entry(*counter, true, CountedKind::kEscrow))
             return Verdict::kNoEntry;
         verdict = grant_in_memory(counter->id, epoch, call->part.amount, counter->limits, &entry,
                                   &call->after);
@@ -125,7 +125,7 @@ Verdict adjust_in_memory(Adjustment* call) {
 
 AdjustOutcome adjust_in_row(Adjustment* call) {
     int64 value;
-    if (!lock_value(*call->counter, true, &value))
+    if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
         return AdjustOutcome::kNotFound;
     Verdict verdict = change_in_row(call->counter, call->part, &value, &call->after);
     if (verdict == Verdict::kPending)
@@ -155,30 +155,33 @@ LineRef line_of(const Adjustment& call) {
     return line_of(call.counter->row.info, CountedKind::kEscrow);
 }
 
-// Runs body(), which waits for a lock. False: the deadline has passed.
+// Runs body(), which waits for a lock. False: the deadline has passed. The wait is counted here and
+// not by an error context, which would count the call of an error that goes no further.
 template <typename Body>
-bool wait_in_time(const Adjustment& call, Body&& body) {
-    ErrorData* error = attempt([&] {
-        count_waiting(line_of(call), [&] {
-            call.deadline.bound(body);
-            return true;
-        });
-    });
+bool wait_in_time(Adjustment* call, Body&& body) {
+    LineRef line = line_of(*call);
+    instr_time start;
+    INSTR_TIME_SET_CURRENT(start);
+    ErrorData* error = attempt([&] { call->deadline.bound(body); }, OnCancel::kReturn);
+    count_wait(line, start, error != nullptr ? error->sqlerrcode : 0);
     if (error == nullptr)
         return true;
-    if (call.deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
+    if (call->deadline.is_never() || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE) {
+        count(line, Counter::kCalls); // adjust_in_time() does not come to it
         ReThrowError(error);
+    }
+    call->timed_out = true;
     return false;
 }
 
 // Waits for one transaction with an undecided part. False: the deadline has passed, or there is
 // none but this one.
-bool wait_for_undecided(const Adjustment& call, int* tries) {
+bool wait_for_undecided(Adjustment* call, int* tries) {
     constexpr int kMostTries = 100;
-    if (call.deadline.has_passed())
+    if (call->deadline.has_passed())
         return false;
     TransactionId xid =
-        call.counter->id != 0 ? undecided_transaction(call.counter->id) : InvalidTransactionId;
+        call->counter->id != 0 ? undecided_transaction(call->counter->id) : InvalidTransactionId;
     if (!TransactionIdIsValid(xid)) { // its part comes after its grant, or goes before its callback
         CHECK_FOR_INTERRUPTS();
         pg_usleep(1000);
@@ -191,14 +194,14 @@ bool wait_for_undecided(const Adjustment& call, int* tries) {
 AdjustOutcome adjust_until_decided(Adjustment* call) {
     auto wait = [&] { (void)enter_gate(*call->counter, ShareLock); };
     if (!enter_gate(*call->counter, ShareLock, false) &&
-        (call->deadline.has_passed() || !wait_in_time(*call, wait)))
+        (call->deadline.has_passed() || !wait_in_time(call, wait)))
         return AdjustOutcome::kPending;
     for (int tries = 0;;) {
         AdjustOutcome outcome = adjust_once(call);
         call->knows_after = true;
         if (outcome == AdjustOutcome::kAdjusted && call->part.amount > 0)
             call->after.inf = add_amounts(call->after.inf, call->part.amount);
-        if (outcome != AdjustOutcome::kPending || !wait_for_undecided(*call, &tries))
+        if (outcome != AdjustOutcome::kPending || !wait_for_undecided(call, &tries))
             return outcome;
     }
 }
@@ -209,7 +212,7 @@ AdjustOutcome adjust_in_time(Adjustment* call) {
     AdjustOutcome outcome = adjust_until_decided(call);
     LineRef line = line_of(*call);
     count(line, Counter::kCalls);
-    if (outcome == AdjustOutcome::kPending)
+    if (outcome == AdjustOutcome::kPending && !call->timed_out)
         count(line, Counter::kConflicts);
     else if (outcome == AdjustOutcome::kInsufficient)
         count(line, Counter::kRefusals);

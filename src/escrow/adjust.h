@@ -15,6 +15,7 @@ struct Adjustment {
     bool in_row; // memory may not be used
     Range after;
     bool knows_after; // false while the gate is closed
+    bool timed_out;   // `wait` has passed in a wait
 };
 
 // Reads the arguments rel, key and column_name, and argument `wait`, opens the table and checks

@@ -111,11 +111,11 @@ bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
     return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
 }
 
-bool load_entry(const EscrowCounter& counter, bool wait) {
+bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as) {
     bool entered = false;
     ErrorData* error = attempt_if([&] {
         int64 value;
-        if (lock_value(counter, wait, &value)) {
+        if (lock_value(counter, wait, &value, counted_as)) {
             // Entered while this waited for the lock. What is read now could be behind when that
             // entry is evicted meanwhile: its grants do not wait for this lock.
             entered = has_entry(counter.id, counter.column->epoch);
@@ -195,14 +195,14 @@ bool write_value(const EscrowCounter& counter, int64 value) {
     return written;
 }
 
-bool lock_value(const EscrowCounter& counter, bool wait, int64* value) {
+bool lock_value(const EscrowCounter& counter, bool wait, int64* value, CountedKind counted_as) {
     AttrNumber attnum = counter.column->attnum;
-    RowRead read = {counter.row,
-                    PlanKind("escrow_lock"),
-                    &attnum,
-                    1,
-                    {RowStrength::kNoKeyUpdate, wait ? RowWait::kWait : RowWait::kSkipLocked,
-                     CountedKind::kEscrow}};
+    RowRead read = {
+        counter.row,
+        PlanKind("escrow_lock"),
+        &attnum,
+        1,
+        {RowStrength::kNoKeyUpdate, wait ? RowWait::kWait : RowWait::kSkipLocked, counted_as}};
     NullableDatum stored;
     if (!read_row(read, &stored))
         return false;

@@ -31,7 +31,8 @@ EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const Escrow
 
 // Loads the entry (E6), under the lock of the row, which ends with a subtransaction. False: the
 // counter cannot have an entry now; or the row is locked, and the call does not wait.
-bool load_entry(const EscrowCounter& counter, bool wait = true);
+bool load_entry(const EscrowCounter& counter, bool wait,
+                CountedKind counted_as = CountedKind::kNone);
 
 // The direct path (E13), under the lock of the row, whose column has `value`: tests the amount of
 // the part, and returns in *value what the row gets, with the parts that are visible.
@@ -46,8 +47,9 @@ bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait);
 bool write_value(const EscrowCounter& counter, int64 value);
 
 // Locks the row and reads the column; false when there is none, or when it is locked and `wait` is
-// false.
-bool lock_value(const EscrowCounter& counter, bool wait, int64* value);
+// false. A wait is counted for the verbs whose calls are.
+bool lock_value(const EscrowCounter& counter, bool wait, int64* value,
+                CountedKind counted_as = CountedKind::kNone);
 
 // Deletes the parts, all of which are committed, and the expired reservations, and drops the entry:
 // under the exclusive gate and the lock of the row. Returns their sum.

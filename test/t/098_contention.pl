@@ -64,8 +64,9 @@ $node->safe_psql('postgres', q(
 
 $node->safe_psql('postgres', q(
     CREATE TABLE stock (id int PRIMARY KEY, pieces int NOT NULL CHECK (pieces >= 0));
-    INSERT INTO stock VALUES (1, 10), (2, 2), (3, 3);
-    SELECT interlock.enable_escrow('stock', 'pieces')));
+    INSERT INTO stock VALUES (1, 10), (2, 2), (3, 3), (4, 1);
+    SELECT interlock.enable_escrow('stock', 'pieces');
+    SELECT interlock.adjust('stock', 4, 'pieces', 1)));
 my $stock = "rel = 'stock'::regclass AND kind = 'escrow'";
 counts('a take and a return are calls', $stock, 'escrow: calls 2', q(SELECT interlock.adjust('stock', 1, 'pieces', -1)), q(SELECT interlock.try_adjust('stock', 1, 'pieces', 1)));
 counts('what is not there is refused, answered or raised', $stock, 'escrow: calls 3 refusals 3', q(SELECT interlock.try_adjust('stock', 1, 'pieces', -11)),
@@ -205,6 +206,19 @@ counts_wait('select_for_update', "kind = 'select_for_update'", 'select_for_updat
     counts('a wait for a row that is given up', "rel = 'doc'::regclass", "select_for_update: calls 2 conflicts 1 waits 1 timeouts 1\nversioning: calls 2 waits 1 timeouts 2",
         q(SELECT interlock.select_for_update('doc', '{15}'::int[], wait => '10 ms')), q(SELECT interlock.select_for_update('doc', '{15}'::int[], wait => '0')),
         q(SET lock_timeout = '10 ms'), q(SELECT interlock.versioned_update('doc', 15, version, '{}') FROM doc WHERE id = 15), 'SET interlock.direct_execution = off', q(SELECT interlock.versioned_update('doc', 15, version, '{}') FROM doc WHERE id = 15));
+    $other->query_safe('ROLLBACK');
+    $other->quit;
+}
+{
+    my $other = $node->background_psql('postgres');
+    $other->query_safe(q(BEGIN; SELECT interlock.adjust('stock', 4, 'pieces', -1)));
+    counts('a wait for what others may give back that is given up', $stock, 'escrow: calls 3 waits 3 timeouts 3',
+        q(SELECT interlock.try_adjust('stock', 4, 'pieces', -2, wait => '1 s')), q(SELECT interlock.adjust('stock', 4, 'pieces', -2, wait => '1 s')),
+        q(SET lock_timeout = '1 s'), q(SELECT interlock.try_adjust('stock', 4, 'pieces', -2, wait => null)));
+    counts('one that is canceled', $stock, 'escrow: calls 1 waits 1', q(SET statement_timeout = '1 s'), q(SELECT interlock.try_adjust('stock', 4, 'pieces', -2, wait => null)));
+    $other->query_safe('ROLLBACK');
+    $other->query_safe('BEGIN; SELECT pieces FROM stock WHERE id = 4 FOR UPDATE');
+    counts('the wait of another verb is none of these', $stock, '', q(SET lock_timeout = '10 ms'), q(SELECT interlock.set_escrow('stock', 4, 'pieces', 2)));
     $other->query_safe('ROLLBACK');
     $other->quit;
 }
