@@ -111,7 +111,7 @@ def _():
 
 
 async def connect():
-    connection = await asyncpg.connect(user=OWNER.removeprefix("user="))
+    connection = await asyncpg.connect(user=OWNER)
     await page.init(connection)
     return connection
 

@@ -18,7 +18,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from client import check_page, eight, fresh_notes, lost_hits, one, sql, stored
-from page import blocks, check, equal, eventually, finish, load, refused, state
+from page import OWNER, blocks, check, equal, eventually, finish, load, refused, state
 
 PROGRAM = shutil.which("pgbouncer", path=os.environ.get("PGBOUNCER_PATH", "/usr/sbin"))
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": os.environ.get("PGBOUNCER_LIBRARIES", "")}
@@ -33,8 +33,8 @@ def pooler(mode, connections):
     """A pgbouncer with so many connections to the server; PGHOST says where it is."""
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         os.chmod(directory, 0o777)
-        path, user = pathlib.Path(directory), os.environ.get("PGUSER", "postgres")
-        (path / "users").write_text(f'"{user}" ""\n')
+        path = pathlib.Path(directory)
+        (path / "users").write_text(f'"{OWNER}" ""\n"app" ""\n')
         (path / "pgbouncer.ini").write_text(f"""
 [databases]
 * = host={os.environ["PGHOST"]} port={os.environ["PGPORT"]}
@@ -62,7 +62,7 @@ unix_socket_dir = {path}
 
 
 def connect(**options):
-    return psycopg.connect("", autocommit=True, **{"prepare_threshold": None, **options})
+    return psycopg.connect(user=OWNER, autocommit=True, **{"prepare_threshold": None, **options})
 
 
 def answers():
@@ -202,7 +202,7 @@ with pooler("transaction", 4), connect() as client:
     @check("a heartbeat leaves no setting behind")
     def _():
         from lease_heartbeat import lease       # which a page has brought
-        with lease(lambda: psycopg.connect(""), "pooled", 60) as held:
+        with lease(lambda: psycopg.connect(user=OWNER), "pooled", 60) as held:
             assert held
         with elsewhere(client):
             equal(client.execute("SHOW statement_timeout").fetchone(), ("0",))

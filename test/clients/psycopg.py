@@ -120,7 +120,7 @@ def _():
 
 
 page.pool.close()
-with psycopg.connect(OWNER, autocommit=True) as connection:
+with psycopg.connect(user=OWNER, autocommit=True) as connection:
     def one_connection(query, *values):
         cursor = connection.execute(typed(query), values)
         return cursor.fetchall() if cursor.description else []

@@ -122,7 +122,7 @@ def _():
 
 
 page.pool.closeall()
-connection = psycopg2.connect(OWNER, cursor_factory=psycopg2.extras.RealDictCursor)
+connection = psycopg2.connect(user=OWNER, cursor_factory=psycopg2.extras.RealDictCursor)
 connection.autocommit = True
 call_all("psycopg2", rows_of(connection.cursor()), Json)
 finish()

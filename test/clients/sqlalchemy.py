@@ -291,6 +291,6 @@ def _():
     equal(differences(include_object=page.include_object), [])
 
 
-with create_engine(f"postgresql://{OWNER.removeprefix('user=')}@").connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+with create_engine(page.engine.url.set(username=OWNER), future=True).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
     call_all("sqlalchemy", rows_of(connection), json.dumps)
 finish()

@@ -249,7 +249,7 @@ def check_lost_connections(client):
 
     def lost(lock, call):
         """The session that waits for our lock is ended by an administrator; its client sees an error."""
-        with psycopg.connect(OWNER) as holder:
+        with psycopg.connect(user=OWNER) as holder:
             holder.execute(lock)
 
             def kill():

@@ -10,7 +10,7 @@ import time
 import traceback
 
 ROOT = pathlib.Path(os.environ["ROOT"])
-OWNER = f"user={os.environ['PGUSER']}"          # a superuser, which sets up what the page does not
+OWNER = os.environ["PGUSER"]  # a superuser, which sets up what the page does not
 state = {"tests": 0, "failed": False, "prefix": ""}
 
 
