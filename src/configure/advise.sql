@@ -182,8 +182,7 @@ BEGIN ATOMIC
                pg_catalog.format('%s of %s calls, %s in all, since %s', c.waits, c.calls, c.wait_time, c.begin),
                pg_catalog.format('SELECT * FROM interlock.blocking WHERE kind = ''row'' AND rel OPERATOR(pg_catalog.=) %L::pg_catalog.regclass', c.rel)
           FROM counted c
-         WHERE c.kind OPERATOR(pg_catalog.=) ANY ('{versioning,transitions,marker,ownership,require_lease,select_for_update}'::pg_catalog.text[])
-           AND c.calls OPERATOR(pg_catalog.>=) 1000 AND (c.wait_time OPERATOR(pg_catalog./) NULLIF(c.calls, 0)) OPERATOR(pg_catalog.>) '10 ms'::pg_catalog.interval
+         WHERE c.rel IS NOT NULL AND c.kind OPERATOR(pg_catalog.<>) 'escrow' AND c.calls OPERATOR(pg_catalog.>=) 1000 AND (c.wait_time OPERATOR(pg_catalog./) NULLIF(c.calls, 0)) OPERATOR(pg_catalog.>) '10 ms'::pg_catalog.interval
         UNION ALL
         SELECT c.rel, 'statements write rows without comparing their version: a stale one overwrites the other',
                pg_catalog.format('%s rows since %s; from 100 on', c.blind_updates, c.begin),
