@@ -4,11 +4,12 @@
 # The disk counts here: fsync is on, and the sweeper folds. The samples are in hot_rows.tsv, and what the journal takes in
 # journal.tsv, a line each.
 
-HOT_SIDES=(conditional row_lock key_lock line redis redis_always)
+HOT_SIDES=(conditional row_lock key_lock retry line redis redis_always)
 declare -A HOT_NAMES=(
     [conditional]="conditional UPDATE"
     [row_lock]="SELECT FOR UPDATE, then UPDATE"
     [key_lock]="lock_key, then UPDATE"
+    [retry]="update_with_retry"
     [line]="INSERT of a line with an index"
     [redis]="Redis DECR, nothing kept"
     [redis_always]="Redis DECR, appendfsync always")

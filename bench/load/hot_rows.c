@@ -38,6 +38,11 @@ static const Mechanism mechanisms[] = {
     {"conditional", false, {TAKE("conditional")}, LEFT("conditional")},
     {"row_lock", true, {"SELECT stock FROM hot.row_lock WHERE id = $1 FOR UPDATE", TAKE("row_lock")}, LEFT("row_lock")},
     {"key_lock", true, {"SELECT interlock.lock_key('item:' || $1)", TAKE("key_lock")}, LEFT("key_lock")},
+    {"retry",
+     false,
+     {"SELECT 1 / ((interlock.update_with_retry('hot.retry', $1::int, 'hot.take_one(jsonb, jsonb)', "
+      "max_retries => 1000)).outcome = 'updated')::int"},
+     LEFT("retry")},
     {"line", false, {"INSERT INTO hot.line VALUES ($1, -1)"}, "SELECT coalesce(sum(amount), 0) FROM hot.line"},
     {"redis", false, {NULL}, NULL},
     {"redis_always", false, {NULL}, NULL},
