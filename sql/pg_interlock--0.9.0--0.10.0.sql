@@ -593,7 +593,8 @@ CREATE FUNCTION interlock_internal.escrow_truncate_trigger() RETURNS trigger
 COMMENT ON FUNCTION interlock_internal.escrow_truncate_trigger() IS
 'Ends the escrow counters of all rows of the table. Created by enable_escrow.';
 
-CREATE FUNCTION interlock_internal.escrow_entry(counter bigint, OUT inf bigint, OUT sup bigint)
+CREATE FUNCTION interlock_internal.escrow_entry(
+    counter bigint, OUT inf bigint, OUT sup bigint, OUT folded_at timestamptz, OUT changed_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_entry(bigint) IS
 'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller may not read.';
@@ -677,10 +678,11 @@ COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 
 CREATE VIEW interlock.escrow WITH (security_barrier) AS
     SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
-           e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS remaining,
-           e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step AS at_most,
-           (e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step
-               OPERATOR(pg_catalog.-) v.reserved AS undecided, v.reserved
+           pg_catalog.round(e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS remaining,
+           pg_catalog.round(e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS at_most,
+           pg_catalog.round((e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step, s.digits)
+               OPERATOR(pg_catalog.-) v.reserved AS undecided, v.reserved,
+           e.folded_at, CASE WHEN p.parts OPERATOR(pg_catalog.>) 0 THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) e.changed_at END AS behind
       FROM interlock_internal.escrow_counter c
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
@@ -693,9 +695,9 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
              FROM interlock_internal.escrow_reservation r
             WHERE r.counter OPERATOR(pg_catalog.=) c.id) v
      CROSS JOIN LATERAL (
-           SELECT pg_catalog.power(10::pg_catalog.numeric, CASE
-                      WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
-                      THEN ((a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047)::pg_catalog.numeric ELSE 0::pg_catalog.numeric END) AS step) s
+           SELECT d.digits, pg_catalog.power(10::pg_catalog.numeric, d.digits::pg_catalog.numeric) AS step
+             FROM (SELECT CASE WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
+                               THEN (a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047 ELSE 0 END AS digits) d) s
      CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
      WHERE (pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
            pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
@@ -708,7 +710,7 @@ GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables of which the caller may read the column and the primary key: the key''s values, the committed parts that are not folded yet and their sum, and
 what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
-reservations hold. Tables whose
+reservations hold. folded_at: when the sweeper has added parts to the row last. behind: for how long parts have waited for that; null if there are none. Tables whose
 rows row security hides from the caller are left out.';
 
 CREATE FUNCTION interlock.reserve(
@@ -1295,6 +1297,13 @@ BEGIN ATOMIC
          WHERE c.kind OPERATOR(pg_catalog.=) 'idempotency' AND c.calls OPERATOR(pg_catalog.>=) 100 AND c.takeover_share OPERATOR(pg_catalog.>) 5
            AND pg_catalog.octet_length(c.key_class) OPERATOR(pg_catalog.<) 63 -- else it may be cut
         UNION ALL
+        SELECT e.rel, pg_catalog.format('parts of column "%s" wait for the sweeper: plain reads of it are late, and the journal grows', e.column_name),
+               pg_catalog.format('%s parts of %s rows, for up to %s; from 10 seconds on', pg_catalog.sum(e.parts), pg_catalog.count(*), pg_catalog.max(e.behind)),
+               pg_catalog.format('SELECT interlock.fold_escrow(%L) -- or look who has locked its rows, and at last_error of view sweeper', e.rel)
+          FROM interlock.escrow e
+         WHERE e.behind OPERATOR(pg_catalog.>) '10 seconds'::pg_catalog.interval
+         GROUP BY e.rel, e.column_name
+        UNION ALL
         SELECT NULL::pg_catalog.regclass, pg_catalog.format('%s is nearly too small', l.setting),
                pg_catalog.format('%s: %s of %s; from 80 %% on', l.what, l.used, l."of"),
                pg_catalog.format('ALTER SYSTEM SET %s = %s -- and restart the server', l.setting, l."of" OPERATOR(pg_catalog.*) 2)
@@ -1305,7 +1314,8 @@ COMMENT ON FUNCTION interlock.advise() IS
 'What to change, as the catalog and the counters of view contention show it: all that check_versioning lists, triggers that no function of the
 extension has made, columns that look like versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by
 hand and no marker, large tables with markers and no index for sweeps, the library that is not preloaded; and, of what was called often enough,
-conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, and settings that are too small.
+conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, escrow counters whose parts the sweeper does not
+get to, and settings that are too small.
 evidence: what says so. Tables on which the caller has some privilege; all for pg_monitor. Waits for no lock. No row means that nothing of this was found.';
 
 -- Views of what is held and who waits.

@@ -236,6 +236,13 @@ BEGIN ATOMIC
          WHERE c.kind OPERATOR(pg_catalog.=) 'idempotency' AND c.calls OPERATOR(pg_catalog.>=) 100 AND c.takeover_share OPERATOR(pg_catalog.>) 5
            AND pg_catalog.octet_length(c.key_class) OPERATOR(pg_catalog.<) 63 -- else it may be cut
         UNION ALL
+        SELECT e.rel, pg_catalog.format('parts of column "%s" wait for the sweeper: plain reads of it are late, and the journal grows', e.column_name),
+               pg_catalog.format('%s parts of %s rows, for up to %s; from 10 seconds on', pg_catalog.sum(e.parts), pg_catalog.count(*), pg_catalog.max(e.behind)),
+               pg_catalog.format('SELECT interlock.fold_escrow(%L) -- or look who has locked its rows, and at last_error of view sweeper', e.rel)
+          FROM interlock.escrow e
+         WHERE e.behind OPERATOR(pg_catalog.>) '10 seconds'::pg_catalog.interval
+         GROUP BY e.rel, e.column_name
+        UNION ALL
         SELECT NULL::pg_catalog.regclass, pg_catalog.format('%s is nearly too small', l.setting),
                pg_catalog.format('%s: %s of %s; from 80 %% on', l.what, l.used, l."of"),
                pg_catalog.format('ALTER SYSTEM SET %s = %s -- and restart the server', l.setting, l."of" OPERATOR(pg_catalog.*) 2)
@@ -246,5 +253,6 @@ COMMENT ON FUNCTION interlock.advise() IS
 'What to change, as the catalog and the counters of view contention show it: all that check_versioning lists, triggers that no function of the
 extension has made, columns that look like versions and are not moved by updates, states with a CHECK or an enum and no transitions, locks made by
 hand and no marker, large tables with markers and no index for sweeps, the library that is not preloaded; and, of what was called often enough,
-conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, and settings that are too small.
+conflicts, waits, blind updates, markers and leases that expire, leases that are renewed late, stale claims, escrow counters whose parts the sweeper does not
+get to, and settings that are too small.
 evidence: what says so. Tables on which the caller has some privilege; all for pg_monitor. Waits for no lock. No row means that nothing of this was found.';

@@ -6,6 +6,7 @@
 
 #include "escrow/change.h"
 #include "escrow/counter_run.h"
+#include "escrow/memory.h"
 #include "escrow/reservation_sweep.h"
 #include "server/arguments.h"
 #include "server/subtransaction.h"
@@ -196,12 +197,15 @@ bool next_page(CounterRun* fold, int64 from, DueCounters* due) {
 bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
         bool folded = false;
+        TimestampTz began = GetCurrentTimestamp();
         switch (run_counter(fold, due.first[i].rel, [&] { folded = fold_due(due.first[i]); })) {
         case Turn::kOver:
             come_again(fold->run, fold->run->start);
             return false;
         case Turn::kDone:
-            if (!folded)
+            if (folded)
+                note_fold(due.first[i].id, began);
+            else
                 come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
             break;
         case Turn::kFailed:

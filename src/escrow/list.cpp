@@ -1,6 +1,7 @@
 // What the views escrow and reservations call.
 
 #include "escrow/journal.h"
+#include "escrow/memory.h"
 #include "server/arguments.h"
 #include "server/caller.h"
 #include "server/result_row.h"
@@ -28,14 +29,16 @@ extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
 PG_FUNCTION_INFO_V1(may_end_reservation);
 
-// escrow_entry(counter) -> (inf, sup), in the smallest steps of the column
+// escrow_entry(counter) -> (inf, sup, folded_at, changed_at), in the smallest steps of the column
 Datum escrow_entry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Range range = {};
+    FoldTimes times = {};
     int64 counter = DatumGetInt64(arguments.required(0, "counter"));
-    bool found = may_see(counter) && read_entry(counter, &range);
-    Datum values[2] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup)};
-    bool nulls[2] = {!found, !found};
+    bool found = may_see(counter) && read_entry(counter, &range, &times);
+    Datum values[4] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup),
+                       TimestampTzGetDatum(times.folded_at), TimestampTzGetDatum(times.changed_at)};
+    bool nulls[4] = {!found, !found, times.folded_at == 0, times.changed_at == 0};
     return result_row(fcinfo, values, nulls);
 }
 

@@ -17,6 +17,8 @@ struct EscrowEntry {
     int32 pins;
     uint64 epoch;
     Range range;
+    FoldTimes times;
+    TimestampTz decided_at; // the last end of a transaction that has changed it
 };
 
 namespace {
@@ -79,8 +81,17 @@ EscrowEntry* find_entry(int64 counter) {
     return static_cast<EscrowEntry*>(hash_search(entries, &key, HASH_FIND, nullptr));
 }
 
+// Under the spinlock.
+void pin(EscrowEntry* entry, TimestampTz now) {
+    entry->pins++;
+    if (entry->times.changed_at == 0)
+        entry->times.changed_at = now;
+}
+
 void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
+    TimestampTz now = GetCurrentTimestamp();
     SpinLockAcquire(&entry->lock);
+    entry->decided_at = now;
     entry->range.inf += committed ? effects.inf_on_commit : effects.inf_on_abort;
     entry->range.sup -= committed ? effects.sup_on_commit : effects.sup_on_abort;
     entry->pins--;
@@ -229,11 +240,12 @@ bool make_room() {
 }
 
 Verdict grant(EscrowEntry* entry, int64 delta, EscrowLimits limits, Range* after) {
+    TimestampTz now = GetCurrentStatementStartTimestamp();
     SpinLockAcquire(&entry->lock);
     Verdict verdict = test_delta(entry->range, delta, limits);
     if (verdict == Verdict::kGranted) {
         (delta < 0 ? entry->range.inf : entry->range.sup) += delta;
-        entry->pins++;
+        pin(entry, now);
     }
     *after = entry->range;
     SpinLockRelease(&entry->lock);
@@ -291,8 +303,9 @@ bool pin_entry(int64 counter, uint64 epoch, EscrowEntry** entry) {
     *entry = find_entry(counter);
     bool found = *entry != nullptr && (*entry)->epoch == epoch;
     if (found) {
+        TimestampTz now = GetCurrentStatementStartTimestamp();
         SpinLockAcquire(&(*entry)->lock);
-        (*entry)->pins++;
+        pin(*entry, now);
         SpinLockRelease(&(*entry)->lock);
     }
     LWLockRelease(header->lock);
@@ -328,6 +341,7 @@ int merge_in_doubt(InDoubt* in_doubt, int count) {
 
 bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, int count) {
     count = merge_in_doubt(in_doubt, count);
+    TimestampTz now = GetCurrentTimestamp();
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     settle_with_lock();
     EscrowEntry* entry = find_entry(counter);
@@ -343,6 +357,8 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, 
             entry->pins = count;
             entry->epoch = epoch;
             entry->range = range;
+            entry->times = {0, now}; // the parts may be older
+            entry->decided_at = now;
         }
         for (int i = 0; fits && i < count; i++)
             *free_place() = {NoteState::kKept, full_xid(in_doubt[i].xid), entry,
@@ -368,7 +384,23 @@ void drop_entry(int64 counter) {
     LWLockRelease(header->lock);
 }
 
-bool read_entry(int64 counter, Range* range) {
+// What ended after its begin, or is undecided, the fold need not have seen.
+void note_fold(int64 counter, TimestampTz began) {
+    if (header == nullptr)
+        return;
+    TimestampTz now = GetCurrentTimestamp();
+    LWLockAcquire(header->lock, LW_SHARED);
+    EscrowEntry* entry = find_entry(counter);
+    if (entry != nullptr) {
+        SpinLockAcquire(&entry->lock);
+        bool saw_all = entry->pins == 0 && entry->decided_at < began;
+        entry->times = {now, saw_all ? 0 : began};
+        SpinLockRelease(&entry->lock);
+    }
+    LWLockRelease(header->lock);
+}
+
+bool read_entry(int64 counter, Range* range, FoldTimes* times) {
     if (header == nullptr)
         return false;
     LWLockAcquire(header->lock, LW_SHARED);
@@ -376,6 +408,7 @@ bool read_entry(int64 counter, Range* range) {
     if (entry != nullptr) {
         SpinLockAcquire(&entry->lock);
         *range = entry->range;
+        *times = entry->times;
         SpinLockRelease(&entry->lock);
     }
     LWLockRelease(header->lock);

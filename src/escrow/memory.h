@@ -39,6 +39,12 @@ inline Effects effects_of(const Part& part) {
 
 struct EscrowEntry;
 
+// When its parts were added to its row.
+struct FoldTimes {
+    TimestampTz folded_at;  // by the sweeper; 0: not since the entry is there
+    TimestampTz changed_at; // the first change that a fold has not seen; 0: none
+};
+
 enum class Verdict : uint8 { kGranted, kPending, kInsufficient, kNoEntry };
 
 // The values of a counter if its undecided transactions end in the worst and in the best way.
@@ -78,8 +84,11 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, 
 // with parts of this transaction stays unused until it has ended.
 void drop_entry(int64 counter);
 
-// The entry's values as they are; false when there is none.
-bool read_entry(int64 counter, Range* range);
+// After the commit of a fold that began then.
+void note_fold(int64 counter, TimestampTz began);
+
+// The entry as it is; false when there is none.
+bool read_entry(int64 counter, Range* range, FoldTimes* times);
 
 // Notes of this transaction, which is about to be prepared: one for each item. False: no room.
 // They count from keep_notes on.
