@@ -7,8 +7,9 @@ namespace interlock {
 CounterRun begin_counter_run(SweepRun* run) { return {run, CurrentMemoryContext, NIL, false}; }
 
 // A table that fails costs no more time than this.
+constexpr int kMostFailures = 3;
+
 bool has_failed(const CounterRun& counters, Oid rel) {
-    constexpr int kMostFailures = 3;
     int failures = 0;
     ListCell* cell;
     foreach (cell, counters.failed)
@@ -31,6 +32,12 @@ int longest_turn(const CounterRun& counters) {
 void note_failed(CounterRun* counters, Oid rel, const char* message) {
     note_table_failure(counters->run, rel, message);
     counters->failed = lappend_oid(counters->failed, rel);
+}
+
+// It has failed in another run.
+void leave_out(CounterRun* counters, Oid rel) {
+    for (int i = 0; i < kMostFailures; i++)
+        counters->failed = lappend_oid(counters->failed, rel);
 }
 
 bool has_internal_table(const char* name) {

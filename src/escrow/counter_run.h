@@ -15,14 +15,15 @@ struct CounterRun {
 
 CounterRun begin_counter_run(SweepRun* run);
 
-// kFailed: its table fails, now or too often before. kOver: the run's time is over, and body() did
-// not run.
+// kFailed: its table fails, now or too often before, or is left out. kOver: the run's time is over,
+// and body() did not run.
 enum class Turn : uint8 { kDone, kFailed, kOver };
 
 bool has_failed(const CounterRun& counters, Oid rel);
 bool is_over(CounterRun* counters); // the first one is run in any case
 int longest_turn(const CounterRun& counters);
 void note_failed(CounterRun* counters, Oid rel, const char* message);
+void leave_out(CounterRun* counters, Oid rel);
 
 // Runs body() for a counter of the table.
 template <typename Body>
@@ -32,9 +33,18 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
     if (is_over(counters))
         return Turn::kOver;
     char message[kErrorBytes] = "";
-    if (in_sweep_transaction(message, longest_turn(*counters), body))
+    bool begins = true;
+    bool well = in_sweep_transaction(message, longest_turn(*counters), [&] {
+        begins = begin_table(counters->run, rel);
+        if (begins)
+            body();
+    });
+    if (well && begins)
         return Turn::kDone;
-    note_failed(counters, rel, message);
+    if (!begins)
+        leave_out(counters, rel);
+    else
+        note_failed(counters, rel, message);
     return Turn::kFailed;
 }
 

@@ -10,14 +10,17 @@ namespace {
 
 // A table whose history is trimmed, batch by batch; smaller ones when one takes too long or fails.
 void trim_table(SweepRun* run, Oid table, TimestampTz stop_at) {
+    constexpr TrimResult kLeftOut = {0, false, 0, false, DT_NOEND};
     const int longest = 500 * run->pace; // milliseconds
     TrimResult result = {};
     result.more = true;
     char message[kErrorBytes] = "";
     int32 size = sweep_batch;
     do {
-        if (!in_sweep_transaction(message, longest,
-                                  [&] { result = trim_batch(table, result, size); }))
+        if (!in_sweep_transaction(message, longest, [&] {
+                bool begins = begin_table(run, table);
+                result = begins ? trim_batch(table, result, size) : kLeftOut;
+            }))
             size = size == 1 ? 0 : Max(size / 10, 1);
     } while (result.more && size > 0 && GetCurrentTimestamp() < stop_at);
     if (size == 0)

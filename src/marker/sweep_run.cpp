@@ -102,7 +102,12 @@ void sweep_next(SweepRun* run, Oid table) {
     snprintf(activity, sizeof(activity), "sweeping table %u", table);
     pgstat_report_activity(STATE_RUNNING, activity);
     SweepResult result = {};
-    bool well = in_sweep_transaction(message, 0, [&] { result = sweep_one(*run, table); });
+    bool well = in_sweep_transaction(message, 0, [&] {
+        if (begin_table(run, table))
+            result = sweep_one(*run, table);
+        else if (table == run->resume.table)
+            run->stopped = run->resume;
+    });
     LockReleaseAll(USER_LOCKMETHOD, true); // session-level locks that its triggers took
     if (well) {
         note_result(run, table, result);

@@ -47,6 +47,23 @@ void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
     });
 }
 
+bool begin_table(SweepRun* run, Oid table) {
+    Oid owner = owner_of_table(table);
+    if (OidIsValid(owner) && run->left_out.has(table, owner)) {
+        const char* schema = get_namespace_name(get_rel_namespace(table));
+        const char* name = quote_qualified_identifier(schema, get_rel_name(table));
+        note_failure(run, psprintf("table %s", name),
+                     "left out of this run, as a worker was ended before it was done with it or "
+                     "with others of its owner");
+        return false;
+    }
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
+        entry->table = table;
+        entry->owner = owner;
+    });
+    return true;
+}
+
 const char* attempted_table() { return last_attempted; }
 
 void fire_triggers_at_once() {

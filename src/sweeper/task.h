@@ -25,6 +25,7 @@ struct SweepRun {
     char last_error[kErrorBytes];
     SweepPlace resume;  // where the run before had to stop; these two are for the tables with
     SweepPlace stopped; // markers, and where this one had to
+    LeftOut left_out;   // begin_table() asks it
 };
 
 struct SweepTask {
@@ -46,10 +47,14 @@ inline void come_again(SweepRun* run, TimestampTz at) {
     run->next_deadline = Min(run->next_deadline, at);
 }
 
-// Puts "context: message" into the view, and requests another run. To be called outside a
-// transaction.
+// Puts "context: message" into the view, and requests another run. For a table to be called outside
+// a transaction.
 void note_failure(SweepRun* run, const char* what, const char* message);
 void note_table_failure(SweepRun* run, Oid table, const char* message);
+
+// Before code of the table's owner runs, in the transaction in which it does. False: the table is
+// left out of this run (LeftOut), and another run is requested.
+bool begin_table(SweepRun* run, Oid table);
 
 // The position from which the next worker continues if this one is terminated: called before each
 // batch or row of a table with markers.

@@ -107,6 +107,10 @@ Run begin_run() {
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         run.deadline = entry->next_deadline;
         run.resume = entry->stopped;
+        if (entry->killed_in_a_row > 0)
+            entry->left_out.add(entry->table, entry->owner);
+        run.left_out = entry->left_out;
+        entry->owner = InvalidOid;
         entry->next_deadline = DT_NOEND;
     });
     return run;
@@ -116,6 +120,7 @@ void end_run(const Run& run) {
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->running = false;
         entry->killed_in_a_row = 0;
+        entry->left_out.count = 0;
         entry->has_extension = run.has_extension;
         lower_deadline(entry, run.next_deadline);
         entry->stopped = run.stopped;
