@@ -123,11 +123,18 @@ Verdict adjust_in_memory(Adjustment* call) {
     return verdict;
 }
 
+LineRef line_of(const Adjustment& call) {
+    return line_of(call.counter->row.info, CountedKind::kEscrow);
+}
+
 AdjustOutcome adjust_in_row(Adjustment* call) {
     int64 value;
     if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
         return AdjustOutcome::kNotFound;
-    Verdict verdict = change_in_row(call->counter, call->part, &value, &call->after);
+    Verdict verdict = Verdict::kNoEntry;
+    // Parts that its snapshot does not have: adjust_in_time() does not come to count it.
+    count_errors(line_of(*call),
+                 [&] { verdict = change_in_row(call->counter, call->part, &value, &call->after); });
     if (verdict == Verdict::kPending)
         return AdjustOutcome::kPending;
     if (verdict != Verdict::kGranted)
@@ -149,10 +156,6 @@ AdjustOutcome adjust_once(Adjustment* call) {
     default:
         return adjust_in_row(call);
     }
-}
-
-LineRef line_of(const Adjustment& call) {
-    return line_of(call.counter->row.info, CountedKind::kEscrow);
 }
 
 // Runs body(), which waits for a lock. False: the deadline has passed. The wait is counted here and

@@ -76,6 +76,19 @@ counts('what others may give back is a conflict', $stock, 'escrow: calls 1 confl
 counts('on the direct path, too', $stock, 'escrow: calls 2 refusals 1', 'SET default_transaction_isolation = serializable',
     q(SELECT interlock.try_adjust('stock', 1, 'pieces', -1)), q(SELECT interlock.try_adjust('stock', 1, 'pieces', -11)));
 
+# Of the parts of others that are committed after its snapshot it takes none, and what it is granted rests on them.
+$node->safe_psql('postgres', q(INSERT INTO stock VALUES (5, 1); SELECT interlock.adjust('stock', 5, 'pieces', 1)));
+$node->safe_psql('postgres', q(SELECT interlock.fold_escrow('stock'), interlock.reset_contention()));
+{
+    my $late = $node->background_psql('postgres', on_error_stop => 0);
+    $late->query_safe('BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1');
+    $node->safe_psql('postgres', q(SELECT interlock.adjust('stock', 5, 'pieces', 5)));
+    $late->query(q(SELECT interlock.try_adjust('stock', 5, 'pieces', -6)));
+    like($late->{stderr}, qr/could not serialize access/, 'a take that rests on what the snapshot does not have');
+    is($node->safe_psql('postgres', "SELECT calls, conflicts, refusals FROM interlock.contention WHERE $stock"), '2|1|0', 'is a conflict');
+    $late->quit;
+}
+
 # --- Versions ----------------------------------------------------------------------------------------------------
 
 my $doc = "rel = 'doc'::regclass AND kind = 'versioning'";
