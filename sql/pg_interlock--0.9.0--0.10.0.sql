@@ -337,7 +337,7 @@ BEGIN ATOMIC
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
      WHERE EXISTS (SELECT FROM floors s
                     WHERE s.relid OPERATOR(pg_catalog.=) d.adrelid AND s.attnum OPERATOR(pg_catalog.=) d.adnum)
-       AND NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+       AND NOT d.adrelid OPERATOR(pg_catalog.=) ANY (SELECT v.tgrelid FROM versioned v)
     UNION ALL
     SELECT d.adrelid::pg_catalog.regclass, -- loaded by a schema tool that knows defaults, and neither sequences nor triggers
            pg_catalog.format('no version trigger is there, and the default of column "%s" calls first_version', a.attname),
@@ -347,7 +347,7 @@ BEGIN ATOMIC
       FROM readers d
       JOIN pg_catalog.pg_attribute a
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
-     WHERE NOT EXISTS (SELECT FROM versioned v WHERE v.tgrelid OPERATOR(pg_catalog.=) d.adrelid)
+     WHERE NOT d.adrelid OPERATOR(pg_catalog.=) ANY (SELECT v.tgrelid FROM versioned v)
        AND NOT EXISTS (SELECT FROM readers o -- its own sequence, or that of a table that it copies or was a partition of
                          JOIN floors s ON s.relid OPERATOR(pg_catalog.=) o.adrelid AND s.attnum OPERATOR(pg_catalog.=) o.adnum
                         WHERE o.oid OPERATOR(pg_catalog.=) d.oid
