@@ -324,12 +324,12 @@ $before{subscriber} = acquire('subscriber', 'short', "'30 s'");
 # --- The setting is lowered while somebody waits --------------------------------------------------------
 
 # Last before the crash, and long: what follows has to find the lease before its time to live is over.
-change('interlock.lease_durable_after', '60s');
+change('interlock.lease_durable_after', '59s');
 create('lowered');
 my $first = session('lowered', 'first');
 $token = $first->query_safe("SELECT token FROM interlock.acquire_lease('k', bind => 'session')");
 my $victim = session('lowered', 'victim');
-begin($victim, "SELECT token FROM interlock.acquire_lease('k', '59 s', '15 s')");
+begin($victim, "SELECT token FROM interlock.acquire_lease('k', '58 s', '15 s')");
 is_waiting('lowered', 'victim');
 change('interlock.lease_durable_after', '1s');
 is(release('lowered', 'k', $token), 't', 'lowered: released');
