@@ -12,13 +12,19 @@ def equal(...) = Page.equal(...)
 def refused(state, &call) = equal(Page.error(ActiveRecord::StatementInvalid, &call).cause.result.error_field(PG::PG_DIAG_SQLSTATE), state)
 
 ActiveRecord::Migration.verbose = false
-ActiveRecord::Base.establish_connection(adapter: 'postgresql', database: ENV.fetch('PGDATABASE'), pool: 20, min_messages: 'error')
+OWNER = ENV.fetch('PGUSER')
+def connect(user, database = ENV.fetch('PGDATABASE'))
+  ActiveRecord::Base.establish_connection(adapter: 'postgresql', database: database, username: user, pool: 20, min_messages: 'error')
+end
+connect OWNER
 Page.load('activerecord')
 CreatePosts.new.migrate(:up)
 CreatePayments.new.migrate(:up)
 
 RAW = PG.connect
 RAW.set_notice_receiver { }
+Page.as_app(RAW.method(:exec))
+connect ENV.fetch('PGUSER')
 def raw(sql, *values) = RAW.exec_params(sql, values)
 def one(...) = raw(...).values.first
 def stored(post) = Post.where(id: post.id).pick(:lock_version)
@@ -237,7 +243,7 @@ check 'IL001 and IL003 are StaleObjectError, IL004 is LockWaitTimeout, others st
   Page.error(ActiveRecord::LockWaitTimeout) { Post.find(post.id).update!(title: 'x') }
   Page.error(STALE) { row("SELECT interlock.save_row('posts', ?, 'bert', '{}')", post.id) }
   Page.error(STALE) { row("SELECT interlock.assert_lease('no lease', 1)") }
-  Page.error(STALE) { row("SELECT interlock.idempotency_assert('s', 'k', 1)") }
+  Page.error(STALE) { row("SELECT interlock.idempotency_assert('POST /payments', 'k', 1)") }
 end
 check 'retrying runs the whole block again, and gives up' do
   post = fresh
@@ -356,6 +362,7 @@ LOST = {
   run_once: ->(post) { row("SELECT * FROM interlock.run_once('lost', ?, 'charge(jsonb)', '{}')", post.id.to_s) },
 }
 raw("CREATE FUNCTION charge(jsonb) RETURNS jsonb LANGUAGE sql AS $$INSERT INTO payments (amount) VALUES (77) RETURNING '{}'::jsonb$$")
+raw("SELECT interlock.define_idempotency_scope('lost'), interlock.grant_idempotency_scope('lost', 'app')")
 LOST.each do |name, call|
   check "a connection that breaks after #{name}, before the commit, leaves nothing; the next one does it" do
     post = fresh
@@ -370,7 +377,7 @@ LOST.each do |name, call|
     Post.connection.reconnect!
     equal([stored(post), Post.find(post.id).title, Payment.where(amount: 77).count], [0, 'old', 0])
     Post.transaction { call.(Post.find(post.id)) }
-    Payment.where(amount: 77).delete_all
+    raw('DELETE FROM payments WHERE amount = 77')
   end
 end
 check 'what is repeated after its commit was not answered is a conflict, or the same answer' do
@@ -382,16 +389,17 @@ end
 
 # --- Schema tools
 
+connect OWNER
 COPY = "#{ENV['PGDATABASE']}_copy"
 def in_copy(load)
   raw("DROP DATABASE IF EXISTS #{COPY}")
   raw("CREATE DATABASE #{COPY}")
-  ActiveRecord::Base.establish_connection(adapter: 'postgresql', database: COPY, min_messages: 'error')
+  connect OWNER, COPY
   load.call
   Post.reset_column_information
   yield
 ensure
-  ActiveRecord::Base.establish_connection(adapter: 'postgresql', database: ENV['PGDATABASE'], pool: 20, min_messages: 'error')
+  connect OWNER
 end
 def findings = ApplicationRecord.connection.select_values('SELECT finding FROM interlock.check_versioning()')
 def guards = ApplicationRecord.connection.select_rows('SELECT rel::text, mechanism, settings::text FROM interlock.guards ORDER BY 1, 2, 3')
@@ -447,7 +455,7 @@ Dir.mktmpdir do |directory|
   check 'structure.sql has all of it' do
     IGNORED.clear # for schema.rb; a pattern is no table for pg_dump
     structure = "#{directory}/structure.sql"
-    config = ->(database) { { adapter: 'postgresql', database: database, host: ENV['PGHOST'], username: ENV['PGUSER'] }.stringify_keys }
+    config = ->(database) { { adapter: 'postgresql', database: database, host: ENV['PGHOST'], username: OWNER }.stringify_keys }
     tasks = ActiveRecord::Tasks::DatabaseTasks
     tasks.structure_load_flags = ["-o#{directory}/load.out"]
     tasks.structure_dump(config.(ENV['PGDATABASE']), structure)

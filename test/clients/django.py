@@ -19,12 +19,12 @@ from django.db.migrations.state import ModelState, ProjectState
 
 settings.configure(DATABASES={"default": {
     "ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"], "HOST": os.environ["PGHOST"],
-    "PORT": os.environ["PGPORT"], "USER": os.environ.get("PGUSER", "")}}, USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.AutoField")
+    "PORT": os.environ["PGPORT"], "USER": os.environ["PGUSER"]}}, USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.AutoField")
 django.setup()
 
 from calls import call_all
 from client import check_page, fresh_notes, one, sql, stored
-from page import check, equal, finish, load, refused
+from page import OWNER, check, equal, finish, load, refused
 
 page = load("django", sql)
 Note, StaleObjectError, F = page.Note, page.StaleObjectError, models.F
@@ -38,10 +38,17 @@ def state_of(model, *left_out):
     return ModelState(state.app_label, state.name, fields, state.options, (models.Model,), state.managers)
 
 
+def connect_as(user):
+    """From now on the connections of all threads."""
+    connection.close()
+    connection.settings_dict["USER"] = user
+
+
 before = ProjectState()
 before.add_model(state_of(Note, "version"))
 with connection.schema_editor() as editor:
     after = page.Migration("guard", "notes").apply(before, editor)
+connect_as(os.environ["PGUSER"])
 
 
 class PlainNote(models.Model):
@@ -268,6 +275,7 @@ def _():
 
 @check("what the page has made holds, and the migration can be undone")
 def _():
+    connect_as(OWNER)
     equal(sql("SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass").fetchall(), [])
     with connection.schema_editor() as editor:
         page.Migration("guard", "notes").unapply(before, editor)

@@ -35,13 +35,16 @@ class hibernate {
         <provider>org.hibernate.ejb.HibernatePersistence</provider>
         <class>Note</class><class>Line</class><class>Setting</class><class>Payment</class></persistence-unit></persistence>""";
 
-    static EntityManagerFactory connect(String schema, String... more) {
+    static EntityManagerFactory connect(String url, String... more) {
         Map<String, String> settings = new java.util.HashMap<>(Map.of("javax.persistence.jdbc.driver", "org.postgresql.Driver",
-            "javax.persistence.jdbc.url", Page.URL + "&stringtype=unspecified&currentSchema=" + schema,
+            "javax.persistence.jdbc.url", url + "&stringtype=unspecified",
             "hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect", "hibernate.connection.pool_size", "12",
             "hibernate.jdbc.batch_size", "10", "hibernate.jdbc.batch_versioned_data", "true"));
         for (int i = 0; i < more.length; i += 2) settings.put(more[i], more[i + 1]);
         return Persistence.createEntityManagerFactory("app", settings);
+    }
+    static void hbm2ddl(String mode, String user, String schema) {
+        connect(Page.url(user) + "&currentSchema=" + schema, "hibernate.hbm2ddl.auto", mode).close();
     }
 
     static List<String> raw(String sql, Object... values) throws SQLException { return Page.one(raw, sql, values); }
@@ -72,9 +75,9 @@ class hibernate {
     public static void main(String[] arguments) throws Exception {
         Files.createDirectories(Path.of("classes/META-INF"));
         Files.writeString(Path.of("classes/META-INF/persistence.xml"), UNIT);
-        raw = DriverManager.getConnection(Page.URL);
-        Page.runPage("hibernate", raw);
-        factory = connect("public");
+        raw = DriverManager.getConnection(Page.url());
+        Page.load("hibernate", raw);
+        factory = connect(Page.url());
         saves();
         blind();
         conflicts();
@@ -226,7 +229,7 @@ class hibernate {
         Page.check("IL001 of a function is OptimisticLockException, IL004 is PessimisticLockException, IL002 stays", () -> {
             raw("SELECT interlock.enable_marker('note')");
             factory.close(); // prepared statements that return * do not survive a new column
-            factory = connect("public");
+            factory = connect(Page.url());
             Note note = fresh("old");
             OptimisticLockException error = Page.error(OptimisticLockException.class,
                 () -> run(manager -> Jpa.row(manager, "SELECT interlock.versioned_update('note', ?, ?, '{}')", note.id, 99)));
@@ -280,7 +283,7 @@ class hibernate {
             }));
             Page.equal(body(note), "old");
             factory.close();
-            factory = connect("public");
+            factory = connect(Page.url());
             run(manager -> manager.find(Note.class, note.id).body = "again");
             Page.equal(body(note), "again");
         });
@@ -389,16 +392,16 @@ class hibernate {
         for (String mode : List.of("validate", "update"))
             Page.check("hbm2ddl " + mode + " leaves our objects", () -> {
                 List<String> before = raw(guards);
-                connect("public", "hibernate.hbm2ddl.auto", mode).close();
+                hbm2ddl(mode, mode.equals("validate") ? "app" : Page.OWNER, "public");
                 Page.equal(raw(guards), before);
             });
         Page.check("create drops them, which advise() finds; import.sql guards the table again", () -> {
             raw("CREATE SCHEMA made");
             String found = "SELECT count(*) FROM interlock.advise() WHERE rel = 'made.note'::regclass AND finding LIKE 'updates do not move column%'";
-            connect("made", "hibernate.hbm2ddl.auto", "create").close();
+            hbm2ddl("create", Page.OWNER, "made");
             Page.equal(raw(found), List.of("1"));
             Files.writeString(Path.of("classes/import.sql"), "SELECT interlock.enable_versioning('note');\n");
-            connect("made", "hibernate.hbm2ddl.auto", "create").close();
+            hbm2ddl("create", Page.OWNER, "made");
             Page.equal(raw(found), List.of("0"));
             Page.equal(raw("SELECT enforced FROM interlock.guards WHERE rel = 'made.note'::regclass"), List.of("true"));
         });

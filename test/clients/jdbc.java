@@ -26,12 +26,12 @@ import org.postgresql.ds.PGSimpleDataSource;
 import org.postgresql.util.PSQLException;
 
 class jdbc {
-    static DataSource source, typed;
+    static DataSource source, owner;
     static Connection raw;
 
     static DataSource connect(String more) {
         PGSimpleDataSource source = new PGSimpleDataSource();
-        source.setUrl(Page.URL + more);
+        source.setUrl(Page.url() + more);
         return source;
     }
 
@@ -48,17 +48,17 @@ class jdbc {
     static String body(int id) throws SQLException { return raw("SELECT body FROM note WHERE id = ?", id).get(0); }
 
     public static void main(String[] arguments) throws Exception {
+        owner = connect("&stringtype=unspecified");
+        raw = connect("").getConnection();
+        Page.load("jdbc", raw);
         source = connect("&stringtype=unspecified");
-        typed = connect("");
-        raw = typed.getConnection();
-        Page.runPage("jdbc", raw);
         saves();
         parameters();
         race();
         leases();
         payments();
         breaks();
-        try (Connection connection = source.getConnection()) {
+        try (Connection connection = owner.getConnection()) {
             Page.callAll("jdbc", raw, connection);
         }
         Page.done();
@@ -285,6 +285,7 @@ class jdbc {
         raw("CREATE FUNCTION charge(jsonb) RETURNS jsonb LANGUAGE sql AS $$INSERT INTO payment (customer, amount) VALUES ('x', 77) RETURNING '{}'::jsonb$$");
         raw("CREATE TABLE task (id int PRIMARY KEY, status text NOT NULL DEFAULT 'new')");
         raw("SELECT interlock.define_transitions('task', 'status', '{\"new\": [\"done\"]}')");
+        raw("SELECT interlock.define_idempotency_scope('lost'), interlock.grant_idempotency_scope('lost', 'app')");
         raw("CREATE TABLE draft (id int PRIMARY KEY, body text)");
         raw("SELECT interlock.enable_marker('draft')");
         raw("INSERT INTO task VALUES (1)");

@@ -25,22 +25,27 @@ function equal($found, $wanted) { Page::equal($found, $wanted); }
 
 $container = new Container();
 $capsule = new Manager($container);
-foreach (['default' => getenv('PGDATABASE'), 'copy' => getenv('PGDATABASE').'_copy'] as $name => $database) {
-    $capsule->addConnection(['driver' => 'pgsql', 'host' => getenv('PGHOST'), 'port' => getenv('PGPORT'), 'database' => $database,
-        'username' => getenv('PGUSER'), 'password' => '', 'schema' => 'public'], $name);
-}
+define('OWNER', getenv('PGUSER'));
+$connect = fn (string $name, string $database) => $capsule->addConnection(['driver' => 'pgsql', 'host' => getenv('PGHOST'),
+    'port' => getenv('PGPORT'), 'database' => $database, 'username' => getenv('PGUSER'), 'password' => '', 'schema' => 'public'], $name);
+$connect('default', getenv('PGDATABASE'));
+$connect('owner', getenv('PGDATABASE'));
+$connect('copy', getenv('PGDATABASE').'_copy');
 $capsule->bootEloquent();
 $container->instance('db', $capsule->getDatabaseManager());
 $container->bind('db.schema', fn () => $capsule->getDatabaseManager()->connection()->getSchemaBuilder());
 Facade::setFacadeApplication($container);
 Page::load('laravel');
 (new CreateNotes())->up();
+Page::asApp(fn ($sql) => DB::statement($sql));
+$connect('default', getenv('PGDATABASE'));
+DB::purge();
 
 $connection = null;
 function raw(string $sql, array $values = []): array
 {
     global $connection;
-    $connection ??= new PDO('pgsql:host='.getenv('PGHOST').';port='.getenv('PGPORT').';dbname='.getenv('PGDATABASE'), getenv('PGUSER'), '',
+    $connection ??= new PDO('pgsql:host='.getenv('PGHOST').';port='.getenv('PGPORT').';dbname='.getenv('PGDATABASE'), OWNER, '',
         [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
     $statement = $connection->prepare($sql);
     $statement->execute($values);
@@ -301,6 +306,7 @@ check('bad input is an error, and nothing changes', function () {
     equal(raw("SELECT encode(bytes, 'hex'), day FROM every")[0], ['00ff', '1969-12-31']);
 });
 raw("CREATE FUNCTION charge(jsonb) RETURNS jsonb LANGUAGE sql AS $$ INSERT INTO payments (customer, amount) VALUES ('x', 77) RETURNING '{}'::jsonb $$");
+raw("SELECT interlock.define_idempotency_scope('lost'), interlock.grant_idempotency_scope('lost', 'app')");
 $note = Note::create(['body' => 'old']);
 foreach (["versioned_update('notes', {$note->id}, {$note->version}, '{\"body\": \"x\"}')", "lock_key('k')", "idempotency_claim('lost', 'k')",
     "run_once('lost', 'r', 'charge(jsonb)', '{}')"] as $call) {
@@ -330,7 +336,7 @@ check('schema:dump and a load have all of it', function () {
     $process = fn (...$arguments) => Symfony\Component\Process\Process::fromShellCommandline(...$arguments);
     $state = fn ($name) => new Illuminate\Database\Schema\PostgresSchemaState(DB::connection($name), null, $process);
     $file = getcwd().'/schema';
-    $state('default')->dump(DB::connection(), $file);
+    $state('owner')->dump(DB::connection('owner'), $file);
     $suffix = str_starts_with(file_get_contents($file), 'PGDMP') ? '.dump' : '.sql'; // as the release of Laravel names it
     rename($file, $file.$suffix);
     $state('copy')->load($file.$suffix);
@@ -367,6 +373,6 @@ function laravelQuery(string $sql, array $values): array
         $order[] = $values[$match[1] - 1];
         return '?';
     }, $values === [] ? $sql : str_replace('?', '??', $sql));
-    return $values === [] ? (DB::connection()->getPdo()->query($sql)->fetchAll(PDO::FETCH_NUM)) : DB::select($sql, $order);
+    return $values === [] ? DB::connection('owner')->getPdo()->query($sql)->fetchAll(PDO::FETCH_NUM) : DB::connection('owner')->select($sql, $order);
 }
 Page::done();

@@ -276,7 +276,8 @@ void breaks()
 {
     raw("CREATE FUNCTION charge(jsonb) RETURNS jsonb LANGUAGE sql AS $$INSERT INTO payment (customer, amount) VALUES ('x', 77) RETURNING '{}'::jsonb$$;"
         "CREATE TABLE task (id int PRIMARY KEY, status text NOT NULL DEFAULT 'new'); INSERT INTO task VALUES (1);"
-        "SELECT interlock.define_transitions('task', 'status', '{\"new\": [\"done\"]}')", {});
+        "SELECT interlock.define_transitions('task', 'status', '{\"new\": [\"done\"]}');"
+        "SELECT interlock.define_idempotency_scope('lost'), interlock.grant_idempotency_scope('lost', 'app')", {});
     const std::string id = note("old"), read = version(id);
     for (const std::string &call : std::vector<std::string>{"versioned_update('note', " + id + ", " + read + ", '{\"body\": \"x\"}')", "lock_key('k')",
              "try_transition('task', 1, 'new', 'done')", "idempotency_claim('lost', 'k')", "run_once('lost', 'r', 'charge(jsonb)', '{}')"})
@@ -305,15 +306,16 @@ void breaks()
 int main()
 {
     Connection first = connect(), second = connect();
-    app = first.get();
-    raw = query_of(second.get());
-    page::run_sql("libpq", raw);
+    raw = query_of(first.get());
+    page::load("libpq", raw);
+    Connection third = connect();
+    app = third.get();
     saves();
     parameters();
     races();
     leases();
     payments();
     breaks();
-    page::call_all("libpq", query_of(app), raw);
+    page::call_all("libpq", query_of(second.get()), raw);
     return page::done();
 }

@@ -271,7 +271,8 @@ void breaks()
 {
     raw("CREATE FUNCTION charge(jsonb) RETURNS jsonb LANGUAGE sql AS $$INSERT INTO payment (customer, amount) VALUES ('x', 77) RETURNING '{}'::jsonb$$;"
         "CREATE TABLE task (id int PRIMARY KEY, status text NOT NULL DEFAULT 'new'); INSERT INTO task VALUES (1);"
-        "SELECT interlock.define_transitions('task', 'status', '{\"new\": [\"done\"]}')", {});
+        "SELECT interlock.define_transitions('task', 'status', '{\"new\": [\"done\"]}');"
+        "SELECT interlock.define_idempotency_scope('lost'), interlock.grant_idempotency_scope('lost', 'app')", {});
     const int id = note("old");
     const long long read = version(id);
     for (const std::string &call : std::vector<std::string>{
@@ -303,15 +304,16 @@ void breaks()
 int main()
 {
     pqxx::connection first, second;
-    connected = &first;
-    raw = query_of(second);
-    page::run_sql("libpqxx", raw);
+    raw = query_of(first);
+    page::load("libpqxx", raw);
+    pqxx::connection third;
+    connected = &third;
     saves();
     parameters();
     races();
     leases();
     payments();
     breaks();
-    page::call_all("libpqxx", query_of(first), raw);
+    page::call_all("libpqxx", query_of(second), raw);
     return page::done();
 }

@@ -96,21 +96,21 @@ await check('what the page does under a lease', async () => {
     assert.equal((await page.tidy()).outcome, 'acquired');
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
+const owner = await MikroORM.init({ ...orm.config.getAll(), user: client.user, pool: { min: 1, max: 1 }, contextName: 'owner' });
 await check('the schema generator leaves the version column, and drops a history unless it is told not to', async () => {
     await client.query(`SELECT interlock.enable_history('note')`);
     const statements = (orm) => orm.schema.getUpdateSchemaSQL({ dropDb: false });
-    const guarded = await statements(orm);
+    const guarded = await statements(owner);
     assert.doesNotMatch(guarded, /note_history|interlock|alter table "note"/);
-    const careless = await MikroORM.init({ ...orm.config.getAll(), schemaGenerator: {}, contextName: 'careless' });
+    const careless = await MikroORM.init({ ...owner.config.getAll(), schemaGenerator: {}, contextName: 'careless' });
     assert.match(await statements(careless), /drop table if exists "note_history"/);
     await careless.close();
 });
 
-const one = await MikroORM.init({ ...orm.config.getAll(), pool: { min: 1, max: 1 }, contextName: 'one' });
-const em = one.em.fork();
+const em = owner.em.fork();
 await callAll('mikroorm', async (text, values) =>
     (await (values ? em.execute(text.replaceAll('?', '\\?').replaceAll(/\$\d+/g, '?'), values) : em.execute(text))).map(Object.values));
-await one.close();
+await owner.close();
 
 console.log(`1..${check.count}`);
 await orm.close();

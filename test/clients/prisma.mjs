@@ -61,13 +61,13 @@ await check('what the page does under a lease', async () => {
 
 const { PrismaClient } = await import('@prisma/client');
 const { PrismaPg } = await import('@prisma/adapter-pg');
-const one = new PrismaClient({ adapter: new PrismaPg({ max: 1 }) });
+const owner = new PrismaClient({ adapter: new PrismaPg({ user: client.user, max: 1 }) });
 // What returns nothing, which has the type void, is executed.
 const read = new Set(calls.flatMap((call) => [
     ...call.answer ? [call.sql, call.drivers?.prisma?.sql] : [], ...call.arguments.map((argument) => argument?.$query)]));
 await callAll('prisma', async (text, values = []) =>
-    read.has(text) ? (await one.$queryRawUnsafe(text, ...values)).map(Object.values) : (await one.$executeRawUnsafe(text, ...values), []));
-await one.$disconnect();
+    read.has(text) ? (await owner.$queryRawUnsafe(text, ...values)).map(Object.values) : (await owner.$executeRawUnsafe(text, ...values), []));
+await owner.$disconnect();
 
 console.log(`1..${check.count}`);
 await prisma.$disconnect();

@@ -78,18 +78,19 @@ await check('what the page does under a lease', async () => {
     assert.equal((await page.tidy()).outcome, 'acquired');
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
+const owner = new Sequelize({ ...sequelize.options, database: process.env.PGDATABASE, username: client.user, pool: { max: 1 } });
+owner.define('note', Note.rawAttributes, { version: true, timestamps: false, tableName: 'note' });
 await check('sync({ alter }) replaces the default, and check_versioning() finds that', async () => {
-    await sequelize.sync();
+    await owner.sync();
     const findings = async () => (await client.query(`SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass`)).rows.length;
     assert.equal(await findings(), 0);
-    await sequelize.sync({ alter: true });
+    await owner.sync({ alter: true });
     assert.equal(await findings(), 1);
     await client.query(`SELECT interlock.enable_versioning('note', blind_updates => 'reject')`);
 });
 
-const single = new Sequelize({ ...sequelize.options, database: process.env.PGDATABASE, username: process.env.PGUSER, pool: { max: 1 } });
-await callAll('sequelize', async (text, bind) => (await single.query(text, { bind, type: QueryTypes.SELECT })).map(Object.values));
-await single.close();
+await callAll('sequelize', async (text, bind) => (await owner.query(text, { bind, type: QueryTypes.SELECT })).map(Object.values));
+await owner.close();
 
 console.log(`1..${check.count}`);
 await sequelize.close();

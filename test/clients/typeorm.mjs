@@ -23,17 +23,17 @@ const fresh = (name, body) => check(name, async () => {
     await body();
 });
 
-const source = (synchronize, subscribers) => new DataSource({
-    type: 'postgres', database: process.env.PGDATABASE, synchronize, entities: [Note], subscribers,
+const connect = (subscribers = [], more = {}) => new DataSource({
+    type: 'postgres', database: process.env.PGDATABASE, entities: [Note], subscribers, ...more,
 }).initialize();
-const connect = (...subscribers) => source(true, subscribers);
 const refused = (call, code) => assert.rejects(call, (error) => {
     assert.equal(codeOf(error), code, error);
     return true;
 });
 
-const sources = [page.source, await connect(), await connect(VersionSubscriber)];
-const [, plain, guarded] = sources.map((source) => source.getRepository(Note));
+const owner = await connect([], { username: client.user, synchronize: true });
+const sources = [owner, page.source, await connect(), await connect([VersionSubscriber])];
+const [, , plain, guarded] = sources.map((source) => source.getRepository(Note));
 
 await fresh('schema synchronization leaves an integer column, and takes its default', async () => {
     const { rows: [{ type }] } = await client.query(
@@ -102,8 +102,8 @@ await fresh('new rows are inserted, and update() compares what it names', async 
 });
 
 // VER-1: eight workers with a connection each, first without the subscriber.
-const careless = await Promise.all(Array.from({ length: 8 }, () => source(false, [])));
-const careful = await Promise.all(Array.from({ length: 8 }, () => source(false, [VersionSubscriber])));
+const careless = await Promise.all(Array.from({ length: 8 }, () => connect()));
+const careful = await Promise.all(Array.from({ length: 8 }, () => connect([VersionSubscriber])));
 sources.push(...careless, ...careful);
 const notes = (workers) => workers.map((worker) => worker.getRepository(Note));
 const codes = (results) => results.map(({ reason }) => reason ? codeOf(reason) ?? reason : 'saved').sort();
@@ -166,7 +166,7 @@ await check('what the page does under a lease', async () => {
     assert.equal((await page.tidy()).outcome, 'acquired');
     assert.equal(await stored(), undefined);
 });
-const runner = page.source.createQueryRunner();
+const runner = owner.createQueryRunner();
 await callAll('typeorm', async (text, values) => (await runner.query(text, values, true)).records.map(Object.values));
 await runner.release();
 

@@ -123,8 +123,13 @@ public final class Page {
 
     // --- The server of the run, which is reached by a socket of the file system
 
-    static final String URL = "jdbc:postgresql://localhost/" + System.getenv("PGDATABASE") + "?user=" + System.getenv("PGUSER")
-        + "&socketFactory=Page$UnixSockets";
+    static final String OWNER = System.getenv("PGUSER"); // a superuser, which sets up what the page does not
+    private static String user = OWNER;
+
+    static String url() { return url(user); }
+    static String url(String user) {
+        return "jdbc:postgresql://localhost/" + System.getenv("PGDATABASE") + "?user=" + user + "&socketFactory=Page$UnixSockets";
+    }
 
     public static final class UnixSockets extends SocketFactory {
         @Override public Socket createSocket() { return new UnixSocket(); }
@@ -182,8 +187,9 @@ public final class Page {
         return all;
     }
 
-    // The blocks of SQL of a page.
-    static void runPage(String page, Connection connection) throws Exception {
+    // Runs the blocks of SQL of the page. From now on url() is that of the role app, which has on the tables of the page what the
+    // page grants. On tables of tests it may do what plain SQL does.
+    static void load(String page, Connection connection) throws Exception {
         String text = Files.readString(Path.of(System.getenv("ROOT"), "docs/clients", page + ".md"));
         Matcher blocks = Pattern.compile("^```sql\n(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL).matcher(text);
         while (blocks.find()) connection.createStatement().execute(blocks.group(1));

@@ -135,8 +135,9 @@ inline int race(int rounds, const std::function<void()> &raw, const std::functio
     return rounds * (workers + 2);
 }
 
-// The blocks of SQL of a page.
-inline void run_sql(const std::string &name, const Query &query)
+// Runs the blocks of SQL of the page. All that connects from now on is the role app, which has on the tables of the page what
+// the page grants. On tables of tests it may do what plain SQL does.
+inline void load(const std::string &name, const Query &query)
 {
     std::istringstream lines(read_file(std::string(std::getenv("ROOT")) + "/docs/clients/" + name + ".md"));
     std::string line, sql;
@@ -146,6 +147,9 @@ inline void run_sql(const std::string &name, const Query &query)
         if (line.starts_with("```")) inside = line == "```sql";
         else if (inside) sql += line + "\n";
     }
+    query("ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app;"
+          "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app", {});
+    setenv("PGUSER", "app", 1);
 }
 
 // --- Every function

@@ -17,6 +17,15 @@ final class Page
         require getcwd()."/$page.page.php";
     }
 
+    // After the migrations of the page: all that connects from now on is the role app, which has on the tables of the page what the
+    // page grants. On tables of tests it may do what plain SQL does. execute runs SQL as their owner.
+    public static function asApp(Closure $execute): void
+    {
+        $execute('ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app');
+        $execute('ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app');
+        putenv('PGUSER=app');
+    }
+
     public static function check(string $name, Closure $body): void
     {
         self::$tests++;

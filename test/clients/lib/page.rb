@@ -20,6 +20,14 @@ module Page
     eval(blocks(page, 'ruby').join("\n"), TOPLEVEL_BINDING, "#{page}.md")
   end
 
+  # After the migrations of the page: all that connects from now on is the role app, which has on the tables of the page what the
+  # page grants. On tables of tests it may do what plain SQL does. execute runs SQL as their owner.
+  def self.as_app(execute)
+    execute.('ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app')
+    execute.('ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app')
+    ENV['PGUSER'] = 'app'
+  end
+
   def self.check(name)
     @tests += 1
     yield
