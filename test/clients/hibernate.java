@@ -85,6 +85,7 @@ class hibernate {
         leases();
         payments();
         natives();
+        badInput();
         schema();
         Page.done();
     }
@@ -385,6 +386,32 @@ class hibernate {
         for (Object value : new Object[] {java.util.UUID.randomUUID(), java.time.LocalDate.now()})
             Page.check(value.getClass().getSimpleName() + " is bound as bytes", () -> Page.error(PersistenceException.class, () -> run(manager ->
                 manager.createNativeQuery("SELECT outcome FROM interlock.try_versioned_update('note', ?1, 1, '{}')").setParameter(1, value).getSingleResult())));
+    }
+
+    static void badInput() throws Exception {
+        Note note = fresh("old");
+        List<String> before = raw("SELECT note::text FROM note WHERE id = ?", note.id);
+        Map<String, Object[]> bad = Map.ofEntries(Map.entry("a key of another type", new Object[] {"abc", 1, "{}"}),
+            Map.entry("NaN as key", new Object[] {Double.NaN, 1, "{}"}), Map.entry("bytes as key", new Object[] {new byte[] {0, -1}, 1, "{}"}),
+            Map.entry("a number that is too large", new Object[] {new BigDecimal("1e30"), 1, "{}"}),
+            Map.entry("null as key", new Object[] {null, 1, "{}"}), Map.entry("null as version", new Object[] {note.id, null, "{}"}),
+            Map.entry("NaN as version", new Object[] {note.id, Double.NaN, "{}"}),
+            Map.entry("a fraction as version", new Object[] {note.id, new BigDecimal("0.5"), "{}"}),
+            Map.entry("a date before 1970 as version", new Object[] {note.id, new java.util.Date(-1), "{}"}),
+            Map.entry("an array as version", new Object[] {note.id, new Integer[] {0}, "{}"}),
+            Map.entry("null as changes", new Object[] {note.id, 0, null}), Map.entry("a map as changes", new Object[] {note.id, 0, new java.util.HashMap<>()}),
+            Map.entry("no JSON as changes", new Object[] {note.id, 0, "body"}), Map.entry("NaN in changes", new Object[] {note.id, 0, "{\"hits\": NaN}"}),
+            Map.entry("an unknown column", new Object[] {note.id, 0, "{\"title\": 1}"}),
+            Map.entry("a character that PostgreSQL has not", new Object[] {note.id, 0, "{\"body\": \"a\0b\"}"}));
+        for (var each : bad.entrySet())
+            Page.check(each.getKey() + " is an error and changes nothing", () -> {
+                Page.error(PersistenceException.class, () -> run(manager -> {
+                    Object[] values = each.getValue();
+                    manager.createNativeQuery("SELECT interlock.versioned_update('note', ?1, ?2, ?3)")
+                        .setParameter(1, values[0]).setParameter(2, values[1]).setParameter(3, values[2]).getSingleResult();
+                }));
+                Page.equal(raw("SELECT note::text FROM note WHERE id = ?", note.id), before);
+            });
     }
 
     static void schema() throws Exception {

@@ -167,10 +167,16 @@ async function checkEndpoint({ pay }, client) {
 
 const update = 'SELECT interlock.versioned_update($1, $2, $3, $4)';
 const bad = {
+    'a uuid as key of a number': [update, 'note', '0d8f0c5e-7a3b-4f0e-9f3a-5d2c1b0a9e8f', 1, {}],
     'a key of another type': [update, 'note', 'abc', 1, {}],
     'a key without a value': [update, 'note', undefined, 1, {}],
     'an array as key': [update, 'note', [1, 2], 1, {}],
     'bytes as key': [update, 'note', Buffer.from([0, 255]), 1, {}],
+    'a number that is no integer of the key': [update, 'note', 2 ** 53, 1, {}],
+    'bytes as version': [update, 'note', 1, Buffer.from([1]), {}],
+    'an array as version': [update, 'note', 1, [1, 2], {}],
+    'no value as version': [update, 'note', 1, undefined, {}],
+    'no value as changes': [update, 'note', 1, 1, undefined],
     'null as version': [update, 'note', 1, null, {}],
     'NaN as version': [update, 'note', 1, NaN, {}],
     'a fraction as version': [update, 'note', 1, 1.5, {}],
@@ -189,7 +195,14 @@ const bad = {
     'an unknown table': [update, 'nothing', 1, 1, {}],
     'a ttl that is none': ['SELECT interlock.acquire_lease($1, $2)', 'client', 'soon'],
     'NaN as ttl': ['SELECT interlock.acquire_lease($1, $2)', 'client', NaN],
+    'a date as ttl': ['SELECT interlock.acquire_lease($1, $2)', 'client', new Date(-1)],
     'a key that is empty': ['SELECT interlock.acquire_lease($1)', ''],
+    'no value as key of a lease': ['SELECT interlock.acquire_lease($1)', undefined],
+    'NaN as token': ['SELECT interlock.assert_lease($1, $2)', 'client', NaN],
+    'a token that was never given': ['SELECT interlock.assert_lease($1, $2)', 'client', 2n ** 63n - 1n],
+    'no value as idempotency key': ['SELECT interlock.idempotency_claim($1, $2)', 'POST /payments', undefined],
+    'bytes as token of a claim': ['SELECT interlock.idempotency_complete($1, $2, $3)', 'POST /payments', 'client', Buffer.from([1])],
+    'NaN as what a counter is changed by': ['SELECT interlock.adjust($1, $2, $3, $4)', 'note', 1, 'hits', NaN],
 };
 
 async function checkBadInput({ query, saveNote }, client) {

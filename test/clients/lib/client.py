@@ -220,6 +220,15 @@ def bad_input(client):
         "NaN as ttl": (lease, "client", float("nan")),
         "a key that is empty": (lease, "", "1 s"),
         "a lease for bytes": (lease, b"\x00", "1 s"),
+        "None as key of a lease": (lease, None, "1 s"),
+        "a date as ttl": (lease, "client", EPOCH),
+        "a list as version": (update, "note", 1, [1, 2], json({})),
+        "bytes as version": (update, "note", 1, b"1", json({})),
+        "NaN as token": ("SELECT interlock.assert_lease($1, $2)", "client", float("nan")),
+        "a token that was never given": ("SELECT interlock.assert_lease($1, $2)", "client", 2 ** 63 - 1),
+        "None as idempotency key": ("SELECT interlock.idempotency_claim($1, $2)", "POST /payments", None),
+        "bytes as token of a claim": ("SELECT interlock.idempotency_complete($1, $2, $3)", "POST /payments", "client", b"1"),
+        "NaN as what a counter is changed by": ("SELECT interlock.adjust($1, $2, $3, $4)", "note", 1, "hits", decimal.Decimal("NaN")),
     }.items()
 
 
