@@ -387,6 +387,8 @@ check 'what is repeated after its commit was not answered is a conflict, or the 
   2.times { |n| equal(LOST[:run_once].(post)['outcome'], %w[completed replay][n]) }
 end
 
+Page.lose_all(->(sql) { one(sql)&.first }, ->(sql) { ApplicationRecord.connection.select_value(sql) }, -> { ApplicationRecord.connection.reconnect! })
+
 # --- Schema tools
 
 connect OWNER

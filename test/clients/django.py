@@ -13,7 +13,7 @@ import uuid
 import django
 from django.conf import settings
 from django.core.management import call_command
-from django.db import DatabaseError, connection, migrations, models, transaction
+from django.db import DatabaseError, close_old_connections, connection, migrations, models, transaction
 from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.state import ModelState, ProjectState
 
@@ -60,9 +60,13 @@ class PlainNote(models.Model):
 
 
 def rows(query, *values):
-    with connection.cursor() as cursor:
-        cursor.execute(re.sub(r"\$\d+", "%s", query.replace("%", "%%")), values)
-        return cursor.fetchall() if cursor.description else []
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(re.sub(r"\$\d+", "%s", query.replace("%", "%%")), values)
+            return cursor.fetchall() if cursor.description else []
+    except Exception:
+        close_old_connections()     # as Django does at the end of a request
+        raise
 
 
 def under_lease(key, ttl, work):

@@ -58,6 +58,7 @@ class jdbc {
         leases();
         payments();
         breaks();
+        Page.loseAll(raw, source::getConnection);
         try (Connection connection = owner.getConnection()) {
             Page.callAll("jdbc", raw, connection);
         }

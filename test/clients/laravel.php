@@ -328,6 +328,8 @@ check('what is repeated after its commit was not answered is a conflict, or the 
     equal(DB::selectOne("SELECT outcome FROM interlock.run_once('lost', 'r', 'charge(jsonb)', '{}')")->outcome, 'replay');
 });
 
+Page::loseAll(fn ($sql) => raw($sql)[0][0] ?? null, fn ($sql) => current((array) DB::selectOne($sql)), fn () => DB::purge());
+
 // --- Schema tools
 
 check('schema:dump and a load have all of it', function () {

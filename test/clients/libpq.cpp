@@ -316,6 +316,10 @@ int main()
     leases();
     payments();
     breaks();
+    page::lose_all(raw, [] {
+        std::shared_ptr<PGconn> own(connect().release(), PQfinish);
+        return [own](const std::string &sql, const page::Row &values) { return query_of(own.get())(sql, values); };
+    });
     page::call_all("libpq", query_of(second.get()), raw);
     return page::done();
 }

@@ -314,6 +314,10 @@ int main()
     leases();
     payments();
     breaks();
+    page::lose_all(raw, [] {
+        auto own = std::make_shared<pqxx::connection>();
+        return [own](const std::string &sql, const page::Row &values) { return query_of(*own)(sql, values); };
+    });
     page::call_all("libpqxx", query_of(second), raw);
     return page::done();
 }

@@ -193,6 +193,35 @@ public final class Page {
         String text = Files.readString(Path.of(System.getenv("ROOT"), "docs/clients", page + ".md"));
         Matcher blocks = Pattern.compile("^```sql\n(.*?)^```$", Pattern.MULTILINE | Pattern.DOTALL).matcher(text);
         while (blocks.find()) connection.createStatement().execute(blocks.group(1));
+        connection.createStatement().execute("ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO app;"
+            + "ALTER DEFAULT PRIVILEGES GRANT USAGE ON SEQUENCES TO app");
+        user = "app";
+    }
+
+    // --- Connections that are lost in the middle of a call
+
+    // Every call of lost.json (lib/client.mjs says what is in it). connect makes a connection of the application.
+    static void loseAll(Connection owner, Callable<Connection> connect) throws Exception {
+        String file = Files.readString(Path.of("lib/lost.json"));
+        for (List<String> setup : rows(owner, "SELECT jsonb_array_elements_text(?::jsonb->'setup')", file)) owner.createStatement().execute(setup.get(0));
+        String state = one(owner, "SELECT ?::jsonb->>'state'", file).get(0);
+        for (List<String> call : rows(owner, "SELECT c->>'verb', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements(?::jsonb->'calls') c", file))
+            check(call.get(0) + " that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", () -> {
+                List<String> before = one(owner, state);
+                error(SQLException.class, () -> answer(connect, "WITH verb AS MATERIALIZED (" + call.get(1)
+                    + ") SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
+                equal(one(owner, state), before);
+                equal(answer(connect, call.get(1)), call.get(2));
+                if (call.get(3) != null) equal(answer(connect, call.get(1)), call.get(3));
+                else error(SQLException.class, () -> answer(connect, call.get(1)));
+            });
+        for (List<String> teardown : rows(owner, "SELECT jsonb_array_elements_text(?::jsonb->'teardown')", file)) owner.createStatement().execute(teardown.get(0));
+    }
+
+    private static String answer(Callable<Connection> connect, String sql) throws Exception {
+        try (Connection connection = connect.call()) {
+            return one(connection, sql).get(0);
+        }
     }
 
     // --- Every function

@@ -11,6 +11,7 @@
 // `client` is a connection of node-postgres that looks at what is stored.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { check, eventually } from './page.mjs';
 
@@ -31,6 +32,7 @@ export async function checkPage(page, client, careless) {
     await checkEndpoint(page, client);
     await checkBadInput(page, client);
     await checkLostConnections(page, client);
+    await checkLostCalls(page, client);
 }
 
 async function checkConflicts({ query, saveNote, StaleError }, client) {
@@ -267,4 +269,29 @@ async function checkLostConnections({ query, saveNote, pay }, client) {
         await client.query(`SELECT interlock.break_lease('client', 'test')`);
         await eventually(async () => (await query(acquire, 'client', '1 s', '0'))[0].outcome === 'acquired');
     });
+}
+
+// lost.json: verbs that change something. The session of each ends after the verb, and before its statement ends.
+//
+//   setup    statements of the owner before, and teardown: after all calls
+//   state    a query of what is stored
+//   calls    each is lost; then it is called again, with the answer "first"; then it is repeated, as a client does that does not
+//            know that it came through: with the answer "again", or null, an error
+async function checkLostCalls({ query }, client) {
+    const { setup, teardown, state, calls } = JSON.parse(readFileSync(new URL('lost.json', import.meta.url), 'utf8'));
+    for (const sql of setup) await client.query(sql);
+    const look = async () => (await client.query(state)).rows[0].state;
+    const answer = async (sql) => Object.values((await query(sql))[0])[0];
+    for (const { verb, sql, first, again } of calls)
+        await check(`${verb} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome`, async () => {
+            const before = await look();
+            await assert.rejects(query(`WITH verb AS MATERIALIZED (${sql})
+                SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text`));
+            await eventually(() => query('SELECT 1').then(() => true, () => false)); // a pool may hand out the lost connection
+            assert.equal(await look(), before);
+            assert.equal(await answer(sql), first);
+            if (again === null) await assert.rejects(query(sql));
+            else assert.equal(await answer(sql), again);
+        });
+    for (const sql of teardown) await client.query(sql);
 }

@@ -15,6 +15,8 @@
 `sql` is a connection of psycopg that looks at what is stored."""
 import datetime
 import decimal
+import json
+import pathlib
 import threading
 import uuid
 
@@ -47,6 +49,7 @@ def check_page(client):
     check_endpoint(client)
     check_bad_input(client)
     check_lost_connections(client)
+    check_lost_calls(client)
 
 
 def check_conflicts(client):
@@ -297,3 +300,33 @@ def check_lost_connections(client):
         sql("SELECT interlock.break_lease('client', 'test')")
         eventually(lambda: client.rows(acquire, "client", datetime.timedelta(0))[0][0] == "acquired")
         sql("SELECT interlock.break_lease('client', 'test')")
+
+
+LOST = json.loads(pathlib.Path(__file__).with_name("lost.json").read_text())    # client.mjs says what is in it
+
+
+def check_lost_calls(client):
+    for query in LOST["setup"]:
+        sql(query)
+    for call in LOST["calls"]:
+        @check(f"{call['verb']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome")
+        def _():
+            before = one(LOST["state"])
+            refused(Exception, client.rows, f"""WITH verb AS MATERIALIZED ({call['sql']})
+                SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text""")
+            eventually(lambda: works(client))   # a pool may hand out the lost connection
+            equal(one(LOST["state"]), before)
+            equal(client.rows(call["sql"])[0][0], call["first"])
+            if call["again"] is None:
+                refused(Exception, client.rows, call["sql"])
+            else:
+                equal(client.rows(call["sql"])[0][0], call["again"])
+    for query in LOST["teardown"]:
+        sql(query)
+
+
+def works(client):
+    try:
+        return client.rows("SELECT 1")
+    except Exception:
+        return False

@@ -150,6 +150,29 @@ final class Page
         }
     }
 
+    // Every call of lost.json (lib/client.mjs says what is in it). owner and query take SQL and return the first value; reconnect
+    // makes query work again after its connection was lost.
+    public static function loseAll(Closure $owner, Closure $query, Closure $reconnect): void
+    {
+        $lost = json_decode(file_get_contents(__DIR__.'/lost.json'));
+        array_map($owner, $lost->setup);
+        foreach ($lost->calls as $call) {
+            self::check("$call->verb that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", function () use ($lost, $call, $owner, $query, $reconnect) {
+                $before = $owner($lost->state);
+                self::error(PDOException::class, fn () => $query("WITH verb AS MATERIALIZED ($call->sql) SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
+                $reconnect();
+                self::equal($owner($lost->state), $before);
+                self::equal($query($call->sql), $call->first);
+                if ($call->again === null) {
+                    self::error(PDOException::class, fn () => $query($call->sql));
+                } else {
+                    self::equal($query($call->sql), $call->again);
+                }
+            });
+        }
+        array_map($owner, $lost->teardown);
+    }
+
     private static function callOne(object $call, Closure $query): void
     {
         if ($call->transaction ?? false) {

@@ -99,6 +99,24 @@ module Page
     end
   end
 
+  # Every call of lost.json (lib/client.mjs says what is in it). owner and query take SQL and return the first value; reconnect
+  # makes query work again after its connection was lost.
+  def self.lose_all(owner, query, reconnect)
+    lost = JSON.parse(File.read("#{__dir__}/lost.json"))
+    lost['setup'].each { |sql| owner.(sql) }
+    lost['calls'].each do |call|
+      check "#{call['verb']} that is lost in the middle changes nothing and can be repeated, also after an unknown outcome" do
+        before = owner.(lost['state'])
+        error(StandardError) { query.("WITH verb AS MATERIALIZED (#{call['sql']}) SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text") }
+        reconnect.call
+        equal(owner.(lost['state']), before)
+        equal(query.(call['sql']), call['first'])
+        call['again'] ? equal(query.(call['sql']), call['again']) : error(StandardError) { query.(call['sql']) }
+      end
+    end
+    lost['teardown'].each { |sql| owner.(sql) }
+  end
+
   # Eight workers and a raw writer add one to the same number. The block is one attempt of a worker: it reads, calls
   # what it is given, writes, and returns whether the write was acknowledged. In each round all of them have read
   # before the raw writer writes, and write after it. Returns how many acknowledged additions there were.
