@@ -13,7 +13,7 @@ measure_scale() {
     SECONDS_EACH=2
     if [ -n "$QUICK" ]; then
         ROUNDS=1 SECONDS_EACH=1 CROWD=16 CALLS=2000
-        ROW_COUNTS="1000 100000" LEASE_COUNTS="1000 100000" CLIENT_COUNTS="1 8 16" TABLE_COUNTS="1 100"
+        ROW_COUNTS="1000 100000" LEASE_COUNTS="1000 100000" CLIENT_COUNTS="1 8 16" TABLE_COUNTS="1 100" WAITER_COUNTS="10 100"
     fi
     add_about --argjson rounds "$ROUNDS" --argjson seconds "$SECONDS_EACH" '.settings += {rounds: $rounds, seconds: $seconds} | del(.settings.clients)'
     # Long leases would each be recorded durably, and short ones would end before the measurement.
@@ -29,6 +29,7 @@ measure_scale() {
     if wanted clients; then scale_clients; fi
     if wanted "hot row"; then scale_hot; fi
     if wanted tables; then scale_tables; fi
+    if wanted waiters; then scale_waiters; fi
 }
 
 # scale_row TABLE WHAT X VALUE UNIT: one figure.
