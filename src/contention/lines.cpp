@@ -219,7 +219,8 @@ LineName name_of(Oid object, Oid database, CountedKind kind, std::string_view te
     if (length > kMostClassBytes)
         length = pg_mbcliplen(text.data(), static_cast<int>(length), kMostClassBytes);
     name.length = static_cast<uint8>(length);
-    memcpy(name.key_class, text.data(), length);
+    if (length > 0) // else it may have no bytes at all
+        memcpy(name.key_class, text.data(), length);
     return name;
 }
 
