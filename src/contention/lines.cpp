@@ -244,8 +244,7 @@ struct Known {
 
 bool is_known(const Known& known, Oid object, Oid database, std::string_view text) {
     return is_right(known.ref) && known.name.object == object && known.name.database == database &&
-           known.name.length == text.size() &&
-           memcmp(known.name.key_class, text.data(), text.size()) == 0;
+           std::string_view(known.name.key_class, known.name.length) == text;
 }
 
 // What this session has found: the last of each kind, so that its name need not be made, which
