@@ -28,10 +28,10 @@ void leave_out(CounterRun* counters, Oid rel);
 // Runs body() for a counter of the table.
 template <typename Body>
 Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
-    if (has_failed(*counters, rel))
-        return Turn::kFailed;
     if (is_over(counters))
         return Turn::kOver;
+    if (has_failed(*counters, rel))
+        return Turn::kFailed;
     char message[kErrorBytes] = "";
     bool begins = true;
     bool well = in_sweep_transaction(message, longest_turn(*counters), [&] {

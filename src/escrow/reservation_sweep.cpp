@@ -141,25 +141,42 @@ bool return_due(const Due& due, int64* count) {
     return done;
 }
 
-TimestampTz next_deadline(TimestampTz now) {
-    TimestampTz next = DT_NOEND;
+// The one that the query returns; DT_NOEND: none.
+TimestampTz read_deadline(const char* query, TimestampTz now) {
+    TimestampTz found = DT_NOEND;
     as_owner_of(internal_table(kReservationTable), [&] {
         with_spi([&] {
             Oid type = TIMESTAMPTZOID;
             Datum value = TimestampTzGetDatum(now);
-            if (SPI_execute_with_args(
-                    "SELECT expires_at FROM interlock_internal.escrow_reservation WHERE expires_at "
-                    "OPERATOR(pg_catalog.>) $1 ORDER BY expires_at USING OPERATOR(pg_catalog.<) "
-                    "LIMIT 1",
-                    1, &type, &value, nullptr, true, 1) != SPI_OK_SELECT)
+            if (SPI_execute_with_args(query, 1, &type, &value, nullptr, true, 1) != SPI_OK_SELECT)
                 elog(ERROR, "could not read reservations");
             bool is_null;
             if (SPI_processed > 0)
-                next = DatumGetTimestampTz(
+                found = DatumGetTimestampTz(
                     SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null));
         });
     });
-    return next;
+    return found;
+}
+
+TimestampTz next_deadline(TimestampTz now) {
+    return read_deadline(
+        "SELECT expires_at FROM interlock_internal.escrow_reservation WHERE expires_at "
+        "OPERATOR(pg_catalog.>) $1 ORDER BY expires_at USING OPERATOR(pg_catalog.<) LIMIT 1",
+        now);
+}
+
+// Where the run begins: at the deadline of any reservation, as tokens are random numbers, so that
+// those which cannot be given back, however many, do not keep others from their turn. With the
+// oldest if that one has not expired.
+TimestampTz any_expired(TimestampTz now) {
+    TimestampTz found = read_deadline(
+        "SELECT e.expires_at FROM interlock_internal.escrow_reservation e WHERE e.token "
+        "OPERATOR(pg_catalog.>=) (SELECT (pg_catalog.random() OPERATOR(pg_catalog.*) "
+        "9223372036854775807::pg_catalog.float8)::pg_catalog.int8) AND $1 IS NOT NULL ORDER BY "
+        "e.token USING OPERATOR(pg_catalog.<) LIMIT 1",
+        now);
+    return found > now ? DT_NOBEGIN : found;
 }
 
 // False: the run's time is over.
@@ -181,6 +198,27 @@ bool return_page(CounterRun* returning, const DuePage& page) {
     return true;
 }
 
+// Of those that have expired between the two. False: the run's time is over, or it has failed.
+bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) {
+    char message[kErrorBytes] = "";
+    DuePage page;
+    do {
+        page = {};
+        if (!in_transaction(message, [&] {
+                page = in_context(returning->context, [&] { return read_page(from, until); });
+            })) {
+            note_failure(returning->run, "escrow", message);
+            return false;
+        }
+        if (!return_page(returning, page)) {
+            come_again(returning->run, returning->run->start);
+            return false;
+        }
+        from = page.last > from ? page.last : from + 1; // many of the same time wait for their turn
+    } while (page.rows == kRowsOfPage);
+    return true;
+}
+
 } // namespace
 
 void return_expired_of(Relation rel, const text* key) {
@@ -195,28 +233,22 @@ void sweep_reservations(SweepRun* run) {
     CounterRun returning = begin_counter_run(run);
     char message[kErrorBytes] = "";
     TimestampTz now = GetCurrentTimestamp();
-    TimestampTz from = DT_NOBEGIN;
-    DuePage page;
-    do {
-        page = {};
-        TimestampTz next = DT_NOEND;
-        if (!in_transaction(message, [&] {
-                if (!has_internal_table(kReservationTable))
-                    return;
-                page = in_context(returning.context, [&] { return read_page(from, now); });
-                next = next_deadline(now);
-            })) {
-            note_failure(run, "escrow", message);
-            return;
-        }
-        if (next != DT_NOEND)
-            come_again(run, next);
-        if (!return_page(&returning, page)) {
-            come_again(run, run->start);
-            return;
-        }
-        from = page.last > from ? page.last : from + 1; // many of the same time wait for their turn
-    } while (page.rows == kRowsOfPage);
+    TimestampTz start = DT_NOEND;
+    TimestampTz next = DT_NOEND;
+    if (!in_transaction(message, [&] {
+            if (!has_internal_table(kReservationTable))
+                return;
+            start = any_expired(now);
+            next = next_deadline(now);
+        })) {
+        note_failure(run, "escrow", message);
+        return;
+    }
+    if (start == DT_NOEND)
+        return;
+    come_again(run, next);
+    if (return_between(&returning, start, now) && start != DT_NOBEGIN)
+        (void)return_between(&returning, DT_NOBEGIN, start - 1);
 }
 
 } // namespace interlock
