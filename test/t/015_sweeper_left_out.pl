@@ -1,5 +1,6 @@
 # Tables whose triggers catch every cancel, and so end the worker that sweeps them: whatever is swept of others in the same database
 # has its turn all the same. One role has such a table of each kind, and the other has what waits.
+# only with --long
 
 use strict;
 use warnings;

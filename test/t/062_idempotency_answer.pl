@@ -1,5 +1,6 @@
 # Clients that get one answer, large bodies, ten thousand scopes, and what is known of work that has died: over the life of
 # sessions and servers.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,5 +1,6 @@
 # LEA-1: a client that is gone gets no lease. Its call leaves the queue when the client closes the connection, and a lease
 # that was granted to it before is given back. Each of these leases would last longer than the test.
+# only with --long
 
 use strict;
 use warnings;

@@ -1,4 +1,5 @@
 # examples/lease-heartbeat.sh: one copy works, keeps its lease while it works, and is ended when it cannot.
+# only with --long
 
 use strict;
 use warnings;

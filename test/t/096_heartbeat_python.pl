@@ -1,4 +1,5 @@
 # examples/lease_heartbeat.py, as an application runs it: renewed, lost, with a server that cannot be reached.
+# only with --long
 
 use strict;
 use warnings;

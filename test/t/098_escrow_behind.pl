@@ -1,4 +1,5 @@
 # How long parts of escrow counters wait for the sweeper, in view escrow and in advise().
+# only with --long
 
 use strict;
 use warnings;
