@@ -141,14 +141,15 @@ bool return_due(const Due& due, int64* count) {
     return done;
 }
 
-// The one that the query returns; DT_NOEND: none.
-TimestampTz read_deadline(const char* query, TimestampTz now) {
+// The one that the query, of a time or of nothing, returns; DT_NOEND: none.
+TimestampTz read_deadline(const char* query, const TimestampTz* time = nullptr) {
     TimestampTz found = DT_NOEND;
     as_owner_of(internal_table(kReservationTable), [&] {
         with_spi([&] {
             Oid type = TIMESTAMPTZOID;
-            Datum value = TimestampTzGetDatum(now);
-            if (SPI_execute_with_args(query, 1, &type, &value, nullptr, true, 1) != SPI_OK_SELECT)
+            Datum value = time != nullptr ? TimestampTzGetDatum(*time) : 0;
+            if (SPI_execute_with_args(query, time != nullptr ? 1 : 0, &type, &value, nullptr, true,
+                                      1) != SPI_OK_SELECT)
                 elog(ERROR, "could not read reservations");
             bool is_null;
             if (SPI_processed > 0)
@@ -163,7 +164,7 @@ TimestampTz next_deadline(TimestampTz now) {
     return read_deadline(
         "SELECT expires_at FROM interlock_internal.escrow_reservation WHERE expires_at "
         "OPERATOR(pg_catalog.>) $1 ORDER BY expires_at USING OPERATOR(pg_catalog.<) LIMIT 1",
-        now);
+        &now);
 }
 
 // Where the run begins: at the deadline of any reservation, as tokens are random numbers, so that
@@ -173,9 +174,8 @@ TimestampTz any_expired(TimestampTz now) {
     TimestampTz found = read_deadline(
         "SELECT e.expires_at FROM interlock_internal.escrow_reservation e WHERE e.token "
         "OPERATOR(pg_catalog.>=) (SELECT (pg_catalog.random() OPERATOR(pg_catalog.*) "
-        "9223372036854775807::pg_catalog.float8)::pg_catalog.int8) AND $1 IS NOT NULL ORDER BY "
-        "e.token USING OPERATOR(pg_catalog.<) LIMIT 1",
-        now);
+        "9223372036854775807::pg_catalog.float8)::pg_catalog.int8) ORDER BY e.token USING "
+        "OPERATOR(pg_catalog.<) LIMIT 1");
     return found > now ? DT_NOBEGIN : found;
 }
 

@@ -10,19 +10,26 @@ namespace {
 
 char last_attempted[3 * NAMEDATALEN + 8] = ""; // its database, schema and name
 
-// The table's name, or its OID if it was dropped.
-char* name_of_table(Oid table) {
+// The table's name, or its OID if it was dropped, which each of the look-ups may be the first to
+// see.
+char* find_name(Oid table) {
+    const char* name = get_rel_name(table);
+    if (name == nullptr)
+        return psprintf("%u", table);
+    return quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)), name);
+}
+
+char* name_in_own_transaction(Oid table) {
     MemoryContext context = CurrentMemoryContext;
     char* name = nullptr;
     char ignored[kErrorBytes];
-    (void)in_transaction(ignored, [&] {
-        Oid schema = get_rel_namespace(table);
-        if (OidIsValid(schema))
-            name = in_context(context, [&] {
-                return quote_qualified_identifier(get_namespace_name(schema), get_rel_name(table));
-            });
-    });
+    (void)in_transaction(ignored,
+                         [&] { name = in_context(context, [&] { return find_name(table); }); });
     return name != nullptr ? name : psprintf("%u", table);
+}
+
+void note_failure_of(SweepRun* run, const char* name, const char* message) {
+    note_failure(run, psprintf("table %s", name), message);
 }
 
 } // namespace
@@ -33,7 +40,7 @@ void note_failure(SweepRun* run, const char* what, const char* message) {
 }
 
 void note_table_failure(SweepRun* run, Oid table, const char* message) {
-    note_failure(run, psprintf("table %s", name_of_table(table)), message);
+    note_failure_of(run, name_in_own_transaction(table), message);
 }
 
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
@@ -50,11 +57,9 @@ void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
 bool begin_table(SweepRun* run, Oid table) {
     Oid owner = owner_of_table(table);
     if (OidIsValid(owner) && run->left_out.has(table, owner)) {
-        const char* schema = get_namespace_name(get_rel_namespace(table));
-        const char* name = quote_qualified_identifier(schema, get_rel_name(table));
-        note_failure(run, psprintf("table %s", name),
-                     "left out of this run, as a worker was ended before it was done with it or "
-                     "with others of its owner");
+        note_failure_of(run, find_name(table),
+                        "left out of this run, as a worker was ended before it was done with it or "
+                        "with others of its owner");
         return false;
     }
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {

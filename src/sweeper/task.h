@@ -47,9 +47,10 @@ inline void come_again(SweepRun* run, TimestampTz at) {
     run->next_deadline = Min(run->next_deadline, at);
 }
 
-// Puts "context: message" into the view, and requests another run. For a table to be called outside
-// a transaction.
+// Puts "context: message" into the view, and requests another run.
 void note_failure(SweepRun* run, const char* what, const char* message);
+
+// The same of a table. Outside a transaction: it has one of its own.
 void note_table_failure(SweepRun* run, Oid table, const char* message);
 
 // Before code of the table's owner runs, in the transaction in which it does. False: the table is
