@@ -55,8 +55,7 @@ set_flush() {
     local preload=()
     [ "$1" != slow ] || preload=(LD_PRELOAD="$LOADS/slow_flush.so" SLOW_FLUSH=2000)
     export PGOPTIONS="-c synchronous_commit=$([ "$1" = off ] && echo off || echo on)"
-    as_server env "${preload[@]}" "$SERVER_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/server.log" -m fast -w restart >"$WORK/start.log" 2>&1 ||
-        { show "$WORK/server.log" && die "could not restart the server"; }
+    restart_server "${preload[@]}"
     [ "$1" != slow ] || grep -q slow_flush.so "/proc/$(head -n 1 "$WORK/data/postmaster.pid")/maps" || die "the server's flush is not slowed"
 }
 

@@ -28,6 +28,12 @@ write() {
 load_file() { echo "$LOADS/${1%@*}.load"; }
 host_of() { [[ $1 == *@* ]] && echo "$WORK/against/socket" || echo "$PGHOST"; }
 
+# restart_server [VARIABLE=VALUE]...: with these in its environment.
+restart_server() {
+    as_server env "$@" "$SERVER_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/server.log" -m fast -w -t 300 restart >"$WORK/start.log" 2>&1 ||
+        { show "$WORK/server.log" && die "could not restart the server"; }
+}
+
 # options_of LOAD: the settings of its sessions. A load whose name begins with uncounted_ counts no contention.
 options_of() { [[ $1 != uncounted_* ]] || echo "-c interlock.count_contention=off"; }
 

@@ -35,8 +35,7 @@ most_waiters() {
 # add_settings SETTING...: restarts the server with them.
 add_settings() {
     printf '%s\n' "$@" >>"$WORK/data/postgresql.conf"
-    as_server "$SERVER_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/server.log" -m fast -w -t 300 restart >"$WORK/start.log" 2>&1 ||
-        { show "$WORK/server.log" && die "could not restart the server"; }
+    restart_server
 }
 
 # measure_waiters COUNT: the client is asked for the next kind by a line.

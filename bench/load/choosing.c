@@ -15,11 +15,10 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common.h"
 
 enum { MAX_STATEMENTS = 6, MAX_LATENCIES = 200000 };
 
@@ -53,18 +52,7 @@ static const Mechanism *mechanism;
 static double until;
 static pthread_barrier_t barrier;
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static bool is_over(void) { return now() >= until; }
-
-static void fail(const char *what, const char *why) {
-    fprintf(stderr, "could not %s: %s\n", what, why);
-    exit(1);
-}
 
 /* --- Statements -------------------------------------------------------------- */
 

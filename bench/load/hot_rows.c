@@ -15,10 +15,9 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "common.h"
 
 enum { MAX_STATEMENTS = 2, MAX_LATENCIES = 400000, MAX_SIDES = 8, KEYS = 1000 };
 
@@ -70,17 +69,6 @@ static Side sides[MAX_SIDES];
 static const Mechanism *mechanism;
 static double until;
 static pthread_barrier_t barrier;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static void fail(const char *what, const char *why) {
-    fprintf(stderr, "could not %s: %s\n", what, why);
-    exit(1);
-}
 
 /* --- One sale ---------------------------------------------------------------- */
 

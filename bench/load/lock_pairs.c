@@ -18,10 +18,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "common.h"
 
 enum { MAX_SIDES = 8, KEYS = 100000 };
 
@@ -60,12 +59,6 @@ static int side_count, client_count;
 static double seconds, began;
 static pthread_barrier_t all_are_connected;
 static cpu_set_t all_cores;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 static void die(const char *what) {
     fprintf(stderr, "%s\n", what);

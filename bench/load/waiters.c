@@ -11,10 +11,9 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "common.h"
 
 enum { LEASE, LEASES, ROW, KEY, KINDS };
 
@@ -42,17 +41,6 @@ static Waiter *waiters;
 static struct pollfd *polls;
 static PGconn *holders[KINDS];
 static int count, left[KINDS], total[KINDS];
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static void fail(const char *what, const char *why) {
-    fprintf(stderr, "could not %s: %s\n", what, why);
-    exit(1);
-}
 
 static int kind_of(int i) { return i % 10 < 4 ? LEASE : i % 10 < 8 ? LEASES : i % 10 == 8 ? ROW : KEY; }
 
