@@ -218,6 +218,12 @@ check 'a Time is a version to the microsecond; one without a fraction matches no
   update({ amount: 2 }.to_json, ID, time.utc.iso8601(6))
   equal(Page.error(STALE) { update({ amount: 3 }.to_json, ID, Time.at(-1).utc) }.class, STALE)
 end
+check 'a time without its zone is read as UTC, the zone that ActiveRecord sets: one of another zone is another moment' do
+  time = Time.iso8601(row("SELECT to_json(changed) #>> '{}' AS v FROM orders WHERE id = ?", ID)['v'])
+  Page.error(STALE) { update({ amount: 4 }.to_json, ID, time.getlocal('+05:00').strftime('%F %T.%6N')) }
+  update({ amount: 4 }.to_json, ID, time.getutc.strftime('%F %T.%6N'))
+  equal(one('SELECT amount FROM orders'), ['4'])
+end
 check 'a key of several columns is JSON; BigDecimal is no version' do
   update({ amount: 5 }.to_json, { part: 1, day: Date.new(1969, 12, 31) }.to_json)
   refused('42883') { update({ amount: 6 }.to_json, ID, BigDecimal('1')) }

@@ -11,6 +11,9 @@ import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -85,7 +88,9 @@ class hibernate {
         leases();
         payments();
         natives();
+        times();
         badInput();
+        loseAll();
         schema();
         Page.done();
     }
@@ -383,9 +388,42 @@ class hibernate {
         }));
         Page.check("a result of jsonb has to be cast", () -> Page.error(PersistenceException.class, () -> run(manager ->
             manager.createNativeQuery("SELECT current FROM interlock.try_versioned_update('note', 0, 1, '{}')").getSingleResult())));
-        for (Object value : new Object[] {java.util.UUID.randomUUID(), java.time.LocalDate.now()})
+        for (Object value : new Object[] {java.util.UUID.randomUUID(), java.time.LocalDate.now(), java.time.LocalDateTime.now(), java.time.OffsetDateTime.now()})
             Page.check(value.getClass().getSimpleName() + " is bound as bytes", () -> Page.error(PersistenceException.class, () -> run(manager ->
                 manager.createNativeQuery("SELECT outcome FROM interlock.try_versioned_update('note', ?1, 1, '{}')").setParameter(1, value).getSingleResult())));
+    }
+
+    static String memo(Object version) {
+        return (String) Jpa.transaction(factory,
+            manager -> Jpa.row(manager, "SELECT outcome FROM interlock.try_versioned_update('memo', 1, ?, '{}')", version)).get("outcome");
+    }
+
+    static void times() throws Exception {
+        raw("CREATE TABLE memo (id int PRIMARY KEY, changed timestamptz NOT NULL DEFAULT now())");
+        raw("SELECT interlock.enable_versioning('memo', 'changed')");
+        raw("INSERT INTO memo VALUES (1, '1969-12-31 12:34:56.789123+00')");
+        OffsetDateTime stored = OffsetDateTime.parse(raw("SELECT to_json(changed) #>> '{}' FROM memo").get(0));
+        Page.check("Jpa.row: a naive time is another moment, and refused; so is one in milliseconds", () -> {
+            Page.equal(memo(stored.withOffsetSameInstant(ZoneOffset.ofHours(5)).toLocalDateTime()), "conflict");
+            Page.equal(memo(java.sql.Timestamp.from(stored.toInstant().truncatedTo(ChronoUnit.MILLIS))), "conflict");
+        });
+        Page.check("and one with its zone is exact", () -> Page.equal(memo(stored.withOffsetSameInstant(ZoneOffset.ofHours(5))), "updated"));
+    }
+
+    static void loseAll() throws Exception {
+        Page.loseAll(raw, PersistenceException.class, sql -> {
+            Page.eventually(hibernate::connected);
+            return (String) Jpa.transaction(factory, manager -> Jpa.row(manager, sql)).values().iterator().next();
+        });
+    }
+    // Its pool hands out a lost connection once more.
+    static boolean connected() {
+        try {
+            run(manager -> Jpa.row(manager, "SELECT 1"));
+            return true;
+        } catch (PersistenceException lost) {
+            return false;
+        }
     }
 
     static void badInput() throws Exception {

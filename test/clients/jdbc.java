@@ -14,6 +14,7 @@ import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -58,7 +59,11 @@ class jdbc {
         leases();
         payments();
         breaks();
-        Page.loseAll(raw, source::getConnection);
+        Page.loseAll(raw, SQLException.class, sql -> {
+            try (Connection connection = source.getConnection()) {
+                return Page.one(connection, sql).get(0);
+            }
+        });
         try (Connection connection = owner.getConnection()) {
             Page.callAll("jdbc", raw, connection);
         }
@@ -159,10 +164,11 @@ class jdbc {
                 return row.getObject(1, OffsetDateTime.class);
             }
         });
-        Page.check("an OffsetDateTime is a version to the microsecond, and text is; milliseconds are not", () -> {
+        Page.check("an OffsetDateTime is a version to the microsecond, and text is; milliseconds, and a time without a zone, are not", () -> {
             ask(update, id, version.call(), "{\"number\": 1.10}");
             ask(update, id, raw("SELECT changed::text FROM every").get(0), "{\"number\": 2}");
             Page.error(StaleException.class, () -> ask(update, id, version.call().minusNanos(1000), "{}"));
+            Page.error(StaleException.class, () -> ask(update, id, version.call().withOffsetSameInstant(ZoneOffset.ofHours(5)).toLocalDateTime(), "{}"));
         });
         Page.check("dates before 1970, a LocalDateTime as a version", () -> {
             raw("INSERT INTO old_day VALUES ('1969-12-31')");

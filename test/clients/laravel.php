@@ -293,6 +293,7 @@ check('bad input is an error, and nothing changes', function () {
     $update(['small' => 1], null, $time->format('Y-m-d H:i:s.uP'));
     $before = raw('SELECT every::text FROM every');
     refused('IL001', fn () => $update(['small' => 2], null, $time)); // Laravel leaves the microseconds out
+    refused('IL001', fn () => $update(['small' => 2], null, $time->setTimezone(new DateTimeZone('+05:00'))->format('Y-m-d H:i:s.u')));
     refused('22P02', fn () => $update(['small' => 'x']));
     refused('22003', fn () => $update(['small' => 2 ** 62]));
     refused('22P02', fn () => $update(['small' => 2], 'no uuid'));

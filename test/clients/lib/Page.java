@@ -37,6 +37,7 @@ public final class Page {
     private static boolean failed;
 
     interface Body { void run() throws Exception; }
+    interface Query { String first(String sql) throws Exception; }
     interface Attempt { boolean run(Body meet) throws Exception; }
 
     static void check(String name, Body body) {
@@ -200,28 +201,23 @@ public final class Page {
 
     // --- Connections that are lost in the middle of a call
 
-    // Every call of lost.json (lib/client.mjs says what is in it). connect makes a connection of the application.
-    static void loseAll(Connection owner, Callable<Connection> connect) throws Exception {
+    // Every call of lost.json (lib/client.mjs says what is in it). The application returns the first value of a query, on a
+    // connection that lives, and raises lost when it dies.
+    static void loseAll(Connection owner, Class<? extends Exception> lost, Query application) throws Exception {
         String file = Files.readString(Path.of("lib/lost.json"));
         for (List<String> setup : rows(owner, "SELECT jsonb_array_elements_text(?::jsonb->'setup')", file)) owner.createStatement().execute(setup.get(0));
         String state = one(owner, "SELECT ?::jsonb->>'state'", file).get(0);
         for (List<String> call : rows(owner, "SELECT c->>'verb', c->>'sql', c->>'first', c->>'again' FROM jsonb_array_elements(?::jsonb->'calls') c", file))
             check(call.get(0) + " that is lost in the middle changes nothing and can be repeated, also after an unknown outcome", () -> {
                 List<String> before = one(owner, state);
-                error(SQLException.class, () -> answer(connect, "WITH verb AS MATERIALIZED (" + call.get(1)
+                error(lost, () -> application.first("WITH verb AS MATERIALIZED (" + call.get(1)
                     + ") SELECT (SELECT count(verb) FROM verb), pg_terminate_backend(pg_backend_pid()), pg_sleep(600)::text"));
                 equal(one(owner, state), before);
-                equal(answer(connect, call.get(1)), call.get(2));
-                if (call.get(3) != null) equal(answer(connect, call.get(1)), call.get(3));
-                else error(SQLException.class, () -> answer(connect, call.get(1)));
+                equal(application.first(call.get(1)), call.get(2));
+                if (call.get(3) != null) equal(application.first(call.get(1)), call.get(3));
+                else error(lost, () -> application.first(call.get(1)));
             });
         for (List<String> teardown : rows(owner, "SELECT jsonb_array_elements_text(?::jsonb->'teardown')", file)) owner.createStatement().execute(teardown.get(0));
-    }
-
-    private static String answer(Callable<Connection> connect, String sql) throws Exception {
-        try (Connection connection = connect.call()) {
-            return one(connection, sql).get(0);
-        }
     }
 
     // --- Every function
