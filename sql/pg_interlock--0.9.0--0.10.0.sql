@@ -1301,7 +1301,7 @@ BEGIN ATOMIC
                pg_catalog.format('%s parts of %s rows, for up to %s; from 10 seconds on', pg_catalog.sum(e.parts), pg_catalog.count(*), pg_catalog.max(e.behind)),
                pg_catalog.format('SELECT interlock.fold_escrow(%L) -- or look who has locked its rows, and at last_error of view sweeper', e.rel)
           FROM interlock.escrow e
-         WHERE e.behind OPERATOR(pg_catalog.>) '10 seconds'::pg_catalog.interval
+         WHERE e.parts OPERATOR(pg_catalog.>) 0 AND e.behind OPERATOR(pg_catalog.>) '10 seconds'::pg_catalog.interval -- the first is cheap
          GROUP BY e.rel, e.column_name
         UNION ALL
         SELECT NULL::pg_catalog.regclass, pg_catalog.format('%s is nearly too small', l.setting),
