@@ -29,6 +29,7 @@ is($node->safe_psql('postgres', $waiter), $pid, 'and is not ended before its fir
 $locker->query_safe('COMMIT');
 $locker->quit;
 ok($node->poll_query_until('postgres', 'SELECT lock_status = 0 FROM page'), 'it releases the row then');
+ok($node->poll_query_until('postgres', 'SELECT runs > 0 FROM interlock.sweeper'), 'and ends its run');
 is($node->safe_psql('postgres', "SELECT last_error IS NULL AND failed = 0 FROM interlock.sweeper"), 't', 'without an error');
 unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile), qr/terminating background worker/, 'and comes to its end');
 
