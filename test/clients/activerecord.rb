@@ -234,7 +234,15 @@ check 'retitle answers with an outcome' do
   lost = Post.retitle(post.id, post.lock_version, 'y')
   equal([lost['outcome'], JSON.parse(lost['current'])['title']], %w[conflict x])
 end
-check 'IL001 and IL003 are StaleObjectError, IL004 is LockWaitTimeout, others stay StatementInvalid' do
+check 'a form that sends lock_version back is compared with what its user saw; one that does not overwrites' do
+  post = fresh
+  by_script(post)
+  Page.error(STALE) { Post.find(post.id).update!(title: 'mine', lock_version: post.lock_version.to_s) }
+  equal(Post.find(post.id).title, 'of a script')
+  Post.find(post.id).update!(title: 'mine')
+  equal(Post.find(post.id).title, 'mine')
+end
+check 'IL001, IL003 and P0002 are StaleObjectError, IL004 is LockWaitTimeout, others stay StatementInvalid' do
   post = fresh
   error = Page.error(STALE) { row("SELECT interlock.versioned_update('posts', ?, ?, ?)", post.id, 9, '{}') }
   equal(error.cause.result.error_field(PG::PG_DIAG_SQLSTATE), 'IL001')
@@ -249,6 +257,7 @@ check 'IL001 and IL003 are StaleObjectError, IL004 is LockWaitTimeout, others st
   Page.error(ActiveRecord::LockWaitTimeout) { Post.find(post.id).update!(title: 'x') }
   Page.error(STALE) { row("SELECT interlock.save_row('posts', ?, 'bert', '{}')", post.id) }
   Page.error(STALE) { row("SELECT interlock.assert_lease('no lease', 1)") }
+  Page.error(STALE) { row("SELECT interlock.versioned_update('posts', 0, 0, '{}')") }
   Page.error(STALE) { row("SELECT interlock.idempotency_assert('POST /payments', 'k', 1)") }
 end
 check 'retrying runs the whole block again, and gives up' do
@@ -344,7 +353,7 @@ check 'an endpoint charges once: 201, the same again, 422, 400' do
   equal([first[0], JSON.parse(first[2][0])['amount']], [201, '9.9'])
   equal(pay('k-1', { amount: '9.90' }), first)
   equal(pay('k-1', { amount: '8.00' })[0], 422)
-  equal(pay(nil, {})[0], 400)
+  [nil, ''].each { |none| equal(pay(none, {})[0], 400) }
   equal(Payment.count, 1)
 end
 check 'an error leaves the key free' do

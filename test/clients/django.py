@@ -11,6 +11,8 @@ import types
 import uuid
 
 import django
+from django import forms
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, close_old_connections, connection, migrations, models, transaction
@@ -19,16 +21,23 @@ from django.db.migrations.state import ModelState, ProjectState
 
 settings.configure(DATABASES={"default": {
     "ENGINE": "django.db.backends.postgresql", "NAME": os.environ["PGDATABASE"], "HOST": os.environ["PGHOST"],
-    "PORT": os.environ["PGPORT"], "USER": os.environ["PGUSER"]}}, USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.AutoField")
+    "PORT": os.environ["PGPORT"], "USER": os.environ["PGUSER"]}}, USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.AutoField",
+    INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "django.contrib.admin.apps.SimpleAdminConfig"])
 django.setup()
 
+from django.contrib.admin import AdminSite, ModelAdmin
 from calls import call_all
 from client import check_page, fresh_notes, one, sql, stored
-from page import OWNER, check, equal, finish, load, refused
+from page import OWNER, ROOT, check, equal, finish, load, refused
 
 page = load("django", sql)
 Note, StaleObjectError, F = page.Note, page.StaleObjectError, models.F
 page.StaleError = StaleObjectError
+
+# The models of the page as those of an installed application, whose deletes cascade.
+notes = AppConfig("notes", page)
+notes.apps, notes.models = apps, apps.all_models["notes"]
+apps.app_configs["notes"] = notes
 
 
 def state_of(model, *left_out):
@@ -211,6 +220,132 @@ def _():
         note.body = "mine"
         note.save()
         in_memory(note)
+
+
+class NoteForm(page.VersionedForm):
+    class Meta:
+        model, fields = Note, ["body"]
+
+
+class NoteAdmin(ModelAdmin):
+    form = page.VersionedForm
+
+
+@check("of two forms of one version the second is refused, in the admin, too; without the version both are")
+def _():
+    fresh_notes()
+    sent = {"version": NoteForm(instance=Note.objects.get(pk=1)).initial["version"], "body": "mine", "hits": 0}
+    equal(NoteForm(sent, instance=Note.objects.get(pk=1)).save().version, 2)
+    refused(StaleObjectError, NoteForm({**sent, "body": "second"}, instance=Note.objects.get(pk=1)).save)
+    admin = NoteAdmin(Note, AdminSite())
+    form = admin.get_form(None, change=True, fields=None)({**sent, "body": "third"}, instance=Note.objects.get(pk=1))
+    assert form.is_valid(), form.errors
+    refused(StaleObjectError, admin.save_model, None, admin.save_form(None, form, True), form, True)
+    equal(page.sqlstate(refused(DatabaseError, NoteForm({"body": "blind"}, instance=Note.objects.get(pk=1)).save)), "22004")
+    equal(stored(), ("mine", 0, 2))
+    sql("SELECT setval('note_id_seq', 200)")
+    in_memory(NoteForm({"body": "new"}).save())
+
+
+@check("a form that does not carry the version loses the other change")
+def _():
+    form = forms.modelform_factory(Note, fields=["body"])
+    fresh_notes()
+    form(data={"body": "first"}, instance=Note.objects.get(pk=1)).save()
+    form(data={"body": "second"}, instance=Note.objects.get(pk=1)).save()
+    equal(stored()[0], "second")
+
+
+@check("select_for_update().update() is IL011")
+def _():
+    fresh_notes()
+    with transaction.atomic():
+        equal(page.sqlstate(refused(DatabaseError, lambda: Note.objects.select_for_update().filter(pk=1).update(body="x"))), "IL011")
+
+
+@check("save(True) is Django's force_insert")
+def _():
+    sql("SELECT setval('note_id_seq', 300)")
+    note = Note(body="new")
+    note.save(True)
+    in_memory(note)
+
+
+class Remark(page.Versioned):
+    note = models.ForeignKey(Note, models.CASCADE)
+
+    class Meta:
+        db_table, app_label = "remark", "notes"
+
+
+class Mark(page.Versioned):
+    note = models.ForeignKey(Note, models.SET_NULL, null=True)
+
+    class Meta:
+        db_table, app_label = "mark", "notes"
+
+
+class Reply(page.Versioned):
+    note = models.ForeignKey(Note, models.DO_NOTHING)
+
+    class Meta:
+        db_table, app_label = "reply", "notes"
+
+
+@check("a new model is guarded by its own migration")
+def _():
+    connect_as(OWNER)
+
+    class New(migrations.Migration):
+        operations = [
+            migrations.CreateModel(model.__name__, [("id", models.AutoField(primary_key=True)), ("version", page.VersionField()),
+                ("note", models.IntegerField(db_column="note_id"))], {"db_table": model._meta.db_table})
+            for model in (Remark, Mark, Reply)]
+    with connection.schema_editor() as editor:
+        New("new", "notes").apply(ProjectState(), editor)
+    found = "SELECT count(DISTINCT rel) FROM interlock.advise() WHERE rel IN ('remark'::regclass, 'mark'::regclass, 'reply'::regclass)"
+    equal(one(found), 3)
+    guard = re.search(r"migrations\.RunSQL\(\"SELECT[^\n]*noop\)", (ROOT / "docs/clients/django.md").read_text()).group(0)
+    with connection.schema_editor() as editor:
+        for name in ("remark", "mark", "reply"):
+            eval(guard.replace("'page'", f"'{name}'")).database_forwards("notes", editor, ProjectState(), ProjectState())
+    equal(one(found), 0)
+    sql("ALTER TABLE reply ADD FOREIGN KEY (note_id) REFERENCES note ON DELETE CASCADE")
+    connect_as("app")
+
+
+@check("Django's own cascade is IL011, that of the database is allowed")
+def _():
+    fresh_notes()
+    first, second = Note.objects.order_by("id")
+    for model in (Remark, Mark):
+        model.objects.create(note=first)
+        equal(page.sqlstate(refused(DatabaseError, first.delete)), "IL011")
+        model.objects.filter(page.any_version).delete()
+    Reply.objects.create(note=second)
+    second.delete()
+    equal((Reply.objects.count(), stored(2)), (0, None))
+
+
+@check("models that inherit tables compare the version of the parent")
+def _():
+    class Special(Note):
+        text = models.TextField()
+
+        class Meta:
+            db_table, app_label = "special", "notes"
+    sql("CREATE TABLE special (note_ptr_id int PRIMARY KEY REFERENCES note, text text)")
+    sql("SELECT setval('note_id_seq', 400)")
+    special = Special.objects.create(body="new", text="a")
+    in_memory(special)
+    special.text = "b"
+    special.save()
+    in_memory(special)
+    script(special.pk)
+    special.text = "c"
+    refused(StaleObjectError, special.save)
+    equal(one("SELECT text FROM special"), "b")
+    sql("DROP TABLE special")
 
 
 @check("without the mixin the second save of an object is a false conflict")

@@ -358,7 +358,7 @@ class hibernate {
             Page.equal(first[0], "201");
             Page.equal(Payments.pay(factory, "anna", "k-1", new BigDecimal("9.9")), first);
             Page.equal(Payments.pay(factory, "anna", "k-1", new BigDecimal("8"))[0], "422");
-            Page.equal(Payments.pay(factory, "anna", null, null)[0], "400");
+            for (String none : new String[] {null, ""}) Page.equal(Payments.pay(factory, "anna", none, null)[0], "400");
             Page.equal(raw("SELECT count(*) FROM payment"), List.of("1"));
         });
         Page.check("an error leaves the key free, and eight requests at once are one payment", () -> {

@@ -264,7 +264,7 @@ check('an endpoint charges once: 201, the same again, 422, 400', function () {
     equal($first[0], 201);
     equal(pay('anna', 'k-1', ['amount' => 9.90]), $first);
     equal(pay('anna', 'k-1', ['amount' => 8])[0], 422);
-    equal(pay('anna', null, [])[0], 400);
+    foreach ([null, ''] as $none) equal(pay('anna', $none, [])[0], 400);
     equal(Payment::count(), 1);
 });
 check('an error leaves the key free', function () {

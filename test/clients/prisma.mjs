@@ -31,6 +31,7 @@ await check('what names no version is refused, and what names an older one chang
     await blind(prisma.note.update({ where, data: { hits: { increment: 1 } } }));
     await blind(prisma.note.updateMany({ where, data }));
     await blind(prisma.note.delete({ where }));
+    await blind(prisma.note.update({ where: { id: 1, version: undefined }, data }));
     await blind(prisma.note.upsert({ where, update: data, create: { id: 1, body: 'mine' } }));
     const old = { id: 1, version: 7 };
     await assert.rejects(prisma.note.update({ where: old, data }), { code: 'P2025' });
@@ -39,6 +40,47 @@ await check('what names no version is refused, and what names an older one chang
     assert.equal((await prisma.note.deleteMany({ where: old })).count, 0);
     assert.deepEqual(await stored(client), { body: 'old', hits: 0, version: 1 });
     assert.equal(await prisma.$executeRaw`UPDATE note SET hits = hits + 1 WHERE id = ${1} AND interlock.any_version(version)`, 1);
+});
+await check('an upsert of a stale version inserts another row', async () => {
+    await freshNotes(client);
+    const note = await prisma.note.upsert({ where: { id: 1, version: 7 }, update: { body: 'mine' }, create: { body: 'mine' } });
+    assert.ok(note.id > 2);
+    assert.deepEqual(await stored(client), { body: 'old', hits: 0, version: 1 });
+});
+await check('the hint of an error is in its cause', () => assert.rejects(async () => prisma.note.delete({ where: { id: 1 } }),
+    ({ meta }) => /any_version/.test(meta.driverAdapterError.cause.hint)));
+await check('a transaction goes on after P2025, and not after an error of the server', async () => {
+    await freshNotes(client);
+    await prisma.$transaction(async (tx) => {
+        await assert.rejects(tx.note.update({ where: { id: 1, version: 7 }, data: { hits: 1 } }), { code: 'P2025' });
+        await tx.note.update({ where: { id: 1, version: 1 }, data: { hits: 1 } });
+    });
+    assert.equal((await stored(client)).hits, 1);
+    await assert.rejects(prisma.$transaction(async (tx) => {
+        await assert.rejects(tx.note.update({ where: { id: 1 }, data: { hits: 2 } }));
+        await tx.note.update({ where: { id: 1, version: 2 }, data: { hits: 2 } });
+    }), (error) => codeOf(error) === '25P02');
+});
+await check('a row that is gone is tried once, where the work reads it', async () => {
+    let tries = 0;
+    await assert.rejects(page.retry(() => prisma.note.findUniqueOrThrow({ where: { id: 0 } }).finally(() => tries++)), { code: 'P2025' });
+    assert.equal(tries, 1);
+});
+await check('a Date is a version in a column of milliseconds, not of microseconds', async () => {
+    const outcome = async (type) => {
+        await client.query(`CREATE TABLE stamped (id int PRIMARY KEY, changed ${type} NOT NULL DEFAULT '2024-02-29 12:34:56.789123');
+            SELECT interlock.enable_versioning('stamped', 'changed'); INSERT INTO stamped VALUES (1)`);
+        const outcomes = [];
+        for (let n = 0; n < 3; n++) {
+            const { changed } = (await prisma.$queryRaw`SELECT changed FROM stamped`)[0];
+            const sql = `SELECT outcome FROM interlock.try_versioned_update('stamped', 1, $1, '{}')`;
+            outcomes.push((await page.query(sql, changed))[0].outcome);
+        }
+        await client.query('DROP TABLE stamped');
+        return outcomes;
+    };
+    assert.deepEqual(await outcome('timestamp(3)'), ['updated', 'updated', 'updated']);
+    assert.deepEqual(await outcome('timestamptz'), ['conflict', 'conflict', 'conflict']);
 });
 await check('the version of a result is that of the row, after create, createMany and updates', async () => {
     const same = async ({ id, version }) => assert.equal(version, (await stored(client, id)).version);

@@ -49,7 +49,7 @@ public final class Page {
             failed = true;
             System.out.println("not ok " + tests + " - " + name + "\n# " + error);
             for (StackTraceElement line : error.getStackTrace()) System.out.println("# " + line);
-            if (error.getCause() != null) System.out.println("# by " + error.getCause());
+            for (Throwable cause = error.getCause(); cause != null; cause = cause.getCause()) System.out.println("# by " + cause);
         }
     }
 

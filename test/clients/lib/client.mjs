@@ -50,6 +50,11 @@ async function checkConflicts({ query, saveNote, StaleError }, client) {
         await assert.rejects(saveNote(2, 1, { body: 'second' }), StaleError);
         assert.equal((await stored(client, 2)).body, 'new');
     });
+    await check('a form that has lost its version is refused', async () => {
+        await freshNotes(client);
+        for (const none of [undefined, null]) await assert.rejects(async () => saveNote(1, none, { body: 'blind' }));
+        assert.deepEqual(await stored(client), { body: 'old', hits: 0, version: 1 });
+    });
     await check('and an update that compares nothing is IL011', async () => {
         await assert.rejects(query(`UPDATE note SET body = 'blind' WHERE id = 1`), (error) => codeOf(error) === 'IL011');
     });
@@ -159,6 +164,10 @@ async function checkEndpoint({ pay }, client) {
         assert.deepEqual([answer.status, answer.id], [201, await number(client, `SELECT id FROM payment WHERE customer = 'anna'`)]);
         assert.equal((await pay('anna', 'key-1', { amount: 6 })).status, 422);
         assert.equal(await payments('anna'), 1);
+    });
+    await check('a request without a key is refused, and has not the key of another one without', async () => {
+        for (const key of [undefined, null, '', '']) assert.equal((await pay('dora', key, { amount: 5 })).status, 400);
+        assert.equal(await payments('dora'), 0);
     });
     await check('a payment that fails leaves its key free', async () => {
         await assert.rejects(pay('bert', 'key-1', { amount: 'much' }));

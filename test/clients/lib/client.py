@@ -70,6 +70,12 @@ def check_conflicts(client):
         refused(page.StaleError, page.save_note, 2, 1, {"body": "second"})
         equal(stored(2)[0], "new")
 
+    @check("a form that has lost its version is refused")
+    def _():
+        fresh_notes()
+        refused(Exception, page.save_note, 1, None, {"body": "blind"})
+        equal(stored(), ("old", 0, 1))
+
     @check("and an update that compares nothing is IL011")
     def _():
         error = refused(Exception, client.rows, "UPDATE note SET body = 'blind' WHERE id = 1 RETURNING id")
@@ -180,6 +186,12 @@ def check_endpoint(client):
         equal(pay("anna", "key-1", {"amount": 5}), {"status": 201, "id": id})
         equal(pay("anna", "key-1", {"amount": 6})["status"], 422)
         equal(payments("anna"), 1)
+
+    @check("a request without a key is refused, and has not the key of another one without")
+    def _():
+        for key in (None, ""):
+            equal([pay("dora", key, {"amount": 5})["status"] for _ in range(2)], [400, 400])
+        equal(payments("dora"), 0)
 
     @check("a payment that fails leaves its key free")
     def _():
