@@ -147,6 +147,7 @@ bool warn_of_mode(const char* resource, const char* mode) {
 
 // False, after a warning, for what no lock can be asked for with.
 bool read_call(const Arguments& arguments, ApplockCall* call) {
+    PreventCommandIfParallelMode("interlock.getapplock()"); // as for lock_key()
     constexpr const char* kNames[] = {"resource", "lock_mode", "lock_owner", "lock_timeout"};
     for (int i = 0; i < static_cast<int>(lengthof(kNames)); i++)
         if (arguments.is_null(i))

@@ -237,7 +237,10 @@ void for_each_request(const Keys& keys, LOCKMODE mode, Body&& body) {
     }
 }
 
+// The locks of a parallel worker, in which a function runs that is wrongly said to be safe there,
+// end with it.
 KeyCall read_call(const Arguments& arguments, const Keys& keys, FewRequests* few) {
+    PreventCommandIfParallelMode("interlock.lock_key()");
     LOCKMODE mode = mode_argument(arguments, 1);
     count_calls(keys);
     KeyCall call = {few->requests, 0, scope_argument(arguments, 3),

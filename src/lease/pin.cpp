@@ -31,7 +31,8 @@ void unpin_all(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && pins.count > 0)
         ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
                         errmsg("cannot prepare a transaction that has asserted a lease")));
-    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT)
+    if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
+        event != XACT_EVENT_PARALLEL_COMMIT && event != XACT_EVENT_PARALLEL_ABORT)
         return;
     // The transaction is committed and visible, or rolled back.
     for (const Pin& pin : pins) {
@@ -80,6 +81,7 @@ void end_bound_leases(int, Datum) {
 } // namespace
 
 bool pin_lease(const LeaseKey& key, int64 token) {
+    PreventCommandIfParallelMode("interlock.assert_lease()"); // a worker's ends before the query
     static bool registered = false;
     if (!registered)
         RegisterXactCallback(unpin_all, nullptr);
@@ -116,6 +118,7 @@ bool has_pinned(const char* key, size_t length) {
 
 // With free entries in the table, so that binding a lease cannot fail once it is granted.
 void prepare_to_bind(int count) {
+    PreventCommandIfParallelMode("interlock.acquire_lease()"); // a worker's session ends at once
     if (bound_leases == nullptr) {
         HASHCTL control = {};
         control.keysize = sizeof(int64);

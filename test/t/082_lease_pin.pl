@@ -51,9 +51,29 @@ sub pinner
 
 sub finish { eval { $_->{psql}->quit } for @_; return; }
 
+my $me = ask('SELECT current_user');
+
+# --- In a parallel worker, by a function that is wrongly said to be safe there --------------------------
+
+$node->safe_psql('postgres', q(
+    SELECT interlock.acquire_lease('parallel', '1 h');
+    CREATE FUNCTION run(sql text) RETURNS void PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN EXECUTE sql; END'));
+my $parallel = ask(q(SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')));
+for my $sql (q(SELECT interlock.assert_lease('parallel', token) FROM interlock.leases WHERE key = 'parallel'),
+    q(SELECT interlock.acquire_lease('bound', bind => 'session')), q(SELECT interlock.acquire_leases('{bound}', bind => 'session')),
+    q(SELECT interlock.lock_key('k')), q(SELECT interlock.try_lock_keys('{k}', scope => 'session')),
+    q(SELECT interlock.getapplock('r', 'Shared', 'Session')))
+{
+    my ($name) = $sql =~ /interlock\.(\w+)/;
+    like(attempt($me, "SET $parallel = on; SELECT run(\$\$$sql\$\$)"), qr/^25000: cannot execute interlock\.\w+\(\) during a parallel operation/,
+        "$name is refused in a worker");
+}
+is(ask("SELECT pins FROM interlock.leases WHERE key = 'parallel'"), 0, 'and nothing is left pinned');
+is(ask("SELECT interlock.break_lease('parallel', 'test') IS NOT NULL"), 't', 'the lease can be broken');
+ask('DELETE FROM interlock.lease_audit');
+
 # --- Who pins it ---------------------------------------------------------------------------------
 
-my $me = $node->safe_psql('postgres', 'SELECT current_user');
 my $token = acquire('worker', 'k', '2 s', ", holder => 'worker 1'");
 is(ask("SELECT pins, pinned_by, pinned_since FROM interlock.leases WHERE key = 'k'"), '0||', 'not pinned: nothing to show');
 my $pinner = pinner('worker', 'k', $token);
