@@ -34,40 +34,58 @@ Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
     if (!any_excludes(wanted, node_at(node)->here))
         return 0;
     Ref next;
+    Ref kept = 0;
     for (Ref lease = node_at(node)->leases; lease != 0; lease = next) {
         next = lease_at(lease)->next;
-        if (excludes(wanted, kind_of(lease_at(lease)->mode)) && !drop_if_over(database, lease, now))
+        if (!excludes(wanted, kind_of(lease_at(lease)->mode)))
+            kept = lease;
+        else if (!drop_if_over(database, lease, now, kept))
             return lease;
     }
     return 0;
 }
 
-Ref child_with(Ref node, LeaseKind wanted) {
-    Ref child = node_at(node)->first_child;
-    while (child != 0 && !any_excludes(wanted, node_at(child)->here) &&
-           !any_excludes(wanted, node_at(child)->below))
-        child = node_at(child)->next_sibling;
-    return child;
+// The first of the siblings, from this one on, that the counts lead to.
+Ref excluding(Ref sibling, LeaseKind wanted) {
+    while (sibling != 0 && !any_excludes(wanted, node_at(sibling)->here) &&
+           !any_excludes(wanted, node_at(sibling)->below))
+        sibling = node_at(sibling)->next_sibling;
+    return sibling;
 }
 
-// A lease below the key that excludes the kind; the first that the counts lead to.
-Ref lease_below(Ref node, LeaseKind wanted) {
-    while (!any_excludes(wanted, node_at(node = child_with(node, wanted))->here))
-        ;
-    Ref lease = node_at(node)->leases;
-    while (!excludes(wanted, kind_of(lease_at(lease)->mode)))
-        lease = lease_at(lease)->next;
-    return lease;
-}
-
-// Each ended lease is dropped, which may drop its key: then the descent starts again.
-Ref in_the_way_below(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now) {
-    while (any_excludes(wanted, node_at(node)->below)) {
-        Ref lease = lease_below(node, wanted);
-        if (!drop_if_over(database, lease, now))
-            return lease;
+// The next key of a walk below `top`, after the key *node, which is left for it: descendants first.
+Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
+    Ref next = excluding(node_at(*node)->first_child, wanted);
+    while (next == 0 && *node != top) {
+        Ref left = *node;
+        next = excluding(node_at(left)->next_sibling, wanted);
+        *node = node_at(left)->parent;
+        release_node(left);
     }
-    return 0;
+    return next;
+}
+
+// A lease below the key, which has users, that excludes the kind and cannot be dropped. As a drop
+// may drop a key, the walk is a user of those on its path. It goes on from there and does not begin
+// anew: others wait for the lock meanwhile.
+Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
+    if (!any_excludes(wanted, node_at(top)->below))
+        return 0;
+    Ref found = 0;
+    for (Ref node = top; found == 0;) {
+        Ref next = next_excluding(top, &node, wanted);
+        if (next == 0)
+            return 0;
+        node = next;
+        node_at(node)->users++;
+        found = in_the_way_at(database, node, wanted, now);
+    }
+    for (Ref left = lease_at(found)->node; left != top;) {
+        Ref parent = node_at(left)->parent;
+        release_node(left);
+        left = parent;
+    }
+    return found;
 }
 
 // Of a permit's key that is full: the permit that ends first.
@@ -75,9 +93,14 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
     int taken = 0;
     Ref first = 0;
     Ref next;
+    Ref kept = 0;
     for (Ref lease = node_at(claim.node)->leases; lease != 0; lease = next) {
         next = lease_at(lease)->next;
-        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(claim.database, lease, now))
+        bool is_permit = lease_at(lease)->mode == LeaseMode::kPermit;
+        if (is_permit && drop_if_over(claim.database, lease, now, kept))
+            continue;
+        kept = lease;
+        if (!is_permit)
             continue;
         taken++;
         if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
@@ -155,7 +178,7 @@ Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
 
 Ref in_the_way_of_claim(const LeaseClaim& claim, int64 now) { return in_the_way(claim, now); }
 
-bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now, Ref before) {
     Lease* lease = lease_at(ref);
     if (is_live(*lease, now) || lease->pins > 0)
         return false;
@@ -164,13 +187,13 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
         lose_lease(database, *lease);
     }
     lease->ended = true;
-    return drop_ended(ref);
+    return drop_ended(ref, before);
 }
 
-bool drop_ended(Ref ref) {
+bool drop_ended(Ref ref, Ref before) {
     if (lease_at(ref)->pins > 0 || has_record(*lease_at(ref)))
         return false;
-    drop_lease(ref);
+    drop_lease(ref, before);
     return true;
 }
 
@@ -235,14 +258,21 @@ Decision make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
     return {Verdict::kGranted, 0, 0};
 }
 
+void drop_expired_in(int partition) {
+    int64 now = monotonic_now();
+    Ref kept = 0;
+    for_each_lease(partition, [now, &kept](Ref lease) {
+        if (kept != 0 && lease_at(kept)->node != lease_at(lease)->node)
+            kept = 0;
+        if (!drop_if_over(database_of(*lease_at(lease)), lease, now, kept))
+            kept = lease;
+    });
+}
+
 void drop_expired_leases() {
     for (int i = 0; i < kLeasePartitions; i++) {
         LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
-        int64 now = monotonic_now();
-        for_each_lease(i, [now](Ref lease) {
-            if (!is_live(*lease_at(lease), now))
-                drop_if_over(database_of(*lease_at(lease)), lease, now);
-        });
+        drop_expired_in(i);
         LWLockRelease(partition_lock(i));
     }
 }

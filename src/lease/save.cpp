@@ -85,9 +85,8 @@ bool is_saved(const LeaseDatabase& database) {
 void put_all(CheckedFile* stream) {
     SavedHeader header = {kMagic, this_boot()};
     put(stream, &header, sizeof(header));
-    int64 now = monotonic_now();
     for (int i = 0; i < kLeasePartitions; i++)
-        for_each_lease(i, [now](Ref ref) { drop_if_over(database_of(*lease_at(ref)), ref, now); });
+        drop_expired_in(i);
     LeaseDatabase* database;
     for (int i = 0; (database = lease_database_number(i)) != nullptr; i++)
         if (OidIsValid(database->database) && is_saved(*database))

@@ -266,9 +266,9 @@ void put_lease(Ref node, Ref lease) {
     count_lease(node, kind_of(lease_at(lease)->mode), 1);
 }
 
-void drop_lease(Ref lease) {
+void drop_lease(Ref lease, Ref before) {
     Ref node = lease_at(lease)->node;
-    Ref* link = &node_at(node)->leases;
+    Ref* link = before != 0 ? &lease_at(before)->next : &node_at(node)->leases;
     while (*link != lease)
         link = &lease_at(*link)->next;
     *link = lease_at(lease)->next;

@@ -196,8 +196,10 @@ Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const LeaseText
                      StorePlace place);
 
 // Attaches it to the key; or detaches and frees it, and the key with it if it is no longer needed.
+// before: one of the same key that comes before it, if that is known: a walk that drops many would
+// look for each from the first one on.
 void put_lease(Ref node, Ref lease);
-void drop_lease(Ref lease);
+void drop_lease(Ref lease, Ref before = 0);
 
 // The lease with that token at the key; 0: there is none.
 Ref find_lease(Ref node, int64 token);

@@ -30,6 +30,19 @@ $node->safe_psql('postgres', q(
 
 sub ask { return $node->safe_psql('postgres', $_[0]); }
 
+# --- Expired leases under one key, between others that stay: the walk over them is one, and not one for each -----------------
+
+my $children = 150_000;
+is(ask("SELECT count(*) FROM generate_series(1, $children) g, LATERAL interlock.acquire_lease('tree/over:' || g, '1 ms') a WHERE a.outcome = 'acquired'"),
+    $children, 'leases that expire');
+is(ask("SELECT count(*) FROM generate_series(1, $children) g, LATERAL interlock.acquire_lease('tree/shared:' || g, '1 h', mode => 'shared') a
+        WHERE a.outcome = 'acquired'"), $children, 'and shared ones that do not');
+my ($tree_status, $tree) = $node->psql('postgres', "SELECT outcome FROM interlock.acquire_lease('tree', '1 ms', mode => 'shared')", timeout => 60);
+is($tree, 'acquired', 'their parent can be had, at once');
+is(ask("SELECT outcome FROM interlock.acquire_lease('tree', '1 h')"), 'held', 'and not alone');
+is(ask("SELECT count(*) FROM interlock.leases WHERE key LIKE 'tree/%'"), $children, 'those that have expired are gone, no other is');
+ask(q(SELECT interlock.break_leases('tree/%', 'test')));
+
 # --- A million leases --------------------------------------------------------------------------------
 
 is(ask("SELECT count(DISTINCT token), min(outcome), max(outcome)
