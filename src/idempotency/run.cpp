@@ -15,6 +15,7 @@ struct Command {
 
 Deadline wait_argument(const Arguments& arguments, int n);
 Command command_argument(const Arguments& arguments, int n);
+Command command_after_wait(const Arguments& arguments, int n);
 NullableDatum run_command_once(Command* command, NullableDatum request);
 
 } // namespace
@@ -32,6 +33,7 @@ Datum run_once(PG_FUNCTION_ARGS) {
     Claim claim = claim_key(key, what, wait_argument(arguments, 4));
     const char* outcome = outcome_name(claim.outcome);
     if (claim.outcome == ClaimOutcome::kAcquired) {
+        command = command_after_wait(arguments, 2);
         claim.response = run_command_once(&command, {JsonbPGetDatum(request), request == nullptr});
         (void)complete_key(key, claim.token, {claim.response, {0, true}, {0, true}});
         outcome = "completed";
@@ -72,6 +74,13 @@ Command command_argument(const Arguments& arguments, int n) {
         aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(oid));
     fmgr_info(oid, &command.function);
     return command;
+}
+
+// EXECUTE may have been revoked and the function dropped or replaced since: the caches may show it
+// as it was, as nothing was locked that would have read them anew.
+Command command_after_wait(const Arguments& arguments, int n) {
+    AcceptInvalidationMessages();
+    return command_argument(arguments, n);
 }
 
 NullableDatum run_command_once(Command* command, NullableDatum request) {
