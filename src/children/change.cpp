@@ -177,9 +177,10 @@ ChangedParent* parent_of(const Written& written, int first_value) {
     return changed_parent(guard, values);
 }
 
+// For each user anew, also where the parent is noted or moved: it is moved as the first of them.
 bool is_to_be_asked(const ChangedParent& parent) {
-    return parent.name.by->has_marker && !parent.moved &&
-           parent.asked != GetCurrentCommandId(false);
+    return parent.asked_by != GetUserId() || (parent.name.by->has_marker && !parent.moved &&
+                                              parent.asked != GetCurrentCommandId(false));
 }
 
 void add_parent(Written* written, int first_value) {
@@ -236,6 +237,7 @@ bool changes_row(const Written& written) {
 bool look_at(ChangedParent* parent, Oid child) {
     ask_parent(*parent);
     parent->asked = GetCurrentCommandId(false);
+    parent->asked_by = GetUserId();
     if (parent->noted)
         return false;
     note_changed(parent, child);

@@ -180,6 +180,7 @@ ChangedParent* changed_parent(const ChildGuard& guard, const Datum* values) {
     found = static_cast<ChangedParent*>(hash_search(parents, &name, HASH_ENTER, nullptr));
     found->noted = found->moved = false;
     found->asked = InvalidCommandId;
+    found->asked_by = InvalidOid;
     return found;
 }
 

@@ -33,7 +33,8 @@ struct ChangedParent {
     Oid child;               // where the first change was,
     Oid user;                // who made it, and
     const char* search_path; // under which
-    CommandId asked;         // the last that has asked the parent
+    CommandId asked;         // the last that has asked the parent,
+    Oid asked_by;            // and for whom
 };
 
 // The entry of a parent, in the types of its key; it may not be noted yet. Valid until the end of

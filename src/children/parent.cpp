@@ -179,7 +179,7 @@ bool same_sight(const Sight& left, const Sight& right) {
            (left.is_null || left.value == right.value);
 }
 
-enum class ParentState : uint8 { kGone, kMoved, kStands };
+enum class ParentState : uint8 { kGone, kInserted, kMoved, kStands };
 
 // The same snapshot with and without what this transaction has done: where the two differ, it has
 // moved the version itself, or inserted the row.
@@ -189,8 +189,9 @@ ParentState state_in_snapshot(const Parent& parent, Relation index, TupleTableSl
         return ParentState::kGone;
     GetActiveSnapshot()->curcid = FirstCommandId;
     Sight before = see(parent, index, slot);
-    bool stands = same_sight(now, before);
-    return stands ? ParentState::kStands : ParentState::kMoved;
+    if (!before.found)
+        return ParentState::kInserted;
+    return same_sight(now, before) ? ParentState::kStands : ParentState::kMoved;
 }
 
 bool is_in_latest_snapshot(const Parent& parent, Relation index, TupleTableSlot* slot) {
@@ -217,8 +218,35 @@ ParentState state_of(const Parent& parent) {
     return state;
 }
 
-void ask(const Parent& parent, TupleTableSlot* row) {
-    if (!TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row_in(row)->t_data)))
+// --- Asking it -----------------------------------------------------------------------------------
+
+// move_parent() moves it as another user, and does not ask this one.
+bool is_noted_for_another(const ChangedParent& changed) {
+    return changed.noted && changed.user != GetUserId();
+}
+
+// Before this transaction.
+bool was_there(const Parent& parent, Relation index) {
+    TupleTableSlot* slot = index != nullptr ? table_slot_create(parent.rel, nullptr) : nullptr;
+    PushCopiedSnapshot(GetLatestSnapshot());
+    GetActiveSnapshot()->curcid = FirstCommandId;
+    bool found = see(parent, index, slot).found;
+    PopActiveSnapshot();
+    if (slot != nullptr)
+        ExecDropSingleTupleTableSlot(slot);
+    return found;
+}
+
+// A row that this transaction has written is the newest version of one that was there, or of one
+// that it has inserted, which no other session has seen.
+bool needs_rights(const ChangedParent& changed, const Parent& parent, Relation index,
+                  TupleTableSlot* row) {
+    return !TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row_in(row)->t_data)) ||
+           (is_noted_for_another(changed) && was_there(parent, index));
+}
+
+void ask(const ChangedParent& changed, const Parent& parent, Relation index, TupleTableSlot* row) {
+    if (needs_rights(changed, parent, index, row))
         require_rights(parent);
     const Marker* marker = marker_of(parent.info);
     if (marker != nullptr && trigger_fires(marker->enabled))
@@ -237,10 +265,11 @@ bool write(const Parent& parent) {
 void move(const Parent& parent) {
     constexpr int kAttempts = 3;
     for (int i = 0; i < kAttempts; i++) {
-        if (state_of(parent) != ParentState::kStands)
+        ParentState state = state_of(parent);
+        if (state == ParentState::kGone || state == ParentState::kInserted)
             return;
-        require_rights(parent);
-        if (write(parent))
+        require_rights(parent); // another role's function may have moved it
+        if (state == ParentState::kMoved || write(parent))
             return;
     }
     raise_suppressed(parent.rel);
@@ -265,10 +294,12 @@ void ask_parent(const ChangedParent& changed) {
         TupleTableSlot* slot = table_slot_create(parent.rel, nullptr);
         PushActiveSnapshot(GetLatestSnapshot());
         if (probe_key({parent.rel, parent.info, &parent.key}, index, slot))
-            ask(parent, slot);
+            ask(changed, parent, index, slot);
         PopActiveSnapshot();
         ExecDropSingleTupleTableSlot(slot);
         index_close(index, NoLock);
+    } else if (is_noted_for_another(changed) && was_there(parent, index)) {
+        require_rights(parent);
     }
     close_parent(parent);
 }

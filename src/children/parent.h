@@ -6,13 +6,15 @@
 namespace interlock {
 
 // When a child is written. Raises IL004 while the marker of the parent is another holder's, and
-// 42501 when the current user may not write the parent: both early, move_parent() decides. Asks
-// nothing of a parent that is not there, nor of partitioned parents.
+// 42501 when the current user may not write the parent: both early, move_parent() decides, except
+// for a user who comes after the one who has noted the parent. Asks nothing of a parent that is not
+// there, and the marker of partitioned parents not at all.
 void ask_parent(const ChangedParent& changed);
 
 // Writes the parent as the user who has changed the child: its triggers move the version and ask
 // the marker. Does nothing to a row that is gone, or whose version this transaction has moved.
-// Raises what an UPDATE does, and 42501 with the privileges that are missing.
+// Raises what an UPDATE does, and 42501 with the privileges that are missing, unless this
+// transaction has inserted the row.
 void move_parent(const ChangedParent& changed);
 
 // Moves all that are pending, as the deferred triggers do.

@@ -84,6 +84,59 @@ INSERT INTO line (doc_id) VALUES (2);
 ROLLBACK;
 DROP TRIGGER who ON doc;
 
+\echo -- each role that changes children is asked, and not the first one of the transaction alone
+SET ROLE regress_children_owner;
+CREATE FUNCTION save(int) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$UPDATE doc SET body = 's' WHERE id = $1$$;
+CREATE FUNCTION add_doc(doc int) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public AS
+$$INSERT INTO doc VALUES (doc); INSERT INTO line (doc_id) VALUES (doc)$$;
+CREATE TABLE part_doc (id int PRIMARY KEY, body text) PARTITION BY LIST (id);
+CREATE TABLE part_doc_1 PARTITION OF part_doc FOR VALUES IN (1);
+CREATE TABLE part_line (id int GENERATED ALWAYS AS IDENTITY, doc_id int REFERENCES part_doc);
+SELECT interlock.enable_versioning('part_doc');
+SELECT interlock.guard_children('part_line', 'part_doc');
+INSERT INTO part_doc VALUES (1);
+GRANT INSERT ON part_line TO regress_children_writer;
+CREATE FUNCTION add_part_line() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$INSERT INTO part_line (doc_id) VALUES (1)$$;
+CREATE FUNCTION save_part() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = public AS $$UPDATE part_doc SET body = 's'$$;
+CREATE FUNCTION in_turn(VARIADIC statements text[]) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE statement text;
+BEGIN
+    FOREACH statement IN ARRAY statements LOOP EXECUTE statement; END LOOP;
+    SET CONSTRAINTS ALL IMMEDIATE;
+    SET CONSTRAINTS ALL DEFERRED;
+    RETURN 'passes';
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN SQLERRM;
+END $$;
+SET ROLE regress_children_writer;
+BEGIN;
+SELECT in_turn('SELECT add_line(1)', 'INSERT INTO line (doc_id, qty) VALUES (1, 77)');
+SELECT in_turn('SELECT add_line(1)', 'UPDATE line SET qty = 77 WHERE doc_id = 1');
+SELECT in_turn('SELECT add_line(1)', 'DELETE FROM line WHERE doc_id = 1');
+SELECT in_turn('SELECT add_line(1)', 'UPDATE line SET doc_id = 1 WHERE doc_id = 2');
+SELECT in_turn('SELECT add_line(1)', 'SET CONSTRAINTS ALL IMMEDIATE', 'INSERT INTO line (doc_id, qty) VALUES (1, 77)');
+SELECT in_turn('SELECT add_line(1), save(1)', 'INSERT INTO line (doc_id, qty) VALUES (1, 77)');
+SELECT in_turn('SELECT save(1)', 'INSERT INTO line (doc_id, qty) VALUES (1, 77)');
+SELECT in_turn('SELECT add_part_line()', 'INSERT INTO part_line (doc_id) VALUES (1)');
+SELECT in_turn('SELECT save_part()', 'INSERT INTO part_line (doc_id) VALUES (1)');
+SELECT in_turn('SELECT add_line(1)', 'SELECT add_line(1)');
+\echo -- but not of a document of this transaction
+SELECT in_turn('SELECT add_doc(4)', 'INSERT INTO line (doc_id, qty) VALUES (4, 77)');
+SELECT in_turn('SELECT add_doc(5), save(5)', 'INSERT INTO line (doc_id, qty) VALUES (5, 77)');
+ROLLBACK;
+\echo -- a role that may is not the first
+SET ROLE regress_children_owner;
+GRANT SELECT (id, version), UPDATE (version) ON doc TO regress_children_writer;
+SELECT version FROM doc WHERE id = 1;
+SET ROLE regress_children_writer;
+SELECT in_turn('SELECT add_line(1)', 'INSERT INTO line (doc_id) VALUES (1)', 'SELECT add_line(1)', 'INSERT INTO line (doc_id) VALUES (1)');
+SET ROLE regress_children_owner;
+SELECT version FROM doc WHERE id = 1;
+REVOKE ALL ON doc FROM regress_children_writer;
+DROP TABLE part_line, part_doc;
+DROP FUNCTION save, add_doc, add_part_line, save_part, in_turn;
+RESET ROLE;
+
 \echo -- row security of the parent
 SET ROLE regress_children_owner;
 ALTER TABLE doc ENABLE ROW LEVEL SECURITY;
