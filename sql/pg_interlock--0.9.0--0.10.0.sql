@@ -897,8 +897,8 @@ no snapshot shows.';
 
 COMMENT ON VIEW interlock.key_locks IS
 'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: of
-sessions without preload. The pid is null for prepared transactions. Keys of idempotency are shown to the role of the session, or of the
-prepared transaction, and to members of pg_read_all_stats.';
+sessions without preload. The pid is null for prepared transactions. Keys of idempotency and their hashes are shown to the role of
+the session, or of the prepared transaction, and to members of pg_read_all_stats.';
 
 COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer) IS
 'SQL Server''s sp_getapplock. lock_mode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lock_owner: Transaction, Session.

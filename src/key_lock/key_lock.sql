@@ -57,8 +57,8 @@ CREATE VIEW interlock.key_locks AS SELECT * FROM interlock_internal.list_key_loc
 GRANT SELECT ON interlock.key_locks TO PUBLIC;
 COMMENT ON VIEW interlock.key_locks IS
 'Holders and waiters of the key locks and application locks of this database. key is null where the name is not known: of
-sessions without preload. The pid is null for prepared transactions. Keys of idempotency are shown to the role of the session, or of the
-prepared transaction, and to members of pg_read_all_stats.';
+sessions without preload. The pid is null for prepared transactions. Keys of idempotency and their hashes are shown to the role of
+the session, or of the prepared transaction, and to members of pg_read_all_stats.';
 
 -- Application locks
 

@@ -55,31 +55,30 @@ Datum list_key_locks(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
-bool may_see_name(KeySpace space, Oid role) {
-    return space != KeySpace::kIdempotency ||
-           has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-           (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
-}
-
-const char* name_in_process(const LockInstanceData& instance, KeySpace space) {
-    bool may_see = space != KeySpace::kIdempotency || instance.pid == MyProcPid ||
-                   may_see_name(space, role_of_process(instance.pid));
-    return may_see ? name_of(instance.locktag) : nullptr;
-}
-
-const char* name_in_prepared(ShownNames* names, const LOCKTAG& tag) {
+// Null: none of its names is known.
+const PreparedName* prepared_name(ShownNames* names, const LOCKTAG& tag) {
     if (!names->has_prepared)
         names->prepared = prepared_names();
     names->has_prepared = true;
-    auto* found =
-        names->prepared == nullptr
-            ? nullptr
-            : static_cast<PreparedName*>(hash_search(names->prepared, &tag, HASH_FIND, nullptr));
-    if (!may_see_name(space_of(tag), found != nullptr ? found->role : InvalidOid))
-        return nullptr;
-    // What was prepared before the table existed has a name while a session uses the same one.
-    return found != nullptr ? found->name : name_of(tag);
+    return names->prepared == nullptr ? nullptr
+                                      : static_cast<const PreparedName*>(
+                                            hash_search(names->prepared, &tag, HASH_FIND, nullptr));
+}
+
+Oid role_of_lock(ShownNames* names, const LockInstanceData& lock) {
+    if (lock.pid != 0)
+        return role_of_process(lock.pid);
+    const PreparedName* found = prepared_name(names, lock.locktag);
+    return found != nullptr ? found->role : InvalidOid;
+}
+
+// Keys of idempotency are for the roles that use them, as a statement in pg_stat_activity is.
+bool may_see_name(ShownNames* names, const LockInstanceData& lock) {
+    if (space_of(lock.locktag) != KeySpace::kIdempotency || lock.pid == MyProcPid ||
+        has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+        return true;
+    Oid role = role_of_lock(names, lock);
+    return OidIsValid(role) && has_privs_of_role(GetUserId(), role);
 }
 
 // key, kind, mode, pid, waiting, waiting_since, hash
@@ -93,8 +92,10 @@ void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, 
     const char* name = shown_name(&listing->names, instance);
     uint64 hash = (static_cast<uint64>(tag.locktag_field2) << 32) | tag.locktag_field3;
     Datum values[7] = {};
-    bool nulls[7] = {name == nullptr, false, false,
-                     is_prepared,     false, !waiting || instance.waitStart == 0};
+    bool nulls[7] = {name == nullptr, false, false, is_prepared, false,
+                     !waiting || instance.waitStart == 0,
+                     // By the hash a name can be guessed.
+                     name == nullptr && !may_see_name(&listing->names, instance)};
     if (name != nullptr)
         values[0] = CStringGetTextDatum(name);
     values[1] = CStringGetTextDatum(kinds[static_cast<int>(space)]);
@@ -115,8 +116,11 @@ bool same_tag(const LOCKTAG& left, const LOCKTAG& right) {
 namespace interlock {
 
 const char* shown_name(ShownNames* names, const LockInstanceData& lock) {
-    return lock.pid == 0 ? name_in_prepared(names, lock.locktag)
-                         : name_in_process(lock, space_of(lock.locktag));
+    if (!may_see_name(names, lock))
+        return nullptr;
+    const PreparedName* found = lock.pid == 0 ? prepared_name(names, lock.locktag) : nullptr;
+    // What was prepared before the table existed has a name while a session uses the same one.
+    return found != nullptr ? found->name : name_of(lock.locktag);
 }
 
 const char* lock_mode_name(const LOCKTAG& tag, LOCKMODE mode) {

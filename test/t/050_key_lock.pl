@@ -188,8 +188,8 @@ $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "SELECT interlock.try_lock_keys('{doc/a}'), interlock.try_lock_keys('{doc/b}')"), 'f|t', 'after a crash, too');
 is(prepared(), $prepared, 'it has the names');
-is($node->safe_psql('postgres', "SET ROLE $_->[0]; SELECT count(key) FROM interlock.key_locks WHERE kind = 'idempotency'"), $_->[1],
-    "$_->[0]: names of idempotency are for the role") for [ 'prep', 1 ], [ 'other', 0 ];
+is($node->safe_psql('postgres', "SET ROLE $_->[0]; SELECT count(key), count(hash) FROM interlock.key_locks WHERE kind = 'idempotency'"), $_->[1],
+    "$_->[0]: names of idempotency and their hashes are for the role") for [ 'prep', '1|1' ], [ 'other', '0|0' ];
 is($node->safe_psql('postgres', 'SELECT count(*) FROM interlock_internal.prepared_key'), 0, 'no snapshot shows the table\'s rows');
 $node->safe_psql('postgres', 'VACUUM FREEZE interlock_internal.prepared_key');
 $node->safe_psql('postgres', 'VACUUM FULL interlock_internal.prepared_key');
