@@ -853,6 +853,11 @@ COMMENT ON FUNCTION interlock.release_lease(text, bigint, text) IS
 transactions have asserted it, it is free for others when they have ended. For members of the role that acquired the lease. Errors: 22004, 22023,
 25006, 55000.';
 
+COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
+'Breaks all leases of this database whose keys match the LIKE pattern, of the role (null: of all), and returns how many. Each is audited as by
+break_lease. Those that open transactions have asserted are skipped, with a warning that counts them. role: tickets of the role for such keys end, too.
+Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 55000.';
+
 -- Views of users on interlock.leases stay.
 ALTER FUNCTION interlock_internal.list_leases() RENAME TO list_leases_of_before;
 CREATE FUNCTION interlock_internal.list_leases(

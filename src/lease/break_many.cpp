@@ -1,8 +1,9 @@
-// break_leases: taking many leases from their holders by hand.
+// break_leases: taking many leases from their holders by hand, and the room of a role from it.
 
 #include "lease/argument.h"
 #include "lease/audit.h"
 #include "lease/lease.h"
+#include "lease/ticket.h"
 
 using namespace interlock;
 
@@ -16,9 +17,9 @@ struct Choice {
     int64 end;
 };
 
-// A lease as it was, followed by its key and its holder.
+// A lease as it was, followed by its key and its holder; or a ticket, by its key.
 struct Chosen {
-    int64 token;
+    int64 token; // the number of a ticket
     int64 expires;
     uint16 key_length;
     uint8 holder_length;
@@ -40,6 +41,7 @@ struct Tally {
 };
 
 Choice read_choice(const Arguments& arguments);
+void drop_tickets(int partition, const Choice& choice, Copies* copies);
 void break_in_partition(LeaseDatabase* database, int partition, const Choice& choice,
                         const char* reason, Copies* copies, Tally* tally);
 
@@ -60,8 +62,10 @@ Datum break_leases(PG_FUNCTION_ARGS) {
     choice.end = read_counter(&database->next_token);
     Copies copies = {static_cast<char*>(palloc(kRoom)), 0, kRoom};
     Tally tally = {};
-    for (int i = 0; i < kLeasePartitions; i++)
+    for (int i = 0; i < kLeasePartitions; i++) {
+        drop_tickets(i, choice, &copies); // before its leases end, which would notify them
         break_in_partition(database, i, choice, reason, &copies, &tally);
+    }
     if (tally.broken > 0)
         make_durable(database, 0);
     if (tally.pinned > 0)
@@ -92,18 +96,24 @@ bool is_eligible(const Lease& lease, const Choice& choice, int64 now) {
            node_at(lease.node)->database == MyDatabaseId;
 }
 
-// False: there is not enough memory for the copy.
-bool add_copy(Copies* copies, const Lease& lease) {
-    const LeaseNode& node = *node_at(lease.node);
-    Chosen chosen = {lease.token, lease.expires, node.length, lease.holder_length};
+// Null: there is not enough memory for the copy.
+Chosen* add_copy(Copies* copies, const LeaseNode& node, Chosen chosen) {
+    chosen.key_length = node.length;
     if (copies->room - copies->used < chosen.size())
-        return false;
+        return nullptr;
     auto* copy = reinterpret_cast<Chosen*>(copies->bytes + copies->used);
     *copy = chosen;
     node.copy_key(copy->key());
-    lease.copy_holder(copy->holder());
     copies->used += chosen.size();
-    return true;
+    return copy;
+}
+
+bool copy_lease(Copies* copies, const Lease& lease) {
+    Chosen* copy = add_copy(copies, *node_at(lease.node),
+                            {lease.token, lease.expires, 0, lease.holder_length});
+    if (copy != nullptr)
+        lease.copy_holder(copy->holder());
+    return copy != nullptr;
 }
 
 // Patterns are matched later, as that can raise errors and takes time.
@@ -114,17 +124,81 @@ bool copy_eligible(int partition, const Choice& choice, Copies* copies) {
     int64 now = monotonic_now();
     for (Ref ref = first_lease(partition); ref != 0 && all; ref = next_lease(ref))
         if (is_eligible(*lease_at(ref), choice, now))
-            all = add_copy(copies, *lease_at(ref));
+            all = copy_lease(copies, *lease_at(ref));
     LWLockRelease(partition_lock(partition));
     return all;
 }
 
-// --- Breaking ------------------------------------------------------------------------------------
+void grow(Copies* copies) {
+    copies->room *= 2;
+    copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
+}
 
 bool matches(const text* key, const Choice& choice) {
     return DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID, PointerGetDatum(key),
                                                 PointerGetDatum(choice.pattern)));
 }
+
+// --- Tickets -------------------------------------------------------------------------------------
+
+bool copy_tickets(int partition, Oid role, Copies* copies) {
+    bool all = true;
+    copies->used = 0;
+    LWLockAcquire(partition_lock(partition), LW_SHARED);
+    for (Ref ref = *first_ticket(partition); ref != 0 && all; ref = ticket_at(ref)->next) {
+        const LeaseTicket& ticket = *ticket_at(ref);
+        const LeaseNode& node = *node_at(ticket.node);
+        if (ticket.role == role && node.database == MyDatabaseId)
+            all = add_copy(copies, node, {ticket.number, 0, 0, 0}) != nullptr;
+    }
+    LWLockRelease(partition_lock(partition));
+    return all;
+}
+
+// The numbers are in the order of the list.
+void drop_numbers(int partition, const int64* numbers, int64 count) {
+    int64 at = 0;
+    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
+    for (Ref* link = first_ticket(partition); *link != 0;) {
+        LeaseTicket* ticket = ticket_at(*link);
+        while (at < count && numbers[at] < ticket->number) // gone meanwhile
+            at++;
+        if (at == count)
+            break;
+        if (numbers[at] == ticket->number)
+            drop_ticket(link);
+        else
+            link = &ticket->next;
+    }
+    LWLockRelease(partition_lock(partition));
+}
+
+// Only of a role that is named: the others' owners are to be notified of the leases that are
+// broken.
+void drop_tickets(int partition, const Choice& choice, Copies* copies) {
+    if (!OidIsValid(choice.role))
+        return;
+    while (!copy_tickets(partition, choice.role, copies))
+        grow(copies);
+    if (copies->used == 0)
+        return;
+    auto* numbers = static_cast<int64*>(MemoryContextAllocHuge(
+        CurrentMemoryContext, copies->used / sizeof(Chosen) * sizeof(int64)));
+    int64 count = 0;
+    for (size_t at = 0; at < copies->used;) {
+        CHECK_FOR_INTERRUPTS();
+        auto* chosen = reinterpret_cast<Chosen*>(copies->bytes + at);
+        text* key = cstring_to_text_with_len(chosen->key(), chosen->key_length);
+        if (matches(key, choice))
+            numbers[count++] = chosen->token;
+        pfree(key);
+        at += chosen->size();
+    }
+    drop_numbers(partition, numbers, count);
+    pfree(numbers);
+}
+
+// --- Breaking ------------------------------------------------------------------------------------
 
 enum class End { kBroken, kPinned, kGone };
 
@@ -174,10 +248,8 @@ void break_chosen(LeaseDatabase* database, Chosen* chosen, const Choice& choice,
 
 void break_in_partition(LeaseDatabase* database, int partition, const Choice& choice,
                         const char* reason, Copies* copies, Tally* tally) {
-    while (!copy_eligible(partition, choice, copies)) {
-        copies->room *= 2;
-        copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
-    }
+    while (!copy_eligible(partition, choice, copies))
+        grow(copies);
     int64 before = tally->broken;
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "broken leases", ALLOCSET_DEFAULT_SIZES);

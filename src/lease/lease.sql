@@ -197,8 +197,8 @@ CREATE FUNCTION interlock.break_leases(pattern text, reason text, role name = NU
 REVOKE EXECUTE ON FUNCTION interlock.break_leases(text, text, name) FROM PUBLIC;
 COMMENT ON FUNCTION interlock.break_leases(text, text, name) IS
 'Breaks all leases of this database whose keys match the LIKE pattern, of the role (null: of all), and returns how many. Each is audited as by
-break_lease. Those that open transactions have asserted are skipped, with a warning that counts them. Only superusers may call it until EXECUTE is
-granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 55000.';
+break_lease. Those that open transactions have asserted are skipped, with a warning that counts them. role: tickets of the role for such keys end, too.
+Only superusers may call it until EXECUTE is granted. Errors: 22004, 22023, 22025 the pattern, 25006, 42704 no such role, 55000.';
 
 CREATE FUNCTION interlock_internal.list_leases(
     OUT key text, OUT mode text, OUT holder text, OUT token bigint, OUT since timestamptz, OUT expires_at timestamptz,

@@ -138,6 +138,27 @@ is(next_notification(), $path{'path/a/b'}, 'a lease above the key was in the way
 is(query($one, q(SELECT interlock.acquire_lease('x', notify => true))), '22004', 'a ticket needs a holder');
 is(query($one, q(SELECT interlock.acquire_lease('x', holder => 'h', notify => NULL))), '22004', 'true or false');
 
+# --- What counts for a role -----------------------------------------------------------------------------------------------
+
+# SEC-4: break_leases frees the room that tickets of a role have; those of others stay
+ask("CREATE ROLE $_") for 'asker', 'patient';
+sub used_by { return ask("SELECT coalesce(sum(used), 0) FROM interlock.usage WHERE what = 'leases' AND role = '$_[0]' AND database IS NULL"); }
+holds('room', "'1 hour'");
+my $as_role = start($node);
+query($as_role, 'SET ROLE asker');
+is(query($as_role, "SELECT count(ticket) FROM generate_series(1, 320) g, LATERAL interlock.acquire_lease(CASE WHEN g % 16 = 0 THEN 'room/other' ELSE 'room' END,
+    holder => 'h' || g, notify => true)"), 320, 'a role has many tickets');
+query($as_role, 'SET ROLE patient');
+my $patient = query($as_role, q(SELECT ticket FROM interlock.acquire_lease('room', holder => 'h1', notify => true)));
+is(used_by('asker'), 330, 'which count');
+is(ask(q(SELECT interlock.break_leases('room', 'too many', 'asker'))), 0, 'it has no lease');
+is(used_by('asker') . ' ' . used_by('patient'), '30 1', 'SEC-4: break_leases ends the tickets of the role, by the pattern');
+is(ask(q(SELECT interlock.break_leases('room%', 'too many', 'asker'))) . ' ' . used_by('asker') . ' ' . used_by('patient'), '0 0 1', 'all of them');
+@{ $listener->{notifications} } = ();
+is(ask(q(SELECT interlock.break_leases('room', 'of whomever'))), 1, 'without a role it breaks the lease');
+is(next_notification(), $patient, 'LEA-2: and who has asked for it is notified');
+is(ask(q(SELECT interlock.break_leases('room', 'done', 'patient'))) . used_by('patient'), '00', 'no ticket is left');
+
 # --- A full queue ---------------------------------------------------------------------------------------------------------
 
 SKIP:
