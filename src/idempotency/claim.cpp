@@ -330,6 +330,11 @@ IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& reques
     if (request.ttl != nullptr && microseconds(request.ttl) > scope.ttl)
         refuse_argument("ttl", "must not be longer than that of the scope",
                         "interlock.define_idempotency_scope() defines how long keys are kept.");
+    // It keeps others from the key, with an answer or without.
+    if (request.stale_after != nullptr &&
+        microseconds(request.stale_after) > Max(scope.ttl, scope.stale_after))
+        refuse_argument("stale_after", "must not be longer than ttl and stale_after of the scope",
+                        "interlock.define_idempotency_scope() defines how long claims live.");
     return with_own_times(scope, request.ttl, request.stale_after);
 }
 

@@ -1,6 +1,6 @@
 -- What a claim asks for and answers: hashes, times and states of its own, bodies, deadlines; what gives a key back.
 BEGIN;
-SELECT plan(82);
+SELECT plan(85);
 
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE key = k';
 CREATE FUNCTION overdue(k text) RETURNS void LANGUAGE sql AS 'UPDATE interlock.idempotency SET deadline = now() - interval ''1 s'' WHERE key = k';
@@ -68,6 +68,10 @@ SELECT lives_ok($$SELECT interlock.idempotency_claim('j', 'o2', ttl => '500 s', 
 SELECT results_eq($$SELECT outcome, seconds(deadline) FROM interlock.idempotency_claim('j', 'o2')$$, $$VALUES ('acquired', 1000)$$, 'a takeover has the scope''s again');
 SELECT is(seconds(interlock.idempotency_extend('j', 'o2', token('o2'))), 1000, 'and extend uses these');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', ttl => '25 h')$$, '22023', 'argument "ttl" must not be longer than that of the scope');
+SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', stale_after => '25 h')$$, '22023', 'argument "stale_after" must not be longer than ttl and stale_after of the scope');
+SELECT lives_ok($$SELECT interlock.idempotency_claim('j', 'a day', stale_after => '24 h')$$, 'as long as the scope keeps keys');
+SELECT lives_ok($$SELECT interlock.define_idempotency_scope('long work', ttl => '1 s', stale_after => '2 h'), interlock.idempotency_claim('long work', 'x', stale_after => '2 h')$$,
+    'or as long as its claims live');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', ttl => '0')$$, '22023');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', stale_after => '-1 s')$$, '22023');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', stale_after => '4000 days')$$, '22023');
