@@ -151,13 +151,13 @@ COMMENT ON FUNCTION interlock.idempotency_release(text, text, bigint) IS
 'Gives a claim back whose work certainly had no effect: the key is as before the claim, free for any request if this was the first
 attempt, else for the next attempt, as this one does not count. False when the claim is lost: taken over, or ended.';
 
-CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text) RETURNS boolean
+CREATE FUNCTION interlock.idempotency_forget(scope text, key text, reason text, force boolean = false) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.idempotency_forget(text, text, text) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.idempotency_forget(text, text, text) IS
-'Makes a key as never claimed, with its request and response; false when there is none. Its work may be done again. Audited in
-idempotency_audit. Only superusers may call it until EXECUTE is granted. Errors: 55006 the key is claimed and its deadline not over,
-22004, 22023.';
+REVOKE EXECUTE ON FUNCTION interlock.idempotency_forget(text, text, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.idempotency_forget(text, text, text, boolean) IS
+'Makes a key as never claimed, with its request and response; false when there is none. Its work may be done again. force: also one that
+is claimed and whose deadline is not over; its owner has lost it then, as by a takeover. Audited in idempotency_audit. Only superusers may
+call it until EXECUTE is granted. Errors: 55006 the key is claimed and its deadline not over, or a transaction uses it; 22004, 22023.';
 
 CREATE FUNCTION interlock.idempotency_lookup(
     scope text, key text,

@@ -18,7 +18,7 @@ using namespace interlock;
 namespace {
 
 bool release_claim(const IdempotencyKey& key, int64 token);
-bool forget_key(const IdempotencyKey& key, const char* reason);
+bool forget_key(const IdempotencyKey& key, const char* reason, bool force);
 
 } // namespace
 
@@ -36,15 +36,16 @@ Datum idempotency_release(PG_FUNCTION_ARGS) {
     PG_RETURN_BOOL(released);
 }
 
-// idempotency_forget(scope, key, reason)
+// idempotency_forget(scope, key, reason, force)
 Datum idempotency_forget(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     const char* reason = arguments.string(2, "reason");
     if (*reason == '\0')
         refuse_empty("reason", "It is stored in interlock.idempotency_audit.");
+    bool force = arguments.boolean(3, "force");
     bool forgotten = false;
-    using_scope(key.scope, [&] { forgotten = forget_key(key, reason); });
+    using_scope(key.scope, [&] { forgotten = forget_key(key, reason, force); });
     PG_RETURN_BOOL(forgotten);
 }
 }
@@ -101,26 +102,38 @@ bool release_claim(const IdempotencyKey& key, int64 token) {
 
 // --- By an operator ------------------------------------------------------------------------------
 
-[[noreturn]] void refuse_running(const IdempotencyKey& key) {
+[[noreturn]] void refuse_claimed(const IdempotencyKey& key, const char* hint) {
     ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
                     errmsg("idempotency key \"%s\" is claimed", TextDatumGetCString(key.key)),
-                    errhint("Wait for the end of the claim or for its deadline, which "
-                            "interlock.idempotency_lookup() returns, or end its transaction.")));
+                    errhint("%s", hint)));
 }
 
-// The row, locked; 55006 when a claim of the key is running.
-IdempotencyRow lock_ended(const IdempotencyKey& key) {
+[[noreturn]] void refuse_used(const IdempotencyKey& key) {
+    refuse_claimed(key, "A transaction claims or asserts it. Wait for its end, or end it.");
+}
+
+[[noreturn]] void refuse_running(const IdempotencyKey& key) {
+    refuse_claimed(key,
+                   "Wait for the end of the claim or for its deadline, which "
+                   "interlock.idempotency_lookup() returns, or take it from its owner with "
+                   "force => true.");
+}
+
+// The row, locked; 55006 when a transaction uses the key, and when a claim of it is running unless
+// by force.
+IdempotencyRow lock_to_forget(const IdempotencyKey& key, bool force) {
     const Deadline at_once = Deadline::after_milliseconds(0);
     ErrorData* error;
     if (acquire({lock_name_of(key), kExclusive}, LockScope::kTransaction, at_once, &error) ==
         Grant::kRefused)
-        refuse_running(key);
+        refuse_used(key);
     IdempotencyRow row =
         read_idempotency_row(key, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
     if (!row.found && read_idempotency_row(key, {}).found)
-        refuse_running(key);
+        refuse_used(key);
     TimestampTz now = GetCurrentTimestamp();
-    if (row.found && !row.completed && !row.failed && row.deadline > now && row.expires_at > now)
+    bool runs = row.found && !row.completed && !row.failed && row.deadline > now;
+    if (runs && row.expires_at > now && !force)
         refuse_running(key);
     return row;
 }
@@ -140,8 +153,8 @@ void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const ch
                     6, types, values);
 }
 
-bool forget_key(const IdempotencyKey& key, const char* reason) {
-    IdempotencyRow row = lock_ended(key);
+bool forget_key(const IdempotencyKey& key, const char* reason, bool force) {
+    IdempotencyRow row = lock_to_forget(key, force);
     TimestampTz now = GetCurrentTimestamp();
     if (!row.found || row.expires_at <= now) {
         give_back({lock_name_of(key), kExclusive}, LockScope::kTransaction);
@@ -154,6 +167,7 @@ bool forget_key(const IdempotencyKey& key, const char* reason) {
                 write->set(column, write->terms.null_of(column));
     });
     note_expiry(now);
+    note_end_of_claim(key); // others may wait for one that was running
     audit_forget(key, row, reason);
     return true;
 }

@@ -1,6 +1,6 @@
 -- What a claim asks for and answers: hashes, times and states of its own, bodies, deadlines; what gives a key back.
 BEGIN;
-SELECT plan(85);
+SELECT plan(95);
 
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE key = k';
 CREATE FUNCTION overdue(k text) RETURNS void LANGUAGE sql AS 'UPDATE interlock.idempotency SET deadline = now() - interval ''1 s'' WHERE key = k';
@@ -120,6 +120,17 @@ SELECT results_eq($$SELECT outcome, attempt FROM interlock.idempotency_claim('a'
 SELECT throws_ok($$SELECT interlock.idempotency_forget('a', 'h', 'r')$$, '55006', 'idempotency key "h" is claimed', 'IDM-3: not a claim that is running');
 SELECT lives_ok($$SELECT overdue('h')$$);
 SELECT ok(interlock.idempotency_forget('a', 'h', 'its worker died'), 'IDM-3: but one whose deadline is over');
+SELECT lives_ok($$SELECT interlock.idempotency_claim('a', 'hogged', '1', stale_after => '1 h')$$);
+CREATE TEMP TABLE hogged AS SELECT token('hogged') AS token;
+SELECT throws_ok($$SELECT interlock.idempotency_forget('a', 'hogged', 'r', NULL)$$, '22004');
+SELECT throws_ok($$SELECT interlock.idempotency_forget('a', 'hogged', 'r', false)$$, '55006', 'idempotency key "hogged" is claimed');
+SELECT ok(interlock.idempotency_forget('a', 'hogged', 'nobody ends it', true), 'IDM-3: by force a claim that is running');
+SELECT results_eq($$SELECT status, reason FROM interlock.idempotency_audit WHERE key = 'hogged'$$, $$VALUES ('pending', 'nobody ends it')$$, 'IDM-3: audited');
+SELECT throws_ok($$SELECT interlock.idempotency_complete('a', 'hogged', token, '1') FROM hogged$$, 'IL008', NULL, 'IDM-3: its owner has lost it');
+SELECT throws_ok($$SELECT interlock.idempotency_assert('a', 'hogged', token) FROM hogged$$, 'IL008', NULL, 'IDM-3: and cannot act under it');
+SELECT is(interlock.idempotency_extend('a', 'hogged', token), NULL, 'IDM-3: nor prolong it') FROM hogged;
+SELECT results_eq($$SELECT outcome, attempt FROM interlock.idempotency_claim('a', 'hogged', '2')$$, $$VALUES ('acquired', 1)$$, 'IDM-3: free for any request');
+SELECT throws_ok($$SELECT interlock.idempotency_complete('a', 'hogged', token, '1') FROM hogged$$, 'IL008', NULL, 'IDM-3: nor from the next one');
 SELECT throws_ok($$SELECT interlock.idempotency_forget('a', 'h', '')$$, '22023');
 SELECT throws_ok($$SELECT interlock.idempotency_forget('a', 'h', NULL)$$, '22004');
 

@@ -58,7 +58,7 @@ INSERT INTO documented VALUES
     ('idempotency_complete', '{text,text,bigint,jsonb,text,bytea}'),
     ('idempotency_extend', '{text,text,bigint}'),
     ('idempotency_fail', '{text,text,bigint,jsonb,boolean}'),
-    ('idempotency_forget', '{text,text,text}'),
+    ('idempotency_forget', '{text,text,text,boolean}'),
     ('idempotency_key', '{text,text,text}'),
     ('idempotency_lookup', '{text,text}'),
     ('idempotency_release', '{text,text,bigint}'),

@@ -67,6 +67,11 @@ $waiter = start_waiting('refused', 'refused');
 $node->safe_psql('postgres', "SELECT interlock.idempotency_fail('job', 'refused', token('refused'), '\"no\"', false)");
 is(answer($waiter), 'failed|1|"no"', 'failed for good: it is told');
 
+claim('job', 'hogged');
+$waiter = start_waiting('hogged', 'hogged');
+is($node->safe_psql('postgres', "SELECT interlock.idempotency_forget('job', 'hogged', 'nobody ends it', force => true)"), 't', 'hogged: an operator takes it');
+is(answer($waiter), 'acquired|1|', 'hogged: who waits for it wakes, and gets it');
+
 claim('job', 'undecided');
 $waiter = start_waiting('undecided', 'rolled back');
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.idempotency_complete('job', 'undecided', token('undecided')); ROLLBACK;
