@@ -4,7 +4,7 @@
 
 namespace interlock {
 
-CounterRun begin_counter_run(SweepRun* run) { return {run, CurrentMemoryContext, NIL, false}; }
+CounterRun begin_counter_run(SweepRun* run) { return {run, CurrentMemoryContext, NIL, NIL, false}; }
 
 // A table that fails costs no more time than this.
 constexpr int kMostFailures = 3;
@@ -34,10 +34,36 @@ void note_failed(CounterRun* counters, Oid rel, const char* message) {
     counters->failed = lappend_oid(counters->failed, rel);
 }
 
-// It has failed in another run.
+// Not once more in this run.
 void leave_out(CounterRun* counters, Oid rel) {
     for (int i = 0; i < kMostFailures; i++)
         counters->failed = lappend_oid(counters->failed, rel);
+}
+
+namespace {
+
+struct UnusedColumn {
+    Oid rel;
+    NameData name;
+};
+
+} // namespace
+
+void note_unused(CounterRun* counters, Oid rel, const NameData& column) {
+    auto* unused =
+        static_cast<UnusedColumn*>(MemoryContextAlloc(counters->context, sizeof(UnusedColumn)));
+    *unused = {rel, column};
+    counters->unused = lappend(counters->unused, unused);
+}
+
+bool is_unused(const CounterRun& counters, Oid rel, const NameData& column) {
+    ListCell* cell;
+    foreach (cell, counters.unused) {
+        const auto* unused = static_cast<const UnusedColumn*>(lfirst(cell));
+        if (unused->rel == rel && strcmp(NameStr(unused->name), NameStr(column)) == 0)
+            return true;
+    }
+    return false;
 }
 
 bool has_internal_table(const char* name) {

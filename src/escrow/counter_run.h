@@ -10,6 +10,7 @@ struct CounterRun {
     SweepRun* run;
     MemoryContext context; // outlives the transactions
     List* failed;          // tables, once for each failure
+    List* unused;          // columns without counters now
     bool begun;
 };
 
@@ -25,6 +26,11 @@ int longest_turn(const CounterRun& counters);
 void note_failed(CounterRun* counters, Oid rel, const char* message);
 void leave_out(CounterRun* counters, Oid rel);
 
+// A column whose counters have to stay as they are: each of them would take a transaction in each
+// run.
+void note_unused(CounterRun* counters, Oid rel, const NameData& column);
+bool is_unused(const CounterRun& counters, Oid rel, const NameData& column);
+
 // Runs body() for a counter of the table.
 template <typename Body>
 Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
@@ -39,6 +45,7 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
         if (begins)
             body();
     });
+    end_table();
     if (well && begins)
         return Turn::kDone;
     if (!begins)

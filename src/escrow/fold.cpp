@@ -34,26 +34,13 @@ struct DueCounters {
     int count;
 };
 
-constexpr int kMostOfPage = 1000;
-
-// In the caller's context, in the order of their ids, from one on. Of one table, or of all with
-// InvalidOid.
-DueCounters due_counters(Oid rel, const text* key, int64 from = 0) {
+// Of a query for counters, in the caller's context.
+DueCounters read_due(const char* query) {
     MemoryContext context = CurrentMemoryContext;
     DueCounters due = {};
     as_owner_of(internal_table("escrow_part"), [&] {
         with_spi([&] {
-            run_command(psprintf(
-                "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key FROM "
-                "interlock_internal.escrow_counter c WHERE (%u OPERATOR(pg_catalog.=) 0 OR "
-                "c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u) AND (%s::pg_catalog.text IS NULL "
-                "OR c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text) AND EXISTS (SELECT FROM "
-                "interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.=) c.id) "
-                "AND c.id OPERATOR(pg_catalog.>=) " INT64_FORMAT
-                " ORDER BY c.id USING OPERATOR(pg_catalog.<) LIMIT %d",
-                rel, rel, key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL",
-                key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL", from,
-                OidIsValid(rel) ? PG_INT32_MAX : kMostOfPage));
+            run_command(query);
             due.count = static_cast<int>(SPI_processed);
             due.first =
                 static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (due.count + 1)));
@@ -62,16 +49,28 @@ DueCounters due_counters(Oid rel, const text* key, int64 from = 0) {
                     bool is_null;
                     return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null);
                 };
-                due.first[i] = {DatumGetInt64(column(1)),
-                                DatumGetObjectId(column(2)),
-                                {},
-                                static_cast<text*>(in_context(
-                                    context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }))};
+                due.first[i] = {DatumGetInt64(column(1)), DatumGetObjectId(column(2)), {}, nullptr};
+                if (!OidIsValid(due.first[i].rel))
+                    continue;
                 due.first[i].column = *DatumGetName(column(3));
+                due.first[i].key = static_cast<text*>(
+                    in_context(context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }));
             }
         });
     });
     return due;
+}
+
+// Those of a table, or of one row, in the order of their ids.
+DueCounters due_of(Oid rel, const text* key) {
+    const char* wanted = key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL";
+    return read_due(psprintf(
+        "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key FROM "
+        "interlock_internal.escrow_counter c WHERE c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u "
+        "AND (%s::pg_catalog.text IS NULL OR c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text) AND "
+        "EXISTS (SELECT FROM interlock_internal.escrow_part p WHERE p.counter "
+        "OPERATOR(pg_catalog.=) c.id) ORDER BY c.id USING OPERATOR(pg_catalog.<)",
+        rel, wanted, wanted));
 }
 
 const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
@@ -81,36 +80,67 @@ const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
 }
 
 // kNotInUse: the column is gone or has no triggers, or the key is another one. The parts stay.
-enum class Fold : uint8 { kNotInUse, kNoRow, kFolded };
+// kNoRow: there is none, or it is locked. kSome: there may be more parts.
+enum class Fold : uint8 { kNotInUse, kNoTable, kNoRow, kSome, kFolded };
 
-// kNoRow: there is none, or it is locked.
-Fold fold_counter(Relation rel, const Due& due, bool wait) {
+// Up to `most` parts. *result is what it has come to also where it raises an error.
+void fold_counter(Relation rel, const Due& due, bool wait, int most, Fold* result) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
-    Fold result = Fold::kNotInUse;
+    *result = Fold::kNotInUse;
     if (column == nullptr)
-        return result;
+        return;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
         if (counter == nullptr)
             return;
         int64 value;
         int count;
-        result = Fold::kNoRow;
+        *result = Fold::kNoRow;
         if (!lock_value(*counter, wait, &value))
             return;
-        int64 sum = take_parts(*column, due.id, &count);
-        result = Fold::kFolded;
+        int64 sum = take_parts(*column, due.id, &count, most);
+        *result = count < most ? Fold::kFolded : Fold::kSome;
         if (sum != 0 && !write_value(*counter, add_amounts(value, sum)))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",
                                    RelationGetRelationName(rel))));
     });
-    return result;
+}
+
+bool fold_all_parts(Relation rel, const Due& due) {
+    Fold result;
+    fold_counter(rel, due, true, PG_INT32_MAX, &result);
+    return result == Fold::kFolded;
 }
 
 // --- The sweeper ---------------------------------------------------------------------------------
+
+// A run of the sweeper.
+struct FoldRun {
+    CounterRun counters;
+    bool has_folded;
+};
+
+constexpr int kMostOfPage = 1000;
+
+// Of all tables, from an id on, in the order of ids. It walks over the counters that have parts,
+// and no others. A counter may be gone: then its table is InvalidOid.
+DueCounters due_page(int64 from) {
+    return read_due(psprintf(
+        "WITH RECURSIVE due (counter, number) AS ((SELECT p.counter, 1 FROM "
+        "interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.>=) " INT64_FORMAT
+        " ORDER BY p.counter USING OPERATOR(pg_catalog.<) LIMIT 1) UNION ALL SELECT (SELECT "
+        "p.counter FROM interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.>) "
+        "d.counter ORDER BY p.counter USING OPERATOR(pg_catalog.<) LIMIT 1), d.number "
+        "OPERATOR(pg_catalog.+) 1 FROM due d WHERE d.counter IS NOT NULL AND d.number "
+        "OPERATOR(pg_catalog.<) %d) SELECT d.counter, COALESCE(c.rel::pg_catalog.oid, "
+        "0::pg_catalog.oid), c.column_name, c.key FROM due d LEFT JOIN "
+        "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) d.counter WHERE "
+        "d.counter IS NOT NULL ORDER BY d.number USING OPERATOR(pg_catalog.<)",
+        from, kMostOfPage));
+}
 
 // Parts of a counter whose table or column is gone.
 void forget_counter(int64 counter) {
@@ -128,32 +158,34 @@ void forget_counter(int64 counter) {
     });
 }
 
-bool fold_due(const Due& due) {
+void fold_due(const Due& due, int most, Fold* result) {
+    *result = Fold::kFolded;
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel))) {
         forget_counter(due.id);
-        return true;
+        return;
     }
+    *result = Fold::kNoTable;
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
-        return false;
+        return;
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
-        return false;
-    Fold result = fold_counter(rel, due, false);
+        return;
+    fold_counter(rel, due, false, most, result);
     close_new_cursors();
     relation_close(rel, NoLock);
-    return result != Fold::kNoRow;
 }
 
 // Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
 // do not keep others from their turn.
 int64 any_counter() {
     int64 counter = 0;
-    as_owner_of(internal_table("escrow_counter"), [&] {
+    as_owner_of(internal_table("escrow_part"), [&] {
         with_spi([&] {
             run_command(
-                "SELECT pg_catalog.trunc(pg_catalog.random() OPERATOR(pg_catalog.*) "
-                "pg_catalog.max(id)::pg_catalog.float8)::pg_catalog.int8 FROM "
-                "interlock_internal.escrow_counter");
+                "SELECT (pg_catalog.min(counter)::pg_catalog.float8 OPERATOR(pg_catalog.+) "
+                "(pg_catalog.random() OPERATOR(pg_catalog.*) (pg_catalog.max(counter) "
+                "OPERATOR(pg_catalog.-) pg_catalog.min(counter))::pg_catalog.float8))"
+                "::pg_catalog.int8 FROM interlock_internal.escrow_part");
             bool is_null;
             Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
             if (!is_null)
@@ -179,45 +211,83 @@ bool has_prepared_parts() {
 }
 
 // In the run's context, which outlives the transaction. False: it has failed.
-bool next_page(CounterRun* fold, int64 from, DueCounters* due) {
+bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
     char message[kErrorBytes] = "";
     *due = {};
     if (in_transaction(message, [&] {
             settle_notes();
             if (has_internal_table("escrow_part"))
-                *due = in_context(fold->context,
-                                  [&] { return due_counters(InvalidOid, nullptr, from); });
+                *due = in_context(fold->counters.context, [&] { return due_page(from); });
         }))
         return true;
-    note_failure(fold->run, "escrow", message);
+    note_failure(fold->counters.run, "escrow", message);
+    return false;
+}
+
+// Some parts may violate a constraint of the table that all of them together do not.
+Turn fold_one(FoldRun* fold, const Due& due, Fold* result) {
+    constexpr int kMostParts = 100000; // what has no end would never be done in time
+    auto fold_parts = [&](int most) {
+        *result = Fold::kNoRow;
+        return run_counter(&fold->counters, due.rel, [&] { fold_due(due, most, result); });
+    };
+    Turn turn = fold_parts(kMostParts);
+    return turn == Turn::kFailed && *result == Fold::kSome ? fold_parts(PG_INT32_MAX) : turn;
+}
+
+void note_result(FoldRun* fold, const Due& due, Fold result, TimestampTz began) {
+    SweepRun* run = fold->counters.run;
+    switch (result) {
+    case Fold::kFolded:
+        note_fold(due.id, began);
+        fold->has_folded = true;
+        break;
+    case Fold::kSome: // others have their turn first
+        come_again(run, run->start);
+        fold->has_folded = true;
+        break;
+    case Fold::kNoRow:
+        come_again(run, GetCurrentTimestamp() + kRetryFailed);
+        break;
+    case Fold::kNoTable:
+        leave_out(&fold->counters, due.rel);
+        come_again(run, GetCurrentTimestamp() + kRetryLocked);
+        break;
+    case Fold::kNotInUse:
+        note_unused(&fold->counters, due.rel, due.column);
+        break;
+    }
+}
+
+// Where there was nothing but what cannot be folded, the next run can wait.
+bool stop(FoldRun* fold) {
+    SweepRun* run = fold->counters.run;
+    come_again(run, fold->has_folded ? run->start : GetCurrentTimestamp() + kRetryLocked);
     return false;
 }
 
 // False: the run's time is over.
-bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
+bool fold_page(FoldRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
-        bool folded = false;
+        const Due& counter = due.first[i];
+        if (is_unused(fold->counters, counter.rel, counter.column))
+            continue;
+        Fold result;
         TimestampTz began = GetCurrentTimestamp();
-        switch (run_counter(fold, due.first[i].rel, [&] { folded = fold_due(due.first[i]); })) {
-        case Turn::kOver:
-            come_again(fold->run, fold->run->start);
-            return false;
-        case Turn::kDone:
-            if (folded)
-                note_fold(due.first[i].id, began);
-            else
-                come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
-            break;
-        case Turn::kFailed:
-            break;
-        }
+        Turn turn = fold_one(fold, counter, &result);
+        if (turn == Turn::kOver)
+            return stop(fold);
+        if (turn == Turn::kDone)
+            note_result(fold, counter, result, began);
     }
     return true;
 }
 
-bool fold_between(CounterRun* fold, int64 from, int64 before) {
+bool fold_between(FoldRun* fold, int64 from, int64 before) {
     DueCounters due;
     do {
+        if (fold->counters.begun && is_over(&fold->counters))
+            return stop(fold);
         if (!next_page(fold, from, &due) || !fold_page(fold, due, before))
             return false;
         if (due.count > 0)
@@ -228,7 +298,7 @@ bool fold_between(CounterRun* fold, int64 from, int64 before) {
 
 void fold_all(SweepRun* run, List*) {
     sweep_reservations(run);
-    CounterRun fold = begin_counter_run(run);
+    FoldRun fold = {begin_counter_run(run), false};
     char message[kErrorBytes] = "";
     int64 start = 0;
     bool is_undecided = false;
@@ -250,10 +320,10 @@ void fold_all(SweepRun* run, List*) {
 } // namespace
 
 void fold_column(Relation rel, const NameData* column) {
-    DueCounters due = due_counters(RelationGetRelid(rel), nullptr);
+    DueCounters due = due_of(RelationGetRelid(rel), nullptr);
     for (int i = 0; i < due.count; i++)
         if (strcmp(NameStr(due.first[i].column), NameStr(*column)) == 0 &&
-            fold_counter(rel, due.first[i], true) != Fold::kFolded)
+            !fold_all_parts(rel, due.first[i]))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not fold the escrow counters of column \"%s\" of table "
                                    "\"%s\"",
@@ -300,14 +370,12 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     refuse_row_security(rel);
     const text* name = arguments.is_null(1) ? nullptr : name_argument(arguments, 1, rel);
     return_expired_of(rel, name);
-    DueCounters due = due_counters(RelationGetRelid(rel), name);
+    DueCounters due = due_of(RelationGetRelid(rel), name);
     int64 folded = 0;
     bool reads_all = may_read_all(rel, GetUserId());
     for (int i = 0; i < due.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        auto fold = [&] {
-            folded += fold_counter(rel, due.first[i], true) == Fold::kFolded ? 1 : 0;
-        };
+        auto fold = [&] { folded += fold_all_parts(rel, due.first[i]) ? 1 : 0; };
         if (reads_all)
             fold();
         else

@@ -226,15 +226,14 @@ void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
     table_close(rel, NoLock);
 }
 
-int64 take_parts(const EscrowColumn& column, int64 counter, int* count) {
+int64 take_parts(const EscrowColumn& column, int64 counter, int* count, int most) {
     int64 sum = 0;
     *count = 0;
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
             sum = add_amounts(sum, amount_of_part(column, rel, tuple));
             delete_row(rel, tuple);
-            ++*count;
-            return true;
+            return ++*count < most;
         });
     });
     CommandCounterIncrement();

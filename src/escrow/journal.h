@@ -39,9 +39,9 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
-// Deletes the parts that the transaction sees, and returns their sum (E9). Under the lock of the
-// row, or of the gate.
-int64 take_parts(const EscrowColumn& column, int64 counter, int* count);
+// Deletes the parts that the transaction sees, the first ones up to `most`, and returns their sum
+// (E9). Under the lock of the row, or of the gate.
+int64 take_parts(const EscrowColumn& column, int64 counter, int* count, int most = PG_INT32_MAX);
 
 // The sum of the parts under the active snapshot.
 int64 sum_of_parts(const EscrowColumn& column, int64 counter);

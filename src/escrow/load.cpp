@@ -1,7 +1,5 @@
 #include "escrow/journal.h"
 
-#include "table/catalog_trigger.h"
-
 namespace interlock {
 
 namespace {
@@ -12,20 +10,21 @@ namespace {
 // transaction alone: VACUUM FULL of the catalog moves the row, and sessions would have two epochs.
 uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
     uint32 parts[6] = {0, trigger_oid, 0, 0, 0, static_cast<uint32>(attnum)};
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Trigger trigger;
-    Oid table;
-    while (next_trigger(&triggers, &row, &table, &trigger)) {
-        if (trigger.tgoid != trigger_oid)
-            continue;
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(trigger_oid));
+    Relation catalog = table_open(TriggerRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, TriggerOidIndexId, true, nullptr, 1, &key);
+    HeapTuple row = systable_getnext(scan);
+    if (HeapTupleIsValid(row)) {
         parts[0] = HeapTupleHeaderGetRawXmin(row->t_data);
         if (TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data))) {
             parts[3] = ItemPointerGetBlockNumber(&row->t_self);
             parts[4] = ItemPointerGetOffsetNumber(&row->t_self);
         }
     }
-    end_triggers(&triggers);
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
     HeapTuple tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
     if (HeapTupleIsValid(tuple)) {
         parts[2] = reinterpret_cast<Form_pg_class>(GETSTRUCT(tuple))->relfilenode;

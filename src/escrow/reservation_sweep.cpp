@@ -118,27 +118,32 @@ bool drop_expired(int64 counter, int64* count) {
     return expired.is_all;
 }
 
-bool return_in(Relation rel, const Due& due, bool wait, int64* count) {
+// kNotInUse: they are kept, until the column has counters again.
+enum class Return : uint8 { kNoTable, kNotInUse, kSome, kAll };
+
+Return of_done(bool is_all) { return is_all ? Return::kAll : Return::kSome; }
+
+Return return_in(Relation rel, const Due& due, bool wait, int64* count) {
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     if (attnum == InvalidAttrNumber || escrow_of(info, attnum) == nullptr)
-        return true; // kept, until it has counters again
+        return Return::kNotInUse;
     const EscrowColumn* column = usable_escrow(rel, info, attnum);
     const EscrowCounter* counter = counter_of_name(rel, info, column, due.counter, due.key);
-    return counter == nullptr || return_expired(*counter, wait, count);
+    return of_done(counter == nullptr || return_expired(*counter, wait, count));
 }
 
-bool return_due(const Due& due, int64* count) {
+Return return_due(const Due& due, int64* count) {
     if (!OidIsValid(due.rel) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
-        return drop_expired(due.counter, count);
+        return of_done(drop_expired(due.counter, count));
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
-        return false;
+        return Return::kNoTable;
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
-        return false;
-    bool done = return_in(rel, due, false, count);
+        return Return::kNoTable;
+    Return result = return_in(rel, due, false, count);
     relation_close(rel, NoLock);
-    return done;
+    return result;
 }
 
 // The one that the query, of a time or of nothing, returns; DT_NOEND: none.
@@ -184,15 +189,21 @@ bool return_page(CounterRun* returning, const DuePage& page) {
     SweepRun* run = returning->run;
     for (int i = 0; i < page.count; i++) {
         const Due& due = page.first[i];
-        bool done = false;
+        if (is_unused(*returning, due.rel, due.column))
+            continue;
+        Return result = Return::kSome;
         int64 count = 0;
-        Turn turn = run_counter(returning, due.rel, [&] { done = return_due(due, &count); });
+        Turn turn = run_counter(returning, due.rel, [&] { result = return_due(due, &count); });
         if (turn == Turn::kOver)
             return false;
         if (turn == Turn::kFailed)
             continue;
         run->released += count;
-        if (!done)
+        if (result == Return::kNoTable) // once for all of its counters
+            leave_out(returning, due.rel);
+        else if (result == Return::kNotInUse)
+            note_unused(returning, due.rel, due.column);
+        if (result == Return::kNoTable || result == Return::kSome)
             come_again(run, count > 0 ? run->start : GetCurrentTimestamp() + kRetryLocked);
     }
     return true;
@@ -203,6 +214,10 @@ bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) 
     char message[kErrorBytes] = "";
     DuePage page;
     do {
+        if (returning->begun && is_over(returning)) { // it has only met what is kept
+            come_again(returning->run, GetCurrentTimestamp() + kRetryLocked);
+            return false;
+        }
         page = {};
         if (!in_transaction(message, [&] {
                 page = in_context(returning->context, [&] { return read_page(from, until); });
@@ -225,7 +240,7 @@ void return_expired_of(Relation rel, const text* key) {
     int64 count = 0;
     DuePage due = read_due_of(RelationGetRelid(rel), key);
     for (int i = 0; i < due.count; i++)
-        while (!return_in(rel, due.first[i], true, &count))
+        while (return_in(rel, due.first[i], true, &count) == Return::kSome)
             CHECK_FOR_INTERRUPTS();
 }
 

@@ -28,6 +28,14 @@ char* name_in_own_transaction(Oid table) {
     return name != nullptr ? name : psprintf("%u", table);
 }
 
+void keep_name(Oid table) {
+    const char* name = get_rel_name(table);
+    if (name != nullptr)
+        snprintf(last_attempted, sizeof(last_attempted), "\"%s\".\"%s\".\"%s\"",
+                 get_database_name(MyDatabaseId), get_namespace_name(get_rel_namespace(table)),
+                 name);
+}
+
 void note_failure_of(SweepRun* run, const char* name, const char* message) {
     note_failure(run, psprintf("table %s", name), message);
 }
@@ -44,11 +52,6 @@ void note_table_failure(SweepRun* run, Oid table, const char* message) {
 }
 
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
-    const char* name = get_rel_name(table);
-    if (name != nullptr)
-        snprintf(last_attempted, sizeof(last_attempted), "\"%s\".\"%s\".\"%s\"",
-                 get_database_name(MyDatabaseId), get_namespace_name(get_rel_namespace(table)),
-                 name);
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->stopped = {table, position, is_batch};
     });
@@ -62,11 +65,17 @@ bool begin_table(SweepRun* run, Oid table) {
                         "with others of its owner");
         return false;
     }
+    keep_name(table);
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         entry->table = table;
         entry->owner = owner;
     });
     return true;
+}
+
+void end_table() {
+    last_attempted[0] = '\0';
+    with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->owner = InvalidOid; });
 }
 
 const char* attempted_table() { return last_attempted; }

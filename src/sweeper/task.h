@@ -57,10 +57,14 @@ void note_table_failure(SweepRun* run, Oid table, const char* message);
 // left out of this run (LeftOut), and another run is requested.
 bool begin_table(SweepRun* run, Oid table);
 
+// The table is done with: what ends the worker from now on is not of it.
+void end_table();
+
 // The position from which the next worker continues if this one is terminated: called before each
 // batch or row of a table with markers.
 void note_attempt(Oid table, const SweepPosition& position, bool is_batch);
-const char* attempted_table(); // the last one, with its database and schema; empty before
+// That was begun last and not ended, with its database and schema; else empty.
+const char* attempted_table();
 
 // Makes deferred triggers fire at once, until the transaction ends. Deferred they would fire
 // outside of the restricted operation, so the server refuses to queue one there.

@@ -89,7 +89,9 @@ void log_early_end(int, Datum life) {
     if (life_has_ended)
         ereport(LOG, (errmsg("pg_interlock: a sweeper worker ended itself after %d ms",
                              DatumGetInt32(life)),
-                      errdetail("The last table it tried is %s.", attempted_table()),
+                      *attempted_table() == '\0'
+                          ? 0
+                          : errdetail("The last table it tried is %s.", attempted_table()),
                       errhint("A trigger of the table may catch the cancel of its statement.")));
 }
 
@@ -228,6 +230,7 @@ void sweep_database(Run* run) {
         const Turn& turn = found.turns[i];
         pgstat_report_activity(STATE_RUNNING, turn.task->activity);
         turn.task->run(run, turn.tables);
+        end_table();
     }
     pgstat_report_activity(STATE_IDLE, nullptr);
 }

@@ -1,0 +1,82 @@
+# Counters that the sweeper cannot fold, of a table that is locked or a column that is no longer guarded, and one with more
+# parts than can be folded at once: they keep it from no others.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use PostgreSQL::Test::Utils;
+use Server;
+use Test::More;
+
+my $counters = 3000;
+my $parts = 2_500_000;
+my $node = start_server("max_locks_per_transaction = 512\ninterlock.sweeper = off");
+sub ask { return $node->safe_psql('postgres', $_[0]); }
+sub sweep { ask("ALTER SYSTEM SET interlock.sweeper = $_[0]"); $node->reload; return; }
+
+# How many transactions a run has needed, with some of ours, after one that has seen what is there.
+sub transactions_of_a_run
+{
+    my $run = sub {
+        my $runs = ask('SELECT coalesce(max(runs), 0) FROM interlock.sweeper');
+        ok($node->poll_query_until('postgres', "SELECT count(interlock_internal.wake_sweeper()) >= 0 AND
+            (SELECT coalesce(max(runs), 0) > $runs FROM interlock.sweeper)"), 'the sweeper runs');
+        return ask(q(SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'postgres'));
+    };
+    my $before = $run->();
+    return $run->() - $before;
+}
+
+ask(qq(
+    CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
+    INSERT INTO item SELECT g, 100 FROM generate_series(1, $counters) g;
+    SELECT interlock.enable_escrow('item', 'stock');
+    CREATE TABLE other (id int PRIMARY KEY, stock int NOT NULL);
+    INSERT INTO other VALUES (1, 101);
+    SELECT interlock.enable_escrow('other', 'stock')));
+# A counter that is adjusted for the first time needs no part.
+my $adjust = "SELECT count(interlock.adjust('item', g, 'stock', 1)) FROM generate_series(1, $counters) g";
+ask($adjust);
+ask(q(SELECT interlock.adjust('other', 1, 'stock', -1)));
+my $left = q(SELECT sum(parts) FROM interlock.escrow WHERE rel = 'item'::regclass);
+
+# A table that is locked
+ask($adjust);
+my $locker = $node->background_psql('postgres');
+$locker->query_safe('BEGIN; LOCK TABLE item');
+sweep('on');
+cmp_ok(transactions_of_a_run(), '<', $counters / 2, 'a table that is locked is tried once');
+ask(q(SELECT interlock.adjust('other', 1, 'stock', -1)));
+ok($node->poll_query_until('postgres', 'SELECT stock = 99 FROM other'), 'another is folded meanwhile');
+is(ask($left), $counters, 'its own parts wait');
+$locker->query_safe('COMMIT');
+$locker->quit;
+ok($node->poll_query_until('postgres', $left, '0'), 'and are folded then');
+
+# A column that is no longer guarded
+sweep('off');
+ask($adjust);
+ask(q(DROP TRIGGER zzz_interlock_escrow_2 ON item; DROP TRIGGER zzz_interlock_escrow_2_truncate ON item));
+sweep('on');
+cmp_ok(transactions_of_a_run(), '<', $counters / 2, 'so is a column without guard');
+ask(q(SELECT interlock.adjust('other', 1, 'stock', -1)));
+ok($node->poll_query_until('postgres', 'SELECT stock = 98 FROM other'), 'another is folded meanwhile');
+is(ask('SELECT count(*) FROM interlock_internal.escrow_part'), $counters, 'its parts stay');
+ask('DROP TABLE item');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock_internal.escrow_part'), 'until the table is dropped');
+
+# More parts than one transaction of the sweeper can fold
+sweep('off');
+ask(q(SELECT interlock.adjust('other', 1, 'stock', 2)));
+$node->stop;
+$node->start;
+ask(qq(INSERT INTO interlock_internal.escrow_part (counter, amount) SELECT counter, 1 - g % 2 * 2 FROM interlock_internal.escrow_part,
+    generate_series(1, $parts) g));
+sweep('on');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0, interlock.escrow_value('other', 1, 'stock') FROM interlock_internal.escrow_part", 't|100'),
+    'many parts of one counter are folded');
+is(ask('SELECT stock FROM other'), 100, 'all of them');
+
+$node->stop;
+done_testing();
