@@ -80,6 +80,25 @@ const char* text_of(const EscrowCounter& counter, int64 amount) {
     return DatumGetCString(DirectFunctionCall1(numeric_out, numeric_of(*counter.column, amount)));
 }
 
+const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char* key,
+                      const char* limit, const char* remaining) {
+    bool pending = verdict == Verdict::kPending;
+    return json_object({{"table", qualified_name(counter.row.rel)},
+                        {"key", nullptr, key},
+                        {"column", NameStr(counter.column->name)},
+                        {"outcome", pending ? "pending" : "insufficient"},
+                        {"limit", limit},
+                        {"remaining", remaining}});
+}
+
+int hint_for(Verdict verdict) {
+    if (verdict != Verdict::kPending)
+        return 0;
+    return errhint(
+        "Other transactions that change it have not ended: try again, or give a longer "
+        "wait.");
+}
+
 } // namespace
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
@@ -234,7 +253,6 @@ void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict
     const char* remaining = range != nullptr ? text_of(counter, range->inf) : nullptr;
     const char* limit = text_of(counter, delta < 0 ? counter.limits.least : counter.limits.most);
     const char* key = range != nullptr ? key_to_text(counter.row.info, *counter.row.key) : nullptr;
-    bool pending = verdict == Verdict::kPending;
     ereport(
         ERROR,
         (errcode(kNotEnoughLeft),
@@ -242,15 +260,18 @@ void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict
                             column, table, change)
                    : errmsg("not enough room in column \"%s\" of table \"%s\" to change it by %s",
                             column, table, change),
-         errdetail_internal("%s", json_object({{"table", qualified_name(counter.row.rel)},
-                                               {"key", nullptr, key},
-                                               {"column", column},
-                                               {"outcome", pending ? "pending" : "insufficient"},
-                                               {"limit", limit},
-                                               {"remaining", remaining}})),
-         pending ? errhint("Other transactions that change it have not ended: try again, or "
-                           "give a longer wait.")
-                 : 0));
+         errdetail_internal("%s", detail_of(counter, verdict, key, limit, remaining)),
+         hint_for(verdict)));
+}
+
+void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict) {
+    ereport(ERROR,
+            (errcode(kNotEnoughLeft),
+             errmsg("not enough left, or not enough room, in column \"%s\" of table \"%s\" for "
+                    "this change",
+                    NameStr(counter.column->name), RelationGetRelationName(counter.row.rel)),
+             errdetail_internal("%s", detail_of(counter, verdict, nullptr, nullptr, nullptr)),
+             hint_for(verdict)));
 }
 
 } // namespace interlock

@@ -59,4 +59,7 @@ int64 end_parts(const EscrowCounter& counter);
 [[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
                                    const Range* range);
 
+// The same without the amount and its direction, for who must not know them.
+[[noreturn]] void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict);
+
 } // namespace interlock

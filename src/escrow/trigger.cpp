@@ -155,6 +155,15 @@ bool is_own_write(const RowChange& change, const EscrowColumn& column) {
                      "other updates.")));
 }
 
+// With the new value, which the writer knows, the difference tells the stored one.
+[[noreturn]] void refuse_delta(const RowChange& change, const EscrowCounter& counter, int64 delta,
+                               Verdict verdict) {
+    const Bitmapset* readable = readable_columns(change.rel, row_in(change.old_row));
+    if (!bms_is_member(counter.column->attnum, readable))
+        raise_does_not_fit(counter, verdict);
+    raise_not_enough(counter, delta, verdict, nullptr);
+}
+
 // The row is locked, so the old value is the newest one.
 void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
     EscrowCounter* counter = counter_in(*change, column);
@@ -162,7 +171,7 @@ void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
     Range after;
     Verdict verdict = change_in_row(counter, {delta, 0}, &value, &after);
     if (verdict != Verdict::kGranted)
-        raise_not_enough(*counter, delta, verdict, nullptr);
+        refuse_delta(*change, *counter, delta, verdict);
     put(change, column.attnum, {value_of(column, value), false});
 }
 
