@@ -91,9 +91,9 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     require_table_key(info, *key);
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({rel, info, key}, column);
-    bool in_row = !has_escrow_memory() || IsolationIsSerializable() ||
-                  check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
-    return {counter, {}, deadline, in_row, {}, false, false};
+    bool policies = has_policies(rel);
+    bool in_row = !has_escrow_memory() || IsolationIsSerializable() || policies;
+    return {counter, {}, deadline, in_row, policies, {}, false, false};
 }
 
 namespace {
@@ -209,10 +209,20 @@ AdjustOutcome adjust_until_decided(Adjustment* call) {
     }
 }
 
+// A row that the caller sees and may not change is not found behind the gate.
+AdjustOutcome adjust_seen(Adjustment* call) {
+    if (!sees_row(*call->counter))
+        return AdjustOutcome::kNotFound;
+    AdjustOutcome outcome = adjust_until_decided(call);
+    if (outcome == AdjustOutcome::kNotFound)
+        leave_gate(*call->counter, ShareLock);
+    return outcome;
+}
+
 } // namespace
 
 AdjustOutcome adjust_in_time(Adjustment* call) {
-    AdjustOutcome outcome = adjust_until_decided(call);
+    AdjustOutcome outcome = call->has_policies ? adjust_seen(call) : adjust_until_decided(call);
     LineRef line = line_of(*call);
     count(line, Counter::kCalls);
     if (outcome == AdjustOutcome::kPending && !call->timed_out)

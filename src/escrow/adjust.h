@@ -12,7 +12,8 @@ struct Adjustment {
     EscrowCounter* counter;
     Part part;
     Deadline deadline;
-    bool in_row; // memory may not be used
+    bool in_row;       // memory may not be used
+    bool has_policies; // row security holds for the caller
     Range after;
     bool knows_after; // false while the gate is closed
     bool timed_out;   // `wait` has passed in a wait

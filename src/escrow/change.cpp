@@ -6,6 +6,7 @@
 #include "execution/read.h"
 #include "execution/write.h"
 #include "server/error.h"
+#include "server/scope.h"
 #include "server/subtransaction.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -127,7 +128,24 @@ void require_change_rights(Relation rel, const TableInfo* info, const EscrowColu
 
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
     LOCKTAG tag = gate_of(counter);
-    return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL;
+    // Not the portal's, for leave_gate(): a lock that a subtransaction has waited for becomes one
+    // of the transaction.
+    return as_owner(CurTransactionResourceOwner,
+                    [&] { return LockAcquire(&tag, mode, false, !wait) != LOCKACQUIRE_NOT_AVAIL; });
+}
+
+void leave_gate(const EscrowCounter& counter, LOCKMODE mode) {
+    LOCKTAG tag = gate_of(counter);
+    as_owner(CurTransactionResourceOwner, [&] { return LockRelease(&tag, mode, false); });
+}
+
+bool has_policies(Relation rel) {
+    return check_enable_rls(RelationGetRelid(rel), InvalidOid, true) == RLS_ENABLED;
+}
+
+bool sees_row(const EscrowCounter& counter) {
+    NullableDatum stored;
+    return read_row({counter.row, PlanKind("escrow_see"), &counter.column->attnum, 1}, &stored);
 }
 
 bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as) {

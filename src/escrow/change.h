@@ -23,6 +23,13 @@ void require_change_rights(Relation rel, const TableInfo* info, const EscrowColu
 
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
+// Undoes one entry of this transaction, under which it has changed nothing.
+void leave_gate(const EscrowCounter& counter, LOCKMODE mode);
+
+// Row security hides rows from the caller. It reads a row before it comes to the gate then: where
+// it sees none, others would wait for it, and it could tell by its own wait that the row is there.
+bool has_policies(Relation rel);
+bool sees_row(const EscrowCounter& counter);
 
 // The counter of that id and name. Null when the table's key has another number of columns: the
 // owner has changed it, and the trigger with it.

@@ -18,6 +18,9 @@ struct Named {
 };
 Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right);
 
+// Enters the gate and locks the row, whose column has *value. False: there is no such row.
+bool lock_alone(const EscrowCounter& counter, int64* value);
+
 } // namespace
 
 extern "C" {
@@ -37,9 +40,8 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     int64 wanted = amount_argument(arguments, 3, "value", *counter->column);
     if (wanted < counter->limits.least || wanted > counter->limits.most)
         refuse_argument("value", "is outside of the limits of the counter");
-    enter_gate(*counter, ExclusiveLock);
     int64 value;
-    if (!lock_value(*counter, true, &value))
+    if (!lock_alone(*counter, &value))
         raise_no_such_row(row.rel, row.info, *row.key);
     counter->id = find_counter(counter->name);
     if (counter->id != 0) {
@@ -108,6 +110,13 @@ Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
     require_table_key(info, named->key);
     named->counter = counter_of({rel, info, &named->key}, column);
     return named;
+}
+
+bool lock_alone(const EscrowCounter& counter, int64* value) {
+    if (has_policies(counter.row.rel) && !sees_row(counter))
+        return false;
+    enter_gate(counter, ExclusiveLock);
+    return lock_value(counter, true, value);
 }
 
 } // namespace

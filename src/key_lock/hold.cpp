@@ -1,6 +1,7 @@
 #include "key_lock/hold.h"
 
 #include "key_lock/prepared.h"
+#include "server/scope.h"
 
 namespace interlock {
 
@@ -246,17 +247,6 @@ void drop_notes(NamedLock* lock) {
 
 ResourceOwner owner_for(LockScope scope) {
     return scope == LockScope::kSession ? nullptr : CurTransactionResourceOwner;
-}
-
-// Runs body() with the locks it takes and releases belonging to `owner`.
-template <typename Body>
-auto as_owner(ResourceOwner owner, Body&& body) {
-    ResourceOwner saved = CurrentResourceOwner;
-    if (owner != nullptr)
-        CurrentResourceOwner = owner;
-    auto result = body();
-    CurrentResourceOwner = saved;
-    return result;
 }
 
 bool release(const LockHold* hold) {

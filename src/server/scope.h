@@ -56,6 +56,18 @@ auto in_context(MemoryContext context, Body&& body) {
     return result;
 }
 
+// Runs body() with the locks it takes and releases belonging to `owner`; null: to the current one.
+template <typename Body>
+auto as_owner(ResourceOwner owner, Body&& body) {
+    static_assert(kIsPlainBody<Body>);
+    ResourceOwner saved = CurrentResourceOwner;
+    if (owner != nullptr)
+        CurrentResourceOwner = owner;
+    auto result = body();
+    CurrentResourceOwner = saved;
+    return result;
+}
+
 // Runs body() while *current, a static variable, is `value`. An error restores it, too: abort does
 // not know of it, and a handler around goes on in the same transaction.
 //
