@@ -83,36 +83,42 @@ const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
 // kNoRow: there is none, or it is locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kNoTable, kNoRow, kSome, kFolded };
 
-// Up to `most` parts. *result is what it has come to also where it raises an error.
-void fold_counter(Relation rel, const Due& due, bool wait, int most, Fold* result) {
+// The sum of the first parts, up to `most`; of all if it would leave the limits with some (V3).
+int64 take_some(const EscrowCounter& counter, int64 value, int most, bool* is_all) {
+    int count;
+    int64 sum = take_parts(*counter.column, counter.id, &count, most);
+    int64 after = add_amounts(value, sum);
+    *is_all = count < most;
+    if (*is_all || (after >= counter.limits.least && after <= counter.limits.most))
+        return sum;
+    *is_all = true;
+    return add_amounts(sum, take_parts(*counter.column, counter.id, &count));
+}
+
+Fold fold_counter(Relation rel, const Due& due, bool wait, int most = PG_INT32_MAX) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
-    *result = Fold::kNotInUse;
+    Fold result = Fold::kNotInUse;
     if (column == nullptr)
-        return;
+        return result;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
         if (counter == nullptr)
             return;
         int64 value;
-        int count;
-        *result = Fold::kNoRow;
+        bool is_all;
+        result = Fold::kNoRow;
         if (!lock_value(*counter, wait, &value))
             return;
-        int64 sum = take_parts(*column, due.id, &count, most);
-        *result = count < most ? Fold::kFolded : Fold::kSome;
+        int64 sum = take_some(*counter, value, most, &is_all);
+        result = is_all ? Fold::kFolded : Fold::kSome;
         if (sum != 0 && !write_value(*counter, add_amounts(value, sum)))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",
                                    RelationGetRelationName(rel))));
     });
-}
-
-bool fold_all_parts(Relation rel, const Due& due) {
-    Fold result;
-    fold_counter(rel, due, true, PG_INT32_MAX, &result);
-    return result == Fold::kFolded;
+    return result;
 }
 
 // --- The sweeper ---------------------------------------------------------------------------------
@@ -158,21 +164,21 @@ void forget_counter(int64 counter) {
     });
 }
 
-void fold_due(const Due& due, int most, Fold* result) {
-    *result = Fold::kFolded;
+Fold fold_due(const Due& due) {
+    constexpr int kMostParts = 100000; // millions would not be done in time, in no run
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel))) {
         forget_counter(due.id);
-        return;
+        return Fold::kFolded;
     }
-    *result = Fold::kNoTable;
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
-        return;
+        return Fold::kNoTable;
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
-        return;
-    fold_counter(rel, due, false, most, result);
+        return Fold::kNoTable;
+    Fold result = fold_counter(rel, due, false, kMostParts);
     close_new_cursors();
     relation_close(rel, NoLock);
+    return result;
 }
 
 // Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
@@ -224,17 +230,6 @@ bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
     return false;
 }
 
-// Some parts may violate a constraint of the table that all of them together do not.
-Turn fold_one(FoldRun* fold, const Due& due, Fold* result) {
-    constexpr int kMostParts = 100000; // what has no end would never be done in time
-    auto fold_parts = [&](int most) {
-        *result = Fold::kNoRow;
-        return run_counter(&fold->counters, due.rel, [&] { fold_due(due, most, result); });
-    };
-    Turn turn = fold_parts(kMostParts);
-    return turn == Turn::kFailed && *result == Fold::kSome ? fold_parts(PG_INT32_MAX) : turn;
-}
-
 void note_result(FoldRun* fold, const Due& due, Fold result, TimestampTz began) {
     SweepRun* run = fold->counters.run;
     switch (result) {
@@ -272,9 +267,9 @@ bool fold_page(FoldRun* fold, const DueCounters& due, int64 before) {
         const Due& counter = due.first[i];
         if (is_unused(fold->counters, counter.rel, counter.column))
             continue;
-        Fold result;
+        Fold result = Fold::kNoRow;
         TimestampTz began = GetCurrentTimestamp();
-        Turn turn = fold_one(fold, counter, &result);
+        Turn turn = run_counter(&fold->counters, counter.rel, [&] { result = fold_due(counter); });
         if (turn == Turn::kOver)
             return stop(fold);
         if (turn == Turn::kDone)
@@ -323,7 +318,7 @@ void fold_column(Relation rel, const NameData* column) {
     DueCounters due = due_of(RelationGetRelid(rel), nullptr);
     for (int i = 0; i < due.count; i++)
         if (strcmp(NameStr(due.first[i].column), NameStr(*column)) == 0 &&
-            !fold_all_parts(rel, due.first[i]))
+            fold_counter(rel, due.first[i], true) != Fold::kFolded)
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not fold the escrow counters of column \"%s\" of table "
                                    "\"%s\"",
@@ -375,7 +370,9 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     bool reads_all = may_read_all(rel, GetUserId());
     for (int i = 0; i < due.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        auto fold = [&] { folded += fold_all_parts(rel, due.first[i]) ? 1 : 0; };
+        auto fold = [&] {
+            folded += fold_counter(rel, due.first[i], true) == Fold::kFolded ? 1 : 0;
+        };
         if (reads_all)
             fold();
         else
