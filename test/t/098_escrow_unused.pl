@@ -1,5 +1,6 @@
 # Counters that the sweeper cannot fold, of a table that is locked or a column that is no longer guarded, and one with more
 # parts than can be folded at once: they keep it from no others.
+# only with --long
 
 use strict;
 use warnings;
