@@ -387,8 +387,15 @@ sub findings
 {
     my $log = slurp_file($node->logfile, $log_from);
     $log_from += length $log;
-    # What the server itself says to concurrent DDL on one row of a catalog
-    return grep { /PANIC|TRAP|terminated by signal|ERROR:  XX|FATAL:  XX|cache lookup failed|unrecognized node|could not open relation with OID/ && !/tuple concurrently (?:updated|deleted)/ } split /\n/, $log;
+    my @lines = split /\n/, $log;
+    # What the server itself says to concurrent DDL: on one row of a catalog, and where it looks at a table that it has not locked
+    my $is_servers = sub {
+        my ($n) = @_;
+        return $lines[$n] =~ /tuple concurrently (?:updated|deleted)/ || $lines[$n] =~ /cache lookup failed for relation/ && ($lines[$n + 1] // '') =~ /LOCATION:  RangeVarCallback/;
+    };
+    return map { $lines[$_] } grep {
+        $lines[$_] =~ /PANIC|TRAP|terminated by signal|ERROR:  XX|FATAL:  XX|cache lookup failed|unrecognized node|could not open relation with OID/ && !$is_servers->($_)
+    } 0 .. $#lines;
 }
 
 my $began = time;

@@ -52,7 +52,8 @@ sub waits
     $node->poll_query_until('postgres', "SELECT cardinality(pg_blocking_pids($session->{pid})) > 0") or die 'does not wait';
     return;
 }
-sub is_back { $node->poll_query_until('postgres', 'SELECT true') or die 'the server did not come back'; begin_sessions(); return; }
+# After a kill of the first session, which the server may not have noticed yet
+sub is_back { $node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $s1->{pid})") or die 'the server did not come back'; begin_sessions(); return; }
 sub crash { $node->stop('immediate'); $node->start; begin_sessions(); return; }
 begin_sessions();
 
