@@ -79,20 +79,23 @@ const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
     return column != nullptr && column->has_key ? column : nullptr;
 }
 
-// kNotInUse: the column is gone or has no triggers, or the key is another one. The parts stay.
-// kNoRow: there is none, or it is locked. kSome: there may be more parts.
-enum class Fold : uint8 { kNotInUse, kNoTable, kNoRow, kSome, kFolded };
+// kNotInUse: the column is gone or has no triggers. kOtherKey: the counter is of another key than
+// the table's, others of the column need not be. The parts stay. kNoRow: there is none, or it is
+// locked. kSome: there may be more parts.
+enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
-// The sum of the first parts, up to `most`; of all if it would leave the limits with some (V3).
+// The sum of the first parts, up to `most`; of more where the row would leave the limits with these
+// (V3).
 int64 take_some(const EscrowCounter& counter, int64 value, int most, bool* is_all) {
-    int count;
-    int64 sum = take_parts(*counter.column, counter.id, &count, most);
-    int64 after = add_amounts(value, sum);
-    *is_all = count < most;
-    if (*is_all || (after >= counter.limits.least && after <= counter.limits.most))
-        return sum;
-    *is_all = true;
-    return add_amounts(sum, take_parts(*counter.column, counter.id, &count));
+    int64 sum = 0;
+    int64 after;
+    do {
+        int count;
+        sum = add_amounts(sum, take_parts(*counter.column, counter.id, &count, most));
+        after = add_amounts(value, sum);
+        *is_all = count < most;
+    } while (!*is_all && (after < counter.limits.least || after > counter.limits.most));
+    return sum;
 }
 
 Fold fold_counter(Relation rel, const Due& due, bool wait, int most = PG_INT32_MAX) {
@@ -103,6 +106,7 @@ Fold fold_counter(Relation rel, const Due& due, bool wait, int most = PG_INT32_M
         return result;
     as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
+        result = Fold::kOtherKey;
         if (counter == nullptr)
             return;
         int64 value;
@@ -247,6 +251,8 @@ void note_result(FoldRun* fold, const Due& due, Fold result, TimestampTz began) 
     case Fold::kNoTable:
         leave_out(&fold->counters, due.rel);
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
+        break;
+    case Fold::kOtherKey:
         break;
     case Fold::kNotInUse:
         note_unused(&fold->counters, due.rel, due.column);
