@@ -964,7 +964,7 @@ COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval, byt
 'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
 as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
 mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
-this claim, in place of the scope''s; neither longer than its ttl. state: of a job that begins. Takes over a claim without a sign of life for
+this claim, in place of the scope''s; ttl not longer, stale_after not longer than both. state: of a job that begins. Takes over a claim without a sign of life for
 stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
 while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
 the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';

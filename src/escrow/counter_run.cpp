@@ -4,7 +4,24 @@
 
 namespace interlock {
 
-CounterRun begin_counter_run(SweepRun* run) { return {run, CurrentMemoryContext, NIL, NIL, false}; }
+DueCounter due_in_row(uint64 row, MemoryContext context) {
+    auto column = [row](int n) {
+        bool is_null;
+        return SPI_getbinval(SPI_tuptable->vals[row], SPI_tuptable->tupdesc, n, &is_null);
+    };
+    DueCounter due = {DatumGetInt64(column(1)), DatumGetObjectId(column(2)), {}, nullptr};
+    if (!OidIsValid(due.rel))
+        return due;
+    due.column = *DatumGetName(column(3));
+    due.key =
+        static_cast<text*>(in_context(context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }));
+    return due;
+}
+
+CounterRun begin_counter_run(SweepRun* run) {
+    end_table(); // that of the run before
+    return {run, CurrentMemoryContext, NIL, NIL, false, false};
+}
 
 // A table that fails costs no more time than this.
 constexpr int kMostFailures = 3;
@@ -17,11 +34,21 @@ bool has_failed(const CounterRun& counters, Oid rel) {
     return failures >= kMostFailures;
 }
 
+bool is_late(const CounterRun& counters) {
+    return counters.begun && GetCurrentTimestamp() > counters.run->stop_at;
+}
+
 bool is_over(CounterRun* counters) {
-    if (counters->begun && GetCurrentTimestamp() > counters->run->stop_at)
+    if (is_late(*counters))
         return true;
     counters->begun = true;
     return false;
+}
+
+// Where nothing could be done the next run can wait.
+void come_again_for_rest(CounterRun* counters) {
+    come_again(counters->run,
+               counters->has_worked ? counters->run->start : GetCurrentTimestamp() + kRetryLocked);
 }
 
 int longest_turn(const CounterRun& counters) {

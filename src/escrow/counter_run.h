@@ -12,7 +12,20 @@ struct CounterRun {
     List* failed;          // tables, once for each failure
     List* unused;          // columns without counters now
     bool begun;
+    bool has_worked; // something was done, so there may be more
 };
+
+// One that is due: it has parts, or reservations that have expired.
+struct DueCounter {
+    int64 id;
+    Oid rel; // InvalidOid: it is gone
+    NameData column;
+    text* key;
+};
+
+// Of a row that SPI has returned, whose first columns are id, rel (0: gone), column_name and key;
+// in the context.
+DueCounter due_in_row(uint64 row, MemoryContext context);
 
 CounterRun begin_counter_run(SweepRun* run);
 
@@ -21,7 +34,9 @@ CounterRun begin_counter_run(SweepRun* run);
 enum class Turn : uint8 { kDone, kFailed, kOver };
 
 bool has_failed(const CounterRun& counters, Oid rel);
-bool is_over(CounterRun* counters); // the first one is run in any case
+bool is_late(const CounterRun& counters); // its time is over, and a counter was begun
+bool is_over(CounterRun* counters);       // the same, before a counter is begun
+void come_again_for_rest(CounterRun* counters);
 int longest_turn(const CounterRun& counters);
 void note_failed(CounterRun* counters, Oid rel, const char* message);
 void leave_out(CounterRun* counters, Oid rel);
@@ -45,7 +60,6 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
         if (begins)
             body();
     });
-    end_table();
     if (well && begins)
         return Turn::kDone;
     if (!begins)

@@ -21,16 +21,8 @@ namespace interlock {
 
 namespace {
 
-// A counter that has parts.
-struct Due {
-    int64 id;
-    Oid rel;
-    NameData column;
-    text* key;
-};
-
 struct DueCounters {
-    Due* first;
+    DueCounter* first;
     int count;
 };
 
@@ -42,20 +34,10 @@ DueCounters read_due(const char* query) {
         with_spi([&] {
             run_command(query);
             due.count = static_cast<int>(SPI_processed);
-            due.first =
-                static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (due.count + 1)));
-            for (int i = 0; i < due.count; i++) {
-                auto column = [&](int n) {
-                    bool is_null;
-                    return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null);
-                };
-                due.first[i] = {DatumGetInt64(column(1)), DatumGetObjectId(column(2)), {}, nullptr};
-                if (!OidIsValid(due.first[i].rel))
-                    continue;
-                due.first[i].column = *DatumGetName(column(3));
-                due.first[i].key = static_cast<text*>(
-                    in_context(context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }));
-            }
+            due.first = static_cast<DueCounter*>(
+                MemoryContextAllocHuge(context, sizeof(DueCounter) * (due.count + 1)));
+            for (int i = 0; i < due.count; i++)
+                due.first[i] = due_in_row(i, context);
         });
     });
     return due;
@@ -73,7 +55,7 @@ DueCounters due_of(Oid rel, const text* key) {
         rel, wanted, wanted));
 }
 
-const EscrowColumn* column_of(const TableInfo* info, const Due& due) {
+const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
     return column != nullptr && column->has_key ? column : nullptr;
@@ -98,7 +80,7 @@ int64 take_some(const EscrowCounter& counter, int64 value, int most, bool* is_al
     return sum;
 }
 
-Fold fold_counter(Relation rel, const Due& due, bool wait, int most = PG_INT32_MAX) {
+Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_INT32_MAX) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
     Fold result = Fold::kNotInUse;
@@ -126,12 +108,6 @@ Fold fold_counter(Relation rel, const Due& due, bool wait, int most = PG_INT32_M
 }
 
 // --- The sweeper ---------------------------------------------------------------------------------
-
-// A run of the sweeper.
-struct FoldRun {
-    CounterRun counters;
-    bool has_folded;
-};
 
 constexpr int kMostOfPage = 1000;
 
@@ -168,7 +144,7 @@ void forget_counter(int64 counter) {
     });
 }
 
-Fold fold_due(const Due& due) {
+Fold fold_due(const DueCounter& due) {
     constexpr int kMostParts = 100000; // millions would not be done in time, in no run
     if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel))) {
         forget_counter(due.id);
@@ -221,74 +197,72 @@ bool has_prepared_parts() {
 }
 
 // In the run's context, which outlives the transaction. False: it has failed.
-bool next_page(FoldRun* fold, int64 from, DueCounters* due) {
+bool next_page(CounterRun* fold, int64 from, DueCounters* due) {
     char message[kErrorBytes] = "";
     *due = {};
+    end_table();
     if (in_transaction(message, [&] {
             settle_notes();
             if (has_internal_table("escrow_part"))
-                *due = in_context(fold->counters.context, [&] { return due_page(from); });
+                *due = in_context(fold->context, [&] { return due_page(from); });
         }))
         return true;
-    note_failure(fold->counters.run, "escrow", message);
+    note_failure(fold->run, "escrow", message);
     return false;
 }
 
-void note_result(FoldRun* fold, const Due& due, Fold result, TimestampTz began) {
-    SweepRun* run = fold->counters.run;
+void note_result(CounterRun* fold, const DueCounter& due, Fold result, TimestampTz began) {
+    SweepRun* run = fold->run;
     switch (result) {
     case Fold::kFolded:
         note_fold(due.id, began);
-        fold->has_folded = true;
+        fold->has_worked = true;
         break;
     case Fold::kSome: // others have their turn first
         come_again(run, run->start);
-        fold->has_folded = true;
+        fold->has_worked = true;
         break;
     case Fold::kNoRow:
         come_again(run, GetCurrentTimestamp() + kRetryFailed);
         break;
     case Fold::kNoTable:
-        leave_out(&fold->counters, due.rel);
+        leave_out(fold, due.rel);
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
         break;
     case Fold::kOtherKey:
         break;
     case Fold::kNotInUse:
-        note_unused(&fold->counters, due.rel, due.column);
+        note_unused(fold, due.rel, due.column);
         break;
     }
 }
 
-// Where there was nothing but what cannot be folded, the next run can wait.
-bool stop(FoldRun* fold) {
-    SweepRun* run = fold->counters.run;
-    come_again(run, fold->has_folded ? run->start : GetCurrentTimestamp() + kRetryLocked);
-    return false;
-}
-
 // False: the run's time is over.
-bool fold_page(FoldRun* fold, const DueCounters& due, int64 before) {
+bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
-        const Due& counter = due.first[i];
-        if (is_unused(fold->counters, counter.rel, counter.column))
+        const DueCounter& counter = due.first[i];
+        if (is_unused(*fold, counter.rel, counter.column))
             continue;
         Fold result = Fold::kNoRow;
         TimestampTz began = GetCurrentTimestamp();
-        Turn turn = run_counter(&fold->counters, counter.rel, [&] { result = fold_due(counter); });
-        if (turn == Turn::kOver)
-            return stop(fold);
+        Turn turn = run_counter(fold, counter.rel, [&] { result = fold_due(counter); });
+        if (turn == Turn::kOver) {
+            come_again_for_rest(fold);
+            return false;
+        }
         if (turn == Turn::kDone)
             note_result(fold, counter, result, began);
     }
     return true;
 }
 
-bool fold_between(FoldRun* fold, int64 from, int64 before) {
+bool fold_between(CounterRun* fold, int64 from, int64 before) {
     DueCounters due;
     do {
-        if (fold->counters.begun && is_over(&fold->counters))
-            return stop(fold);
+        if (is_late(*fold)) {
+            come_again_for_rest(fold);
+            return false;
+        }
         if (!next_page(fold, from, &due) || !fold_page(fold, due, before))
             return false;
         if (due.count > 0)
@@ -299,7 +273,7 @@ bool fold_between(FoldRun* fold, int64 from, int64 before) {
 
 void fold_all(SweepRun* run, List*) {
     sweep_reservations(run);
-    FoldRun fold = {begin_counter_run(run), false};
+    CounterRun fold = begin_counter_run(run);
     char message[kErrorBytes] = "";
     int64 start = 0;
     bool is_undecided = false;

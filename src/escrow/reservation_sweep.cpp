@@ -28,16 +28,8 @@ bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
     return expired.is_all;
 }
 
-// A counter with an expired reservation.
-struct Due {
-    int64 counter;
-    Oid rel; // InvalidOid: the counter is gone
-    NameData column;
-    text* key;
-};
-
 struct DuePage {
-    Due* first;
+    DueCounter* first;
     int count;
     int64 rows;
     TimestampTz last;
@@ -56,22 +48,16 @@ DuePage read_due(const char* query, int count, Oid* types, Datum* values, const 
                 SPI_OK_SELECT)
                 elog(ERROR, "could not read expired reservations");
             page.count = static_cast<int>(SPI_processed);
-            page.first =
-                static_cast<Due*>(MemoryContextAllocHuge(context, sizeof(Due) * (page.count + 1)));
+            page.first = static_cast<DueCounter*>(
+                MemoryContextAllocHuge(context, sizeof(DueCounter) * (page.count + 1)));
             for (int i = 0; i < page.count; i++) {
                 auto column = [&](int n) {
                     bool is_null;
                     return SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, n, &is_null);
                 };
-                Due* due = &page.first[i];
-                *due = {DatumGetInt64(column(1)), DatumGetObjectId(column(2)), {}, nullptr};
+                page.first[i] = due_in_row(i, context);
                 page.rows += DatumGetInt64(column(5));
                 page.last = Max(page.last, DatumGetTimestampTz(column(6)));
-                if (!OidIsValid(due->rel))
-                    continue;
-                due->column = *DatumGetName(column(3));
-                due->key = static_cast<text*>(
-                    in_context(context, [&] { return PG_DETOAST_DATUM_COPY(column(4)); }));
             }
         });
     });
@@ -123,19 +109,19 @@ enum class Return : uint8 { kNoTable, kNotInUse, kSome, kAll };
 
 Return of_done(bool is_all) { return is_all ? Return::kAll : Return::kSome; }
 
-Return return_in(Relation rel, const Due& due, bool wait, int64* count) {
+Return return_in(Relation rel, const DueCounter& due, bool wait, int64* count) {
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     if (attnum == InvalidAttrNumber || escrow_of(info, attnum) == nullptr)
         return Return::kNotInUse;
     const EscrowColumn* column = usable_escrow(rel, info, attnum);
-    const EscrowCounter* counter = counter_of_name(rel, info, column, due.counter, due.key);
+    const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
     return of_done(counter == nullptr || return_expired(*counter, wait, count));
 }
 
-Return return_due(const Due& due, int64* count) {
+Return return_due(const DueCounter& due, int64* count) {
     if (!OidIsValid(due.rel) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
-        return of_done(drop_expired(due.counter, count));
+        return of_done(drop_expired(due.id, count));
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
         return Return::kNoTable;
     Relation rel = try_relation_open(due.rel, NoLock);
@@ -188,7 +174,7 @@ TimestampTz any_expired(TimestampTz now) {
 bool return_page(CounterRun* returning, const DuePage& page) {
     SweepRun* run = returning->run;
     for (int i = 0; i < page.count; i++) {
-        const Due& due = page.first[i];
+        const DueCounter& due = page.first[i];
         if (is_unused(*returning, due.rel, due.column))
             continue;
         Return result = Return::kSome;
@@ -199,6 +185,7 @@ bool return_page(CounterRun* returning, const DuePage& page) {
         if (turn == Turn::kFailed)
             continue;
         run->released += count;
+        returning->has_worked = returning->has_worked || count > 0;
         if (result == Return::kNoTable) // once for all of its counters
             leave_out(returning, due.rel);
         else if (result == Return::kNotInUse)
@@ -214,11 +201,12 @@ bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) 
     char message[kErrorBytes] = "";
     DuePage page;
     do {
-        if (returning->begun && is_over(returning)) { // it has only met what is kept
-            come_again(returning->run, GetCurrentTimestamp() + kRetryLocked);
+        if (is_late(*returning)) {
+            come_again_for_rest(returning);
             return false;
         }
         page = {};
+        end_table();
         if (!in_transaction(message, [&] {
                 page = in_context(returning->context, [&] { return read_page(from, until); });
             })) {

@@ -8,7 +8,12 @@ namespace interlock {
 
 namespace {
 
-char last_attempted[3 * NAMEDATALEN + 8] = ""; // its database, schema and name
+struct Attempt {
+    Oid table;                      // whose name is kept
+    char name[3 * NAMEDATALEN + 8]; // with its database and schema
+    bool is_open;
+};
+Attempt attempted = {};
 
 // The table's name, or its OID if it was dropped, which each of the look-ups may be the first to
 // see.
@@ -28,10 +33,16 @@ char* name_in_own_transaction(Oid table) {
     return name != nullptr ? name : psprintf("%u", table);
 }
 
+// A worker that ends itself names the table when it cannot read catalogs any more.
 void keep_name(Oid table) {
+    attempted.is_open = true;
+    if (attempted.table == table) // many counters and rows come one after the other
+        return;
+    attempted.table = table;
+    attempted.name[0] = '\0';
     const char* name = get_rel_name(table);
     if (name != nullptr)
-        snprintf(last_attempted, sizeof(last_attempted), "\"%s\".\"%s\".\"%s\"",
+        snprintf(attempted.name, sizeof(attempted.name), "\"%s\".\"%s\".\"%s\"",
                  get_database_name(MyDatabaseId), get_namespace_name(get_rel_namespace(table)),
                  name);
 }
@@ -74,11 +85,11 @@ bool begin_table(SweepRun* run, Oid table) {
 }
 
 void end_table() {
-    last_attempted[0] = '\0';
+    attempted.is_open = false;
     with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->owner = InvalidOid; });
 }
 
-const char* attempted_table() { return last_attempted; }
+const char* attempted_table() { return attempted.is_open ? attempted.name : ""; }
 
 void fire_triggers_at_once() {
     with_spi([] { run_command("SET CONSTRAINTS ALL IMMEDIATE"); });
