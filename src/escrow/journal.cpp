@@ -174,12 +174,14 @@ void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit)
 
 } // namespace
 
-void forget_counters(Oid rel, const NameData& column) {
-    each_counter(rel, column, RowExclusiveLock, [](Relation counters, HeapTuple tuple) {
+int64 forget_counters(Oid rel, const NameData& column) {
+    int64 count = 0;
+    each_counter(rel, column, RowExclusiveLock, [&](Relation counters, HeapTuple tuple) {
         int64 counter = DatumGetInt64(column_of(counters, tuple, kId).value);
         with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
-            scan_parts(counter, RowExclusiveLock, snapshot, [](Relation parts, HeapTuple part) {
+            scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation parts, HeapTuple part) {
                 delete_row(parts, part);
+                count++;
                 return true;
             });
         });
@@ -188,6 +190,7 @@ void forget_counters(Oid rel, const NameData& column) {
         return true;
     });
     CommandCounterIncrement();
+    return count;
 }
 
 int64* counters_of(Oid rel, const NameData& column, int* count) {

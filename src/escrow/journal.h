@@ -30,8 +30,8 @@ bool read_counter(int64 counter, Oid* rel, NameData* column, text** key = nullpt
 void delete_counter(int64 counter);
 
 // Deletes the parts of all counters of the column, and the counters that have no reservations, past
-// snapshots. Under ACCESS EXCLUSIVE.
-void forget_counters(Oid rel, const NameData& column);
+// snapshots. Returns the number of parts. Under ACCESS EXCLUSIVE.
+int64 forget_counters(Oid rel, const NameData& column);
 // All of them, as of now.
 int64* counters_of(Oid rel, const NameData& column, int* count);
 // Whether one of them has parts, past snapshots. Likewise.

@@ -66,7 +66,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
         for (int i = 0; i < count; i++)
             (void)end_expired(column, counters[i]);
         refuse_reservations(rel, column, counters, count);
-        forget_counters(RelationGetRelid(rel), column.name);
+        (void)forget_counters(RelationGetRelid(rel), column.name);
     });
     return 0;
 }
