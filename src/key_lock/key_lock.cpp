@@ -152,7 +152,9 @@ Keys keys_argument(const Arguments& arguments, int n) {
     bool* nulls;
     int count;
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &count);
-    Keys keys = {static_cast<LockName*>(palloc(sizeof(LockName) * (count + 1))), 0, 0};
+    Keys keys = {static_cast<LockName*>(
+                     MemoryContextAllocHuge(CurrentMemoryContext, sizeof(LockName) * (count + 1))),
+                 0, 0};
     for (int i = 0; i < count; i++) {
         if (nulls[i])
             refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");

@@ -88,12 +88,22 @@ void check_overlaps(const Many& many) {
             raise_overlap(many.requests[i - 1].key, many.requests[i].key);
 }
 
+void check_count(int keys) {
+    constexpr int kMostKeys = 10000; // their partitions are locked while the call grants them
+    if (keys > kMostKeys)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("%d keys are too many for one call of acquire_leases()", keys),
+                        errhint("It takes at most %d. The lease of a path covers what is below it.",
+                                kMostKeys)));
+}
+
 Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "keys"));
     Datum* values;
     bool* nulls;
     Many many = {};
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &many.given);
+    check_count(many.given);
     LeaseRequest request = {};
     request.role = GetUserId();
     request.mode =

@@ -111,7 +111,7 @@ SELECT * FROM try_all(ARRAY['break_lease(''k'', NULL)', 'break_lease(''k'', ''''
 
 -- several keys
 SELECT * FROM try_all(ARRAY['acquire_leases(NULL)', 'acquire_leases(''{}'')', 'acquire_leases(''{NULL}'')', 'acquire_leases(''{a,NULL,b}'')', 'acquire_leases(''{a,""}'')', 'acquire_leases(''{a,a}'')', 'acquire_leases(''{}'', NULL)', 'acquire_leases(''{}'', wait => ''-1 s'')',
-    'acquire_leases(''{}'', holder => '''')', 'acquire_leases(ARRAY[''a'', repeat(''x'', 1025)])', 'acquire_leases(''[5:6]={a,b}'')', 'acquire_leases(''{{a,b},{c,a/x}}'')']);
+    'acquire_leases(''{}'', holder => '''')', 'acquire_leases(ARRAY[''a'', repeat(''x'', 1025)])', 'acquire_leases(''[5:6]={a,b}'')', 'acquire_leases(''{{a,b},{c,a/x}}'')', 'acquire_leases(array_fill(''a''::text, ARRAY[10001]))']);
 SELECT count(*) FROM interlock.leases;
 
 -- very many: all, or none for one that is held, and each of them can be given back
@@ -128,7 +128,7 @@ SELECT outcome, tokens, blocked_by, holder FROM many, LATERAL interlock.acquire_
 SELECT outcome, blocked_by FROM many, LATERAL interlock.acquire_leases(keys, '1 min', wait => '50 ms');
 SELECT key FROM interlock.leases;
 SELECT release_all();
-SELECT outcome, cardinality(tokens) FROM many, LATERAL interlock.acquire_leases(keys || keys || keys, '1 min', wait => '1 min');
+SELECT outcome, cardinality(tokens) FROM many, LATERAL interlock.acquire_leases(keys[:3000] || keys[:3000] || keys[:3000], '1 min', wait => '1 min');
 SELECT release_all();
 SELECT count(*) FROM generate_series(1, 10000) n, LATERAL interlock.acquire_lease('one path/' || n % 100 || '/' || n, '1 min') l WHERE l.outcome = 'acquired';
 SELECT outcome FROM interlock.acquire_lease('one path');
