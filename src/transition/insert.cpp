@@ -11,13 +11,19 @@ namespace interlock {
 
 namespace {
 
+struct NamedText {
+    NameData column;
+    char* text;
+};
+
 // A row that an update moved out of its partition.
 struct MovedRow {
     MovedRow* next;
     Oid root;
     NameData column;
     const char* state; // null is no state
-    const char* key;   // as JSON, null for a table without a key
+    NamedText* key;    // of the partition that it left: the other one may have another key
+    int key_count;
     CommandId command; // the inserted row is the work of this command or of one that began before
     int nest_level;
 };
@@ -34,6 +40,10 @@ void remove_move(MovedRow** place) {
     if (end_of_moves == &moved->next)
         end_of_moves = place;
     *place = moved->next;
+    for (int i = 0; i < moved->key_count; i++)
+        if (moved->key[i].text != nullptr)
+            pfree(moved->key[i].text);
+    pfree(moved->key);
     pfree(moved);
 }
 
@@ -64,6 +74,28 @@ bool same_text(const char* left, const char* right) {
     return left == nullptr || right == nullptr ? left == right : strcmp(left, right) == 0;
 }
 
+// Generated columns have no value yet when a row is about to move.
+void set_key(MovedRow* moved, const TableInfo* info, HeapTuple row) {
+    moved->key = static_cast<NamedText*>(palloc(sizeof(NamedText) * (info->key.count + 1)));
+    for (int i = 0; i < info->key.count; i++) {
+        AttrNumber attnum = info->key.columns[i].attnum;
+        Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+        if (attribute->attgenerated == '\0')
+            moved->key[moved->key_count++] = {attribute->attname,
+                                              SPI_getvalue(row, info->columns, attnum)};
+    }
+}
+
+bool has_key(const MovedRow& moved, const TableInfo* info, HeapTuple row) {
+    for (int i = 0; i < moved.key_count; i++) {
+        AttrNumber attnum = find_attribute(info->columns, NameStr(moved.key[i].column));
+        if (attnum == InvalidAttrNumber ||
+            !same_text(moved.key[i].text, SPI_getvalue(row, info->columns, attnum)))
+            return false;
+    }
+    return true;
+}
+
 // Whether the inserted row is one that was moved; each move counts for one insert.
 bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                const char* state) {
@@ -71,13 +103,12 @@ bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     if (first_move == nullptr || HeapTupleHeaderXminFrozen(row->t_data))
         return false;
     Oid root = root_of(rel);
-    const char* key = key_to_text(info, key_of_tuple(info, row));
     CommandId command = HeapTupleHeaderGetCmin(row->t_data);
     for (MovedRow** place = &first_move; *place != nullptr; place = &(*place)->next) {
         const MovedRow* moved = *place;
         if (moved->root == root && command <= moved->command &&
             strcmp(NameStr(moved->column), NameStr(machine->name)) == 0 &&
-            same_text(moved->state, state) && same_text(moved->key, key)) {
+            same_text(moved->state, state) && has_key(*moved, info, row)) {
             remove_move(place);
             return true;
         }
@@ -94,7 +125,7 @@ void note_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     MovedRow* moved = in_context(TopTransactionContext, [&] {
         auto* result = static_cast<MovedRow*>(palloc0(sizeof(MovedRow)));
         result->state = state != nullptr ? pstrdup(state) : nullptr;
-        result->key = key_to_text(info, key_of_tuple(info, new_row));
+        set_key(result, info, new_row);
         return result;
     });
     moved->root = root_of(rel);

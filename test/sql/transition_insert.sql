@@ -141,6 +141,23 @@ UPDATE pt SET region = 'a', v = 1 WHERE id = 4;
 SELECT tableoid::regclass, id, region, status, kind, v FROM pt WHERE id IN (4, 90, 91) ORDER BY id;
 DROP TRIGGER write_others ON pt_b;
 
+-- partitions with keys of their own, and one with a generated column
+CREATE TABLE trip (id int NOT NULL, region text NOT NULL, status text, twice int GENERATED ALWAYS AS (id * 2) STORED) PARTITION BY LIST (region);
+CREATE TABLE trip_a (region text NOT NULL, id int PRIMARY KEY, status text, twice int GENERATED ALWAYS AS (id * 2) STORED);
+ALTER TABLE trip ATTACH PARTITION trip_a FOR VALUES IN ('a');
+CREATE TABLE trip_b PARTITION OF trip FOR VALUES IN ('b');
+ALTER TABLE trip_b ALTER twice SET NOT NULL, ADD UNIQUE (region, twice);
+CREATE TABLE trip_c PARTITION OF trip FOR VALUES IN ('c');
+SELECT interlock.define_transitions('trip', 'status', '{"new": ["paid"]}', '{new}');
+INSERT INTO trip VALUES (1, 'a', 'new'), (2, 'a', 'new');
+UPDATE trip SET status = 'paid';
+UPDATE trip SET region = 'b';
+UPDATE trip SET region = 'c';
+UPDATE trip SET region = 'a' RETURNING tableoid::regclass, *;
+WITH moved AS (UPDATE trip SET region = 'c' WHERE id = 1) INSERT INTO trip VALUES (3, 'c', 'paid');
+INSERT INTO trip VALUES (3, 'a', 'paid');
+DROP TABLE trip;
+
 -- many at once, by a cascade, and without a key
 UPDATE pt SET status = 'paid', kind = 1 WHERE kind = 0;
 INSERT INTO pt SELECT g, 'a', 'new', 0 FROM generate_series(1000, 1999) g;
