@@ -105,11 +105,13 @@ char* query_of(const char* column, const char* rows) {
 }
 
 void resync_own_tables(ReturnSetInfo* output) {
-    constexpr const char* kTables[][3] = {{"idempotency_token", "idempotency", "token"},
-                                          {"row_lock_audit_id_seq", "row_lock_audit", "id"},
-                                          {"lease_audit_id_seq", "lease_audit", "id"},
-                                          {"idempotency_audit_id_seq", "idempotency_audit", "id"},
-                                          {"write_log_id_seq", "write_log", "id"}};
+    constexpr const char* kTables[][3] = {
+        {"idempotency_token", "idempotency", "token"},
+        {"row_lock_audit_id_seq", "row_lock_audit", "id"},
+        {"lease_audit_id_seq", "lease_audit", "id"},
+        {"idempotency_audit_id_seq", "idempotency_audit", "id"},
+        {"configuration_audit_id_seq", "configuration_audit", "id"},
+        {"write_log_id_seq", "write_log", "id"}};
     for (auto& [sequence, table, column] : kTables) {
         if (!OidIsValid(get_relname_relid(table, own_schema()))) // SQL of an older version
             continue;

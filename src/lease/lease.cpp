@@ -152,6 +152,16 @@ Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticke
     return result_row(fcinfo, values, nulls);
 }
 
+const HeldToken* all_tokens_of_holder(const LeaseKey& key, std::string_view holder, int64* count) {
+    int64 room = 4;
+    auto* tokens = static_cast<HeldToken*>(palloc(sizeof(HeldToken) * room));
+    while ((*count = tokens_of_holder(key, holder, tokens, room)) > room) {
+        room = *count * 2; // others may come meanwhile
+        tokens = static_cast<HeldToken*>(repalloc_huge(tokens, sizeof(HeldToken) * room));
+    }
+    return tokens;
+}
+
 pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& key) {
     if (!arguments.is_null(1))
         refuse_argument("holder", "must not be given with a token");
@@ -159,8 +169,13 @@ pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& 
     const char* holder = holder_argument(arguments, 2, &length);
     LeaseDatabase* database = lease_database();
     bool was_held = false;
-    for (int64 token = 0; (token = next_token_of_holder(key, {holder, length}, token)) != 0;)
-        was_held = release_lease_of(database, key, token) || was_held;
+    int64 count;
+    const HeldToken* tokens = all_tokens_of_holder(key, {holder, length}, &count);
+    for (int64 i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        if (acts_for(tokens[i].role))
+            was_held = release_lease_of(database, key, tokens[i].token) || was_held;
+    }
     PG_RETURN_BOOL(was_held);
 }
 

@@ -72,9 +72,14 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
-// The tokens of the holder's leases at the key, of any role, one after the other: the lowest above
-// `after`; 0: there is none.
-int64 next_token_of_holder(const LeaseKey& key, std::string_view holder, int64 after);
+struct HeldToken {
+    int64 token;
+    Oid role;
+};
+
+// Of the holder's leases at the key, of any role, in the order in which find_lease() meets them.
+// Returns how many there are; puts at most `room`.
+int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens, int64 room);
 
 // Sets the expiry of a lease of a call.
 void time_lease(const LeaseKey& key, int64 token, int64 expires);

@@ -219,18 +219,21 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
     return was_held;
 }
 
-int64 next_token_of_holder(const LeaseKey& key, std::string_view holder, int64 after) {
-    int64 next = 0;
+int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens,
+                       int64 room) {
+    int64 count = 0;
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     Ref node = find_node(key);
     for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
         const Lease& lease = *lease_at(ref);
-        if (lease.token > after && (next == 0 || lease.token < next) && !lease.is_given_back() &&
-            lease.has_holder(holder))
-            next = lease.token;
+        if (lease.is_given_back() || !lease.has_holder(holder))
+            continue;
+        if (count < room)
+            tokens[count] = {lease.token, lease.role};
+        count++;
     }
     LWLockRelease(partition_lock(key.partition));
-    return next;
+    return count;
 }
 
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how) {

@@ -43,6 +43,18 @@ is(ask("SELECT outcome FROM interlock.acquire_lease('tree', '1 h')"), 'held', 'a
 is(ask("SELECT count(*) FROM interlock.leases WHERE key LIKE 'tree/%'"), $children, 'those that have expired are gone, no other is');
 ask(q(SELECT interlock.break_leases('tree/%', 'test')));
 
+# --- Shared leases of a name at one key, of one role and another: the walk over them is one ---------------------------------------------
+
+ask('CREATE ROLE other LOGIN; CREATE ROLE mine LOGIN');
+my $shared = "SELECT count(*) FROM generate_series(1, $children) g, LATERAL interlock.acquire_lease('one key', '1 h', holder => 'worker', mode => 'shared') a WHERE a.outcome = 'acquired'";
+sub as_role { my ($role, $sql) = @_; return ($node->psql('postgres', $sql, timeout => 60, extra_params => [ '-U', $role ]))[1]; }
+is(as_role('other', $shared), $children, 'shared leases of a holder');
+is(as_role('mine', "SELECT outcome FROM interlock.acquire_lease('one key', '1 h', holder => 'worker', mode => 'shared')"), 'acquired', 'and one of another role with that name');
+is(as_role('mine', "SELECT interlock.release_lease('one key', holder => 'worker')"), 't', 'it is released by its name, at once');
+is(ask('SELECT count(*) FROM interlock.leases'), $children, 'and none of the others');
+is(as_role('other', "SELECT interlock.release_lease('one key', holder => 'worker')"), 't', 'nor do many of a holder take long');
+is(ask('SELECT count(*) FROM interlock.leases'), 0, 'each of which is released');
+
 # --- A million leases --------------------------------------------------------------------------------
 
 is(ask("SELECT count(DISTINCT token), min(outcome), max(outcome)
