@@ -25,10 +25,29 @@ Datum scaled(const EscrowColumn& column, Datum number) {
                              : DirectFunctionCall2(numeric_mul, number, power_of_ten(column.scale));
 }
 
-int64 limit_of(const EscrowColumn& column, const char* text) {
-    return amount_of_numeric(
-        column, DirectFunctionCall3(numeric_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
-                                    Int32GetDatum(-1)));
+int64 integer_of_numeric(Datum number) {
+    return DatumGetInt64(DirectFunctionCall1(numeric_int8, number));
+}
+
+// `to_inside` for a column that has fewer digits now than its limits.
+int64 limit_of(const EscrowColumn& column, const char* text, PGFunction to_inside) {
+    Datum limit = DirectFunctionCall3(numeric_in, CStringGetDatum(text),
+                                      ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+    return integer_of_numeric(DirectFunctionCall1(to_inside, scaled(column, limit)));
+}
+
+bool is_whole(Datum number) {
+    return DatumGetBool(DirectFunctionCall2(
+        numeric_eq, number, DirectFunctionCall2(numeric_trunc, number, Int32GetDatum(0))));
+}
+
+[[noreturn]] void raise_lost_digits(const EscrowColumn& column) {
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("a change of an escrow counter has more digits than its column \"%s\" has now",
+                    NameStr(column.name)),
+             errhint("Give the column back its former type, end its reservations, call "
+                     "interlock.fold_escrow, and then change the type.")));
 }
 
 bool is_less(Datum left, Datum right) {
@@ -49,11 +68,11 @@ bool amount_scale(Oid type, int32 typmod, int* scale) {
 }
 
 EscrowLimits limits_of(const EscrowColumn& column) {
-    int64 least = limit_of(column, column.least_text);
+    int64 least = limit_of(column, column.least_text, numeric_ceil);
     if (column.most_text[0] == '\0')
         return {Max(least, column.range.least), column.range.most};
     return {Max(least, column.range.least),
-            Min(limit_of(column, column.most_text), column.range.most)};
+            Min(limit_of(column, column.most_text, numeric_floor), column.range.most)};
 }
 
 EscrowLimits range_of_type(Oid type, int32 typmod) {
@@ -72,7 +91,7 @@ EscrowLimits range_of_type(Oid type, int32 typmod) {
 }
 
 int64 amount_of(const EscrowColumn& column, Datum value) {
-    return column.type == NUMERICOID ? amount_of_numeric(column, value)
+    return column.type == NUMERICOID ? integer_of_numeric(scaled(column, value))
                                      : integer_of(column.type, value);
 }
 
@@ -93,8 +112,12 @@ Datum numeric_of(const EscrowColumn& column, int64 amount) {
     return NumericGetDatum(int64_div_fast_to_numeric(amount, column.scale));
 }
 
-int64 amount_of_numeric(const EscrowColumn& column, Datum value) {
-    return DatumGetInt64(DirectFunctionCall1(numeric_int8, scaled(column, value)));
+int64 amount_of_numeric(const EscrowColumn& column, Datum number) {
+    Datum whole = scaled(column, number);
+    if (DatumGetInt32(DirectFunctionCall1(numeric_scale, number)) > column.scale &&
+        !is_whole(whole))
+        raise_lost_digits(column);
+    return integer_of_numeric(whole);
 }
 
 int64 amount_argument(const Arguments& arguments, int n, const char* name,
@@ -107,8 +130,7 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
     Datum whole = scaled(column, value);
     if (is_less(most, DirectFunctionCall1(numeric_abs, whole)))
         refuse_argument(name, "is too large");
-    if (!DatumGetBool(DirectFunctionCall2(
-            numeric_eq, whole, DirectFunctionCall2(numeric_trunc, whole, Int32GetDatum(0)))))
+    if (!is_whole(whole))
         refuse_argument(
             name, psprintf("must not have more than %d digits behind the point", column.scale));
     return DatumGetInt64(DirectFunctionCall1(numeric_int8, whole));

@@ -78,7 +78,8 @@ bool amount_scale(Oid type, int32 typmod, int* scale);
 int64 amount_of(const EscrowColumn& column, Datum value); // a value of the column
 Datum value_of(const EscrowColumn& column, int64 amount); // 22003 if it is beyond its type
 Datum numeric_of(const EscrowColumn& column, int64 amount);
-int64 amount_of_numeric(const EscrowColumn& column, Datum value); // as numeric_of() made it
+// As numeric_of() made it; 55000 if the column's type has lost digits since.
+int64 amount_of_numeric(const EscrowColumn& column, Datum number);
 
 // Argument n: 22023 for NaN, infinity, too many digits or too large a number.
 int64 amount_argument(const Arguments& arguments, int n, const char* name,

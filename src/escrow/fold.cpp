@@ -9,6 +9,7 @@
 #include "escrow/memory.h"
 #include "escrow/reservation_sweep.h"
 #include "server/arguments.h"
+#include "server/error.h"
 #include "server/subtransaction.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -80,6 +81,13 @@ int64 take_some(const EscrowCounter& counter, int64 value, int most, bool* is_al
     return sum;
 }
 
+// Parts that came after the snapshot may pay for those that it has.
+void require_limits(const EscrowCounter& counter, int64 value) {
+    if (IsolationUsesXactSnapshot() &&
+        (value < counter.limits.least || value > counter.limits.most))
+        raise_concurrent_update();
+}
+
 Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_INT32_MAX) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
@@ -98,6 +106,7 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
             return;
         int64 sum = take_some(*counter, value, most, &is_all);
         result = is_all ? Fold::kFolded : Fold::kSome;
+        require_limits(*counter, add_amounts(value, sum));
         if (sum != 0 && !write_value(*counter, add_amounts(value, sum)))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "

@@ -259,7 +259,7 @@ void add_in_doubt(UndecidedParts* parts, int* room, const InDoubt& in_doubt) {
         *room = Max(8, *room * 2);
         Size size = sizeof(InDoubt) * *room;
         parts->in_doubt = static_cast<InDoubt*>(
-            parts->in_doubt == nullptr ? palloc(size) : repalloc(parts->in_doubt, size));
+            parts->in_doubt == nullptr ? palloc(size) : repalloc_huge(parts->in_doubt, size));
     }
     parts->in_doubt[parts->count++] = in_doubt;
 }

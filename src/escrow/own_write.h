@@ -11,13 +11,14 @@ struct EscrowWrite {
     KeyedRow row;
     AttrNumber column;
     int64 value; // what it gets
+    bool passed; // its trigger has fired: what others' triggers write after it is not ours
 };
 
 extern EscrowWrite* escrow_write; // null: none
 
 template <typename Body>
 void as_escrow_write(const KeyedRow& row, AttrNumber column, int64 value, Body&& body) {
-    EscrowWrite write = {row, column, value};
+    EscrowWrite write = {row, column, value, false};
     with_current(&escrow_write, &write, body);
 }
 

@@ -141,7 +141,8 @@ bool moves_key(const RowChange& change) {
 }
 
 bool is_own_write(const RowChange& change, const EscrowColumn& column) {
-    return escrow_write != nullptr && escrow_write->column == column.attnum &&
+    return escrow_write != nullptr && !escrow_write->passed &&
+           escrow_write->column == column.attnum &&
            escrow_write->row.info->relid == change.info->relid &&
            has_key(escrow_write->row, row_in(change.old_row));
 }
@@ -190,6 +191,7 @@ void check_update(RowChange* change, const EscrowColumn& column) {
     int64 after = value_in(*change, column, change->new_row);
     if (is_own_write(*change, column)) {
         check_own_write(*change, column, after);
+        escrow_write->passed = true;
         return;
     }
     if (moves_key(*change)) {

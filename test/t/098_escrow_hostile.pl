@@ -128,6 +128,46 @@ like(error_of('DELETE FROM undead'), qr/55000/, 'a later trigger that could keep
 is(value('undead'), 7, 'and no part is lost');
 like(error_of("SELECT interlock.enable_escrow('undead', 'stock')"), qr/55000/, 'also when counters are enabled');
 
+# While the row itself is written, a trigger writes the same number once more.
+stocked('twice');
+$node->safe_psql('postgres', q(CREATE FUNCTION writes_again() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+    IF pg_trigger_depth() = 1 THEN
+        PERFORM interlock.adjust('twice', 1, 'stock', 50);
+        UPDATE twice SET stock = NEW.stock;
+    END IF;
+    RETURN NULL; END$$;
+CREATE TRIGGER writes_again AFTER UPDATE ON twice FOR EACH ROW EXECUTE FUNCTION writes_again()));
+like(error_of("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT interlock.adjust('twice', 1, 'stock', 1)"), qr/55000/, 'ESC-10: which is a plain update');
+is(value('twice'), 7, 'and no part is lost');
+$node->safe_psql('postgres', 'DROP TABLE twice');
+
+# Parts that the snapshot does not see have paid for those that it sees.
+for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
+    $node->safe_psql('postgres', "CREATE TABLE folded (id int PRIMARY KEY, stock int NOT NULL); INSERT INTO folded VALUES (1, 1);
+        SELECT interlock.enable_escrow('folded', 'stock'), interlock.adjust('folded', 1, 'stock', -1)");
+    query($seller, "BEGIN ISOLATION LEVEL $level");
+    query($seller, 'SELECT 1');
+    $node->safe_psql('postgres', "SELECT interlock.adjust('folded', 1, 'stock', 10)");
+    query($seller, "SELECT outcome FROM interlock.try_adjust('folded', 1, 'stock', -5)") if $level eq 'REPEATABLE READ';
+    query($seller, "SELECT interlock.fold_escrow('folded')");
+    is($seller->{error}, $level eq 'REPEATABLE READ' ? '40001' : undef, "ESC-9: $level: a fold writes no number outside of the limits");
+    query($seller, 'ROLLBACK');
+    is(value('folded'), 10, 'and no part is lost');
+    $node->safe_psql('postgres', 'DROP TABLE folded');
+}
+
+# Two halves are one, and each half rounded is one.
+$node->safe_psql('postgres', "CREATE TABLE halved (id int PRIMARY KEY, stock numeric(10, 2) NOT NULL); INSERT INTO halved VALUES (1, 9);
+    SELECT interlock.enable_escrow('halved', 'stock', 0.5, 10), interlock.adjust('halved', 1, 'stock', -1)");
+$node->safe_psql('postgres', "SELECT interlock.adjust('halved', 1, 'stock', 0.5)") for 1 .. 3;
+$node->safe_psql('postgres', 'ALTER TABLE halved ALTER stock TYPE numeric(10, 0)');
+like(error_of($_), qr/55000: a change of an escrow counter has more digits than its column "stock" has now\n.*former type/s, 'a part that the column cannot hold any more')
+    for "SELECT interlock.escrow_value('halved', 1, 'stock')", "SELECT interlock.fold_escrow('halved')", "SELECT interlock.set_escrow('halved', 1, 'stock', 3)";
+$node->safe_psql('postgres', 'ALTER TABLE halved ALTER stock TYPE numeric(10, 2)');
+is($node->safe_psql('postgres', "SELECT interlock.escrow_value('halved', 1, 'stock')"), '9.50', 'is there with the former type');
+$node->safe_psql('postgres', "SELECT interlock.fold_escrow('halved'); ALTER TABLE halved ALTER stock TYPE numeric(10, 0)");
+is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('halved', 1, 'stock', -10)"), 'insufficient', 'and a minimum of 0.5 is 1 with another one');
+
 for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
     stocked('late');
     query($seller, "BEGIN ISOLATION LEVEL $level");
