@@ -222,7 +222,9 @@ namespace interlock {
 
 Writer current_writer() {
     Oid user = GetUserId();
-    Oid outer = GetOuterUserId();
+    // Code of a table's owner, for which another role's statement has taken the owner's rights,
+    // does not write as that role.
+    Oid outer = InSecurityRestrictedOperation() ? user : GetOuterUserId();
     Said said;
     if (find_said(user, &said) || find_said(outer, &said)) {
         if (said.length == 0)

@@ -46,6 +46,25 @@ SET ROLE interlock_clerk;
 INSERT INTO owned.page VALUES (1);
 SHOW search_path;
 
+-- SEC-5: nor does it write as the writer of that role
+RESET ROLE;
+SELECT interlock.grant_writer('shop', 'interlock_clerk', is_default => true);
+SET ROLE interlock_owner;
+CREATE FUNCTION owned.show_writer(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
+    RAISE NOTICE 'code of % writes as %', current_user, interlock.current_writer(); RETURN $1; END $$;
+CREATE INDEX ON owned.page_history (owned.show_writer(operation));
+SET ROLE interlock_clerk;
+SELECT interlock.current_writer();
+INSERT INTO owned.page VALUES (2);
+BEGIN;
+SELECT interlock.set_writer('shop');
+INSERT INTO owned.page VALUES (3);
+COMMIT;
+SET ROLE interlock_owner;
+DROP FUNCTION owned.show_writer CASCADE;
+RESET ROLE;
+SELECT interlock.revoke_writer('shop', 'interlock_clerk');
+
 -- SEC-5: an administrator who enables markers runs the code on the table as its owner
 SET ROLE interlock_owner;
 CREATE FUNCTION owned.caller() RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
