@@ -33,12 +33,15 @@ Datum list_transitions(PG_FUNCTION_ARGS) {
             "JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid "
             "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u "
             "AND t.tgparentid OPERATOR(pg_catalog.=) 0 "
+            "AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<=) %zu "
+            "AND (t.tgqual IS NULL OR pg_catalog.octet_length(t.tgqual::pg_catalog.text) "
+            "OPERATOR(pg_catalog.<=) %zu) "
             "AND (c.relpersistence OPERATOR(pg_catalog.<>) 't' OR "
             "c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) "
             "AND (pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, "
             "REFERENCES, TRIGGER') OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, "
             "UPDATE, REFERENCES')) ORDER BY t.tgrelid, t.tgname",
-            own_trigger_function("transition_trigger")));
+            own_trigger_function("transition_trigger"), kMostArgumentBytes, kMostArgumentBytes));
         SPITupleTable* rows = SPI_tuptable;
         for (uint64 i = 0; i < rows->numvals; i++)
             in_scratch([&] { list_trigger(rows->vals[i], rows->tupdesc, output); });

@@ -157,6 +157,21 @@ SELECT * FROM interlock.sweep();
 SELECT max(total_bytes) < 5 * (SELECT sum(octet_length(tgargs)) FROM pg_trigger WHERE tgrelid = 'mallory.large'::regclass) AS is_small
   FROM pg_backend_memory_contexts WHERE name = 'interlock relation';
 SELECT count(*) FROM interlock.transitions WHERE rel = 'mallory.large'::regclass;
+-- and views read none that are longer than the functions of the extension make them
+CREATE TEMP TABLE long_text AS SELECT string_agg(md5(i::text), '') AS t FROM generate_series(1, 150000) i;
+SELECT format('CREATE TRIGGER z BEFORE UPDATE ON mallory.large FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger(%L, %L, %L, %L)',
+              'status', '{"longer": ["' || t || '"]}', '', 'allow'),
+       format('CREATE TRIGGER z_owned BEFORE UPDATE ON mallory.large FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger(%L, %L, %L)', 'status', 'share:skip', t)
+  FROM long_text \gexec
+CREATE FUNCTION argument_reads() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT pg_stat_clear_snapshot(); SELECT toast_blks_read + toast_blks_hit FROM pg_statio_sys_tables WHERE relid = ''pg_trigger''::regclass';
+SELECT pg_stat_force_next_flush();
+SELECT argument_reads() AS before \gset
+SELECT count(*) FROM interlock.transitions WHERE rel = 'mallory.large'::regclass;
+SELECT count(*) FROM interlock.column_ownership WHERE rel = 'mallory.large'::regclass;
+SELECT pg_stat_force_next_flush();
+SELECT argument_reads() - :before BETWEEN 10 AND 500 AS only_the_others;
+DROP FUNCTION argument_reads();
 DROP TABLE mallory.large;
 SET ROLE interlock_mallory;
 SELECT sqlstate_of('CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger('
