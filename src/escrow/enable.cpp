@@ -20,6 +20,16 @@ using namespace interlock;
 
 namespace {
 
+struct TriggerKind {
+    const char* prefix;
+    const char* function;
+    const char* event;
+};
+constexpr TriggerKind kRowTrigger = {kEscrowTriggerPrefix, "escrow_trigger",
+                                     "BEFORE INSERT OR UPDATE OR DELETE"};
+constexpr TriggerKind kTruncateTrigger = {"zzz_interlock_truncate", "escrow_truncate_trigger",
+                                          "BEFORE TRUNCATE"};
+
 struct Request {
     AttrNumber attnum;
     const char* column;
@@ -34,8 +44,18 @@ Request read_request(const Arguments& arguments, Relation rel);
 void check_table_kind(Relation rel, const TableInfo* info);
 void check_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 void check_values(Oid relid, const Request& request);
-void create_triggers(Oid relid, const Request& request, List* key);
-void drop_triggers(Oid relid, AttrNumber attnum);
+
+// A trigger's name, and the command that creates or replaces it.
+struct TriggerCommand {
+    const char* name;
+    char* command;
+};
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
+                              const char* more_arguments);
+const char* row_arguments(const Request& request, List* key);
+void run_trigger_command(Oid relid, AttrNumber attnum, const TriggerCommand& trigger);
+void refuse_gone_column(Relation rel, const TableInfo* info);
+const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column);
 void end_counters(Relation rel, const EscrowColumn& column);
 void return_expired_of_column(Relation rel, const EscrowColumn& column);
 void refuse_reservations_of(Relation rel, const EscrowColumn& column);
@@ -57,20 +77,24 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     const TableInfo* info = table_info(rel);
     Request request = read_request(arguments, rel);
     check_table_kind(rel, info);
+    refuse_gone_column(rel, info);
     const EscrowColumn* present = escrow_of(info, request.attnum);
     if (present == nullptr)
         check_column(rel, info, request.attnum);
     else
         end_counters(rel, *present);
     check_reservations(rel, info, present, request);
-    require_last_word_of(rel, "zzz_interlock_escrow",
+    TriggerCommand on_row = create_trigger(rel, kRowTrigger, request.column,
+                                           row_arguments(request, key_column_names(rel)));
+    TriggerCommand on_truncate = create_trigger(rel, kTruncateTrigger, request.column, "");
+    require_last_word_of(rel, on_row.name,
                          TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE);
-    List* key = key_column_names(rel);
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
     with_spi([&] {
         as_configuring_owner(relid, [&] { check_values(relid, request); });
-        create_triggers(relid, request, key);
+        run_trigger_command(relid, request.attnum, on_row);
+        run_trigger_command(relid, request.attnum, on_truncate);
     });
     forget_old_parts(relid, request.column);
     record_change(change);
@@ -82,21 +106,23 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     Oid relid = RelationGetRelid(rel);
-    AttrNumber attnum = column_number(rel, arguments.name(1, "column_name"));
-    const TableInfo* info = table_info(rel);
-    const EscrowColumn* column = escrow_of(info, attnum);
-    if (column == nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("column \"%s\" of table \"%s\" has no escrow counters",
-                               column_name(info, attnum), RelationGetRelationName(rel))));
-    return_expired_of_column(rel, *column);
-    end_counters(rel, *column);
-    refuse_reservations_of(rel, *column);
-    NameData name = column->name;
+    const char* name = arguments.name(1, "column_name");
+    const EscrowColumn* column = column_to_disable(rel, table_info(rel), name);
+    if (column->attnum != InvalidAttrNumber) {
+        return_expired_of_column(rel, *column);
+        end_counters(rel, *column);
+        refuse_reservations_of(rel, *column);
+    }
+    char* on_row = drop_of_column_trigger(rel, kRowTrigger.function, name);
+    char* on_truncate = drop_of_column_trigger(rel, kTruncateTrigger.function, name);
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
-    with_spi([&] { drop_triggers(relid, attnum); });
-    (void)forget_counters(relid, name);
+    with_spi([&] {
+        for (char* command : {on_row, on_truncate})
+            if (command != nullptr)
+                run_command(command);
+    });
+    forget_old_parts(relid, name);
     record_change(change);
     PG_RETURN_VOID();
 }
@@ -115,7 +141,7 @@ void forget_old_parts(Oid relid, const char* column) {
                 (errmsg("forgot " INT64_FORMAT " changes of escrow counters in column \"%s\" of "
                         "table \"%s\", which were not in its rows yet",
                         count, column, get_rel_name(relid)),
-                 errdetail("The triggers of the counters were dropped by other means than "
+                 errdetail("The column, or the triggers of its counters, went by other means than "
                            "interlock.disable_escrow(): the rows count as they are.")));
 }
 
@@ -244,44 +270,69 @@ void check_values(Oid relid, const Request& request) {
                                count, get_rel_name(relid), request.column)));
 }
 
-const char* trigger_name(AttrNumber attnum, const char* suffix = "") {
-    return psprintf("zzz_interlock_escrow_%d%s", attnum, suffix);
-}
-
-void create_always(Oid relid, const char* name, const char* events, const char* call) {
-    const char* table = qualified_name(relid);
-    replace_trigger(
-        relid, name,
-        psprintf("CREATE OR REPLACE TRIGGER %s BEFORE %s ON %s %s EXECUTE FUNCTION %s", name,
-                 events, table, strcmp(events, "TRUNCATE") == 0 ? "" : "FOR EACH ROW", call));
-    run_command(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name));
-}
-
-void create_triggers(Oid relid, const Request& request, List* key) {
-    StringInfoData call;
-    initStringInfo(&call);
-    appendStringInfo(&call, "%s(%s, '%s', '%s', '%s', '%s'",
-                     own_trigger_function_name("escrow_trigger"),
-                     quote_literal_cstr(request.column), request.least, request.most,
+const char* row_arguments(const Request& request, List* key) {
+    StringInfoData arguments;
+    initStringInfo(&arguments);
+    appendStringInfo(&arguments, ", '%s', '%s', '%s', '%s'", request.least, request.most,
                      request.plain_updates, request.fold_moves_version ? "true" : "false");
     ListCell* cell;
     foreach (cell, key)
-        appendStringInfo(&call, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
-    appendStringInfoChar(&call, ')');
-    create_always(relid, trigger_name(request.attnum), "INSERT OR UPDATE OR DELETE", call.data);
-    create_always(relid, trigger_name(request.attnum, "_truncate"), "TRUNCATE",
-                  psprintf("%s()", own_trigger_function_name("escrow_truncate_trigger")));
+        appendStringInfo(&arguments, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
+    return arguments.data;
 }
 
-void drop_triggers(Oid relid, AttrNumber attnum) {
-    for (const char* suffix : {"", "_truncate"})
-        run_command(psprintf("DROP TRIGGER IF EXISTS %s ON %s", trigger_name(attnum, suffix),
-                             qualified_name(relid)));
+TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
+                              const char* more_arguments) {
+    const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
+    return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH %s EXECUTE FUNCTION "
+                           "%s(%s%s)",
+                           quote_identifier(name), kind.event, qualified_name(rel),
+                           &kind == &kRowTrigger ? "ROW" : "STATEMENT",
+                           own_trigger_function_name(kind.function), quote_literal_cstr(column),
+                           more_arguments)};
+}
+
+void run_trigger_command(Oid relid, AttrNumber attnum, const TriggerCommand& trigger) {
+    replace_trigger(relid, trigger.name, trigger.command);
+    run_command(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", qualified_name(relid),
+                         quote_identifier(trigger.name)));
+    ObjectAddress dependent = {TriggerRelationId, get_trigger_oid(relid, trigger.name, false), 0};
+    ObjectAddress needed = {RelationRelationId, relid, attnum};
+    recordDependencyOn(&dependent, &needed, DEPENDENCY_AUTO);
+}
+
+// Renamed, as a rule. Its counters go by the former name.
+void refuse_gone_column(Relation rel, const TableInfo* info) {
+    each_escrow(info, [&](const EscrowColumn& column) {
+        if (column.attnum != InvalidAttrNumber || NameStr(column.name)[0] == '\0')
+            return;
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of table \"%s\", which has escrow counters, is gone or has "
+                    "another type",
+                    NameStr(column.name), RelationGetRelationName(rel)),
+             errhint("Rename it back and call interlock.disable_escrow before it is renamed. To "
+                     "lose the changes that were not in its rows: SELECT "
+                     "interlock.disable_escrow(%s, %s).",
+                     quote_literal_cstr(qualified_name(rel)),
+                     quote_literal_cstr(NameStr(column.name)))));
+    });
+}
+
+const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column) {
+    const EscrowColumn* found = escrow_of_name(info, column);
+    if (found == nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" has no escrow counters", column,
+                               RelationGetRelationName(rel))));
+    return found;
 }
 
 // All parts are decided, and the lock keeps others out.
 // But the fold has only the parts that its snapshot has.
 void end_counters(Relation rel, const EscrowColumn& column) {
+    require_own_trigger(rel, column);
     fold_column(rel, &column.name);
     if (has_parts(RelationGetRelid(rel), column))
         raise_concurrent_update();

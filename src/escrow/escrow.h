@@ -2,10 +2,12 @@
 // commit. docs/internals/escrow.md is the design, and names the rules E1 to E14.
 //
 // The configuration of a column is two triggers, ENABLE ALWAYS: BEFORE ROW for INSERT, UPDATE and
-// DELETE, and BEFORE TRUNCATE. The arguments of the first are the column, minimum, maximum (empty:
-// none), what becomes of plain updates, whether a fold moves the version, and the columns of the
-// key. A key that has other columns by now makes the verbs refuse (55000): the parts of a counter
-// are found by the key's values.
+// DELETE, and BEFORE TRUNCATE. Both depend on the column: the server drops them with it, and
+// refuses to change its type. A dump does not have that; but the column is their first argument,
+// too. The others of the first one are minimum, maximum (empty: none), what becomes of plain
+// updates, whether a fold moves the version, and the columns of the key. A key that has other
+// columns by now makes the verbs refuse (55000): the parts of a counter are found by the key's
+// values.
 //
 // A counter begins with the first change of a row by a verb. Its parts name its id, which is never
 // used again.
@@ -26,6 +28,7 @@ struct EscrowLimits {
 
 struct EscrowColumn {
     const char* trigger;
+    const char* twin; // another trigger for the same column; null: none, as it should be
     NameData name;
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;
@@ -47,6 +50,13 @@ void load_escrow(TableInfo* info, const Trigger* trigger);
 
 const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
+const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column); // it may be gone
+
+// Its BEFORE ROW trigger sorts after all others of ours: it takes the parts of a row that is
+// written, so nothing may keep the row from being written after it.
+constexpr const char* kEscrowTriggerPrefix = "zzzz_interlock_escrow";
+// Raises 55000 for one that was renamed to fire before others, 39P01 for one of two.
+void require_own_trigger(Relation rel, const EscrowColumn& column);
 
 // Calls visit(const EscrowColumn&) for each column of the table.
 template <typename Visit>

@@ -59,7 +59,7 @@ DueCounters due_of(Oid rel, const text* key) {
 const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
     AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
     const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
-    return column != nullptr && column->has_key ? column : nullptr;
+    return column != nullptr && column->has_key && column->twin == nullptr ? column : nullptr;
 }
 
 // kNotInUse: the column is gone or has no triggers. kOtherKey: the counter is of another key than

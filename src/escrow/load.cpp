@@ -45,6 +45,15 @@ bool has_key(const TableInfo* info, const Trigger* trigger) {
     return true;
 }
 
+// Any role with TRIGGER on the table can make another one for the column. Parts would count twice.
+void find_twin(EscrowColumn* column) {
+    for (EscrowColumn* other = column->next; other != nullptr; other = other->next)
+        if (strcmp(NameStr(other->name), NameStr(column->name)) == 0) {
+            other->twin = column->trigger;
+            column->twin = other->trigger;
+        }
+}
+
 } // namespace
 
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
@@ -66,6 +75,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &column->plain_updates))
         return;
     name_argument(trigger, kColumn, &column->name);
+    find_twin(column);
     column->least_text = pstrdup(trigger->tgargs[kLeast]);
     column->most_text = pstrdup(trigger->tgargs[kMost]);
     column->fold_moves_version = strcmp(trigger->tgargs[kMovesVersion], "true") == 0;
@@ -103,6 +113,27 @@ const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger
     return found;
 }
 
+const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column) {
+    const EscrowColumn* found = nullptr;
+    each_escrow(info, [&](const EscrowColumn& each) {
+        if (strcmp(NameStr(each.name), column) == 0)
+            found = &each;
+    });
+    return found;
+}
+
+void require_own_trigger(Relation rel, const EscrowColumn& column) {
+    if (column.twin != nullptr)
+        raise_twins(rel, column.trigger, column.twin, "enable_escrow");
+    if (strncmp(column.trigger, kEscrowTriggerPrefix, 4) < 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
+                        column.trigger, RelationGetRelationName(rel)),
+                 errhint("ALTER TRIGGER %s ON %s RENAME TO %s_1;", quote_identifier(column.trigger),
+                         qualified_name(rel), kEscrowTriggerPrefix)));
+}
+
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {
     const EscrowColumn* column = escrow_of(info, attnum);
     const char* table = RelationGetRelationName(rel);
@@ -111,6 +142,7 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters",
                                column_name(info, attnum), table),
                         errhint("Call interlock.enable_escrow for the column.")));
+    require_own_trigger(rel, *column);
     if (column->enabled != TRIGGER_FIRES_ALWAYS)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("trigger \"%s\" of table \"%s\" does not fire in all sessions",

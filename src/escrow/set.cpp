@@ -5,6 +5,7 @@
 #include "execution/read.h"
 #include "server/arguments.h"
 #include "server/scope.h"
+#include "server/subtransaction.h"
 #include "table/row.h"
 
 using namespace interlock;
@@ -112,8 +113,21 @@ Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
     return named;
 }
 
+// Under row security a row that is seen need not be one that may be changed.
+bool may_lock(const EscrowCounter& counter) {
+    bool found = false;
+    ErrorData* error = attempt_if([&] {
+        int64 value;
+        found = lock_value(counter, true, &value);
+        return false;
+    });
+    if (error != nullptr)
+        ReThrowError(error);
+    return found;
+}
+
 bool lock_alone(const EscrowCounter& counter, int64* value) {
-    if (has_policies(counter.row.rel) && !sees_row(counter))
+    if (has_policies(counter.row.rel) && !may_lock(counter))
         return false;
     enter_gate(counter, ExclusiveLock);
     return lock_value(counter, true, value);

@@ -37,6 +37,50 @@ Oid root_of_trigger(Oid relid, const Trigger* trigger) {
     return root;
 }
 
+const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
+            trigger_calls(trigger, function_name))
+            return trigger;
+    }
+    return nullptr;
+}
+
+namespace {
+
+char* new_trigger_name(const char* prefix, const char* column) {
+    constexpr int kHashBytes = 9;
+    char* name = psprintf("%s_%s", prefix, column);
+    int length = static_cast<int>(strlen(name));
+    if (length < NAMEDATALEN)
+        return name;
+    name[pg_mbcliplen(name, length, NAMEDATALEN - 1 - kHashBytes)] = '\0';
+    return psprintf("%s_%08x", name,
+                    hash_bytes(reinterpret_cast<const unsigned char*>(column),
+                               static_cast<int>(strlen(column))));
+}
+
+} // namespace
+
+const char* column_trigger_name(Relation rel, const char* prefix, const char* function_name,
+                                const char* column) {
+    const Trigger* existing = find_column_trigger(rel, function_name, column);
+    if (existing != nullptr)
+        return pstrdup(existing->tgname);
+    char* name = new_trigger_name(prefix, column);
+    refuse_taken_trigger(rel, name, psprintf("column \"%s\"", column));
+    return name;
+}
+
+char* drop_of_column_trigger(Relation rel, const char* function_name, const char* column) {
+    const Trigger* trigger = find_column_trigger(rel, function_name, column);
+    return trigger == nullptr ? nullptr
+                              : psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname),
+                                         qualified_name(rel));
+}
+
 void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject) {
     if (OidIsValid(get_trigger_oid(RelationGetRelid(rel), trigger, true)))
         ereport(ERROR, (errcode(ERRCODE_DUPLICATE_OBJECT),
@@ -59,6 +103,14 @@ void raise_forged(Relation rel, const char* trigger, const char* maker) {
                            trigger, RelationGetRelationName(rel), maker),
                     errhint("DROP TRIGGER %s ON %s; then call interlock.%s.",
                             quote_identifier(trigger), typed_name(rel), maker)));
+}
+
+void raise_twins(Relation rel, const char* first, const char* second, const char* maker) {
+    ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                    errmsg("triggers \"%s\" and \"%s\" of table \"%s\" say the same, of which "
+                           "interlock.%s creates one",
+                           first, second, RelationGetRelationName(rel), maker),
+                    errhint("Drop the other one: a role with TRIGGER on the table has made it.")));
 }
 
 void name_argument(const Trigger* trigger, int n, NameData* name) {

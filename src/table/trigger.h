@@ -20,6 +20,18 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // The table the trigger was created for: this one, or one that this is a partition of.
 Oid root_of_trigger(Oid relid, const Trigger* trigger);
 
+// The trigger of the function whose first argument is the column; null: there is none.
+const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column);
+
+// Its name, by whatever name it goes, or that of the one to create: prefix and column. A name that
+// would be too long ends in a hash, so that columns that begin alike do not share it. Raises 42710
+// as below.
+const char* column_trigger_name(Relation rel, const char* prefix, const char* function_name,
+                                const char* column);
+
+// The command that drops it; null: there is none.
+char* drop_of_column_trigger(Relation rel, const char* function_name, const char* column);
+
 // Raises 42710 when another trigger has the name that we would use. CREATE OR REPLACE would replace
 // it.
 void refuse_taken_trigger(Relation rel, const char* trigger, const char* subject);
@@ -32,6 +44,10 @@ void refuse_partition(Relation rel, bool is_clone);
 // the metadata raises nothing, else such a table would break views and sweeps; using the trigger
 // raises this.
 [[noreturn]] void raise_forged(Relation rel, const char* trigger, const char* maker);
+
+// Raises the same for two triggers where interlock.<maker> creates one.
+[[noreturn]] void raise_twins(Relation rel, const char* first, const char* second,
+                              const char* maker);
 
 // A name among a trigger's arguments, truncated between characters where it is longer than
 // NAMEDATALEN.

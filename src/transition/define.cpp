@@ -26,7 +26,6 @@ constexpr TriggerKind kUpdateTrigger = {"zzz_interlock_transition", "transition_
 constexpr TriggerKind kInsertTrigger = {"zzz_interlock_initial", "initial_state_trigger"};
 
 void refuse_clone(Relation rel, const char* name);
-const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column);
 bool has_insert_trigger(Oid relid, const char* column);
 char* canonical_initial(Relation rel, AttrNumber column, const Arguments& arguments, int n);
 const char* repeat_argument(const Arguments& arguments, int n);
@@ -43,7 +42,6 @@ struct TriggerCommand {
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
                               const char* column, const char* condition,
                               const char* more_arguments);
-char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column);
 
 } // namespace
 
@@ -74,7 +72,7 @@ Datum define_transitions(PG_FUNCTION_ARGS) {
     TriggerCommand on_insert = {};
     char* no_insert = nullptr;
     if (arguments.is_null(3))
-        no_insert = drop_trigger(rel, kInsertTrigger, name);
+        no_insert = drop_of_column_trigger(rel, kInsertTrigger.function, name);
     else
         on_insert = create_trigger(rel, kInsertTrigger, "AFTER INSERT", name, "", "");
     Oid relid = RelationGetRelid(rel);
@@ -97,8 +95,8 @@ Datum drop_transitions(PG_FUNCTION_ARGS) {
     TableChange change = begin_change(arguments, rel);
     refuse_clone(rel, name);
     // Unlike a write this accepts that the column is missing: dropping is the remedy then.
-    char* on_update = drop_trigger(rel, kUpdateTrigger, name);
-    char* on_insert = drop_trigger(rel, kInsertTrigger, name);
+    char* on_update = drop_of_column_trigger(rel, kUpdateTrigger.function, name);
+    char* on_insert = drop_of_column_trigger(rel, kInsertTrigger.function, name);
     if (on_update == nullptr && on_insert == nullptr)
         raise_no_transitions(rel, name);
     close_table(rel);
@@ -167,66 +165,23 @@ const char* update_arguments(Jsonb* transitions, const char* initial, const char
                : psprintf("%s, %s", arguments, quote_literal_cstr(guards.argument));
 }
 
-const Trigger* find_trigger(Relation rel, const TriggerKind& kind, const char* column) {
-    const TriggerDesc* triggers = triggers_of(rel);
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
-        const Trigger* trigger = &triggers->triggers[i];
-        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
-            trigger_calls(trigger, kind.function))
-            return trigger;
-    }
-    return nullptr;
-}
-
 // Checked before the table is locked.
 bool has_insert_trigger(Oid relid, const char* column) {
     Relation rel = open_own_table(relid, AccessShareLock);
-    bool found = find_trigger(rel, kInsertTrigger, column) != nullptr;
+    bool found = find_column_trigger(rel, kInsertTrigger.function, column) != nullptr;
     relation_close(rel, AccessShareLock);
     return found;
-}
-
-// Prefix and column; a name that would be too long ends in a hash, so that columns that begin alike
-// do not share it.
-char* new_trigger_name(const TriggerKind& kind, const char* column) {
-    constexpr int kHashBytes = 9;
-    char* name = psprintf("%s_%s", kind.prefix, column);
-    int length = strlen(name);
-    if (length < NAMEDATALEN)
-        return name;
-    name[pg_mbcliplen(name, length, NAMEDATALEN - 1 - kHashBytes)] = '\0';
-    return psprintf("%s_%08x", name,
-                    hash_bytes(reinterpret_cast<const unsigned char*>(column), strlen(column)));
-}
-
-// The name of the column's trigger, or of the one to create.
-const char* trigger_name(Relation rel, const TriggerKind& kind, const char* column) {
-    const Trigger* existing = find_trigger(rel, kind, column);
-    if (existing != nullptr)
-        return pstrdup(existing->tgname);
-    char* name = new_trigger_name(kind, column);
-    refuse_taken_trigger(rel, name, psprintf("column \"%s\"", column));
-    return name;
 }
 
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* event,
                               const char* column, const char* condition,
                               const char* more_arguments) {
-    const char* name = trigger_name(rel, kind, column);
+    const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
     return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH ROW %s"
                            "EXECUTE FUNCTION %s(%s%s)",
                            quote_identifier(name), event, qualified_name(rel), condition,
                            own_trigger_function_name(kind.function), quote_literal_cstr(column),
                            more_arguments)};
-}
-
-// Null when there is none.
-char* drop_trigger(Relation rel, const TriggerKind& kind, const char* column) {
-    const Trigger* trigger = find_trigger(rel, kind, column);
-    if (trigger == nullptr)
-        return nullptr;
-    return psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname),
-                    qualified_name(rel));
 }
 
 } // namespace

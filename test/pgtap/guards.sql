@@ -38,12 +38,12 @@ ALTER TABLE product ENABLE TRIGGER USER;
 CREATE TABLE stocked (id int PRIMARY KEY, stock int NOT NULL);
 SELECT interlock.enable_escrow('stocked', 'stock');
 SELECT is_empty($$SELECT broken('stocked')$$, 'counters whose triggers fire always');
-ALTER TABLE stocked ENABLE TRIGGER zzz_interlock_escrow_2;
-ALTER TABLE stocked DISABLE TRIGGER zzz_interlock_escrow_2_truncate;
-SELECT set_eq($$SELECT broken('stocked')$$, ARRAY['escrow fails trigger "zzz_interlock_escrow_2" does not fire in all sessions: writes pass by the counters, which cannot be adjusted; '
-    'trigger "zzz_interlock_escrow_2_truncate" is disabled: TRUNCATE leaves parts of the counters'], 'and that do not');
-SELECT set_eq($$SELECT advice FROM interlock.advise() WHERE rel = 'stocked'::regclass$$, ARRAY['ALTER TABLE stocked ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2',
-    'ALTER TABLE stocked ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2_truncate'], 'with what helps');
+ALTER TABLE stocked ENABLE TRIGGER zzzz_interlock_escrow_stock;
+ALTER TABLE stocked DISABLE TRIGGER zzz_interlock_truncate_stock;
+SELECT set_eq($$SELECT broken('stocked')$$, ARRAY['escrow fails trigger "zzz_interlock_truncate_stock" is disabled: TRUNCATE leaves parts of the counters; '
+    'trigger "zzzz_interlock_escrow_stock" does not fire in all sessions: writes pass by the counters, which cannot be adjusted'], 'and that do not');
+SELECT set_eq($$SELECT advice FROM interlock.advise() WHERE rel = 'stocked'::regclass$$, ARRAY['ALTER TABLE stocked ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock',
+    'ALTER TABLE stocked ENABLE ALWAYS TRIGGER zzz_interlock_truncate_stock'], 'with what helps');
 DROP TABLE stocked;
 
 -- A stranger can make thousands of triggers, and megabytes of arguments: others read each of them once, and still see their tables.

@@ -98,7 +98,7 @@ SELECT is(keep('c', 3, 2), 'reserved', 'a reservation');
 SELECT is(keep('d', 3, 1, '1 us'), 'reserved', 'and one that has expired');
 SELECT throws_ok($$DELETE FROM item WHERE id = 3$$, '55000', 'column "stock" of table "item" has 1 reservation', 'keeps the row');
 SELECT throws_ok($$UPDATE item SET id = 33 WHERE id = 3$$, '55000', 'column "stock" of table "item" has 1 reservation', 'its key');
-SELECT throws_ok($$TRUNCATE item$$, '55000', 'column "price" of table "item" has 2 reservations', 'its table');
+SELECT throws_ok($$TRUNCATE item$$, '55000', 'column "stock" of table "item" has 1 reservation', 'its table');
 SELECT throws_ok($$SELECT interlock.disable_escrow('item', 'stock')$$, '55000', 'column "stock" of table "item" has 1 reservation', 'and its counters');
 SELECT throws_ok($$SELECT interlock.set_escrow('item', 3, 'stock', 19)$$, '22023', 'argument "value" leaves no room for what is reserved');
 SELECT lives_ok($$SELECT interlock.set_escrow('item', 3, 'stock', 18)$$, 'set_escrow sets what is not reserved');

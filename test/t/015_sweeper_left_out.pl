@@ -55,7 +55,7 @@ $node->safe_psql('postgres', q(
     CREATE TRIGGER stubborn BEFORE DELETE ON m.recorded_history FOR EACH ROW EXECUTE FUNCTION m.stubborn();
     CREATE TRIGGER stubborn BEFORE UPDATE ON m.folded FOR EACH ROW EXECUTE FUNCTION m.stubborn();
     CREATE TABLE m.child () INHERITS (m.reserved); -- so that it is locked by a statement
-    BEGIN; ALTER TABLE m.reserved DISABLE TRIGGER zzz_interlock_escrow_2; ALTER TABLE m.reserved ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2; COMMIT;
+    BEGIN; ALTER TABLE m.reserved DISABLE TRIGGER zzzz_interlock_escrow_stock; ALTER TABLE m.reserved ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock; COMMIT;
     CREATE INDEX ON m.reserved ((m.plans(1) + stock))
 ));
 fill('shop', 's');

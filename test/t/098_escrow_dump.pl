@@ -20,7 +20,8 @@ $node->safe_psql('postgres', 'CREATE DATABASE source');
 $node->safe_psql('source', q(
 CREATE EXTENSION pg_interlock;
 CREATE SCHEMA "Old shop";
-CREATE TABLE "Old shop"."Item" (region text, id int, "In stock" numeric(8, 2) NOT NULL, stock int NOT NULL, PRIMARY KEY (region, id));
+CREATE TABLE "Old shop"."Item" (region text, id int, "In stock" numeric(8, 2) NOT NULL, gone text, stock int NOT NULL, PRIMARY KEY (region, id));
+ALTER TABLE "Old shop"."Item" DROP COLUMN gone;
 SELECT interlock.enable_escrow('"Old shop"."Item"', 'In stock', maximum => 100),
        interlock.enable_escrow('"Old shop"."Item"', 'stock', minimum => -5);
 INSERT INTO "Old shop"."Item" SELECT 'it''s {"a"}', i, 10, 10 FROM generate_series(1, 20) i;
@@ -85,6 +86,11 @@ for my $server ($node, $other)
         $server->safe_psql($database, q(SELECT interlock.fold_escrow('"Old shop"."Item"')));
         is($server->safe_psql($database, 'SELECT sum("In stock"), sum(stock) FROM "Old shop"."Item"'), '138.00|185', "$copy: a fold brings all parts to the rows");
         is($server->safe_psql($database, 'SELECT count(*) FROM interlock_internal.escrow_part'), 0, "$copy: and leaves none");
+        my $table = q('"Old shop"."Item"');
+        $server->safe_psql($database, "DELETE FROM \"Old shop\".\"Item\" WHERE id = 20; SELECT interlock.enable_escrow($table, 'stock', 5, 1000)");
+        is(adjust($server, $database, 19, 'stock', -6) . ' ' . adjust($server, $database, 19, 'stock', 200), 'insufficient|10 adjusted|210', "$copy: with new limits");
+        $server->safe_psql($database, "SELECT interlock.disable_escrow($table, 'stock'), interlock.disable_escrow($table, 'In stock')");
+        is($server->safe_psql($database, "SELECT count(*) FROM pg_trigger WHERE tgrelid = ${table}::regclass AND NOT tgisinternal"), 0, "$copy: or none");
     }
 }
 

@@ -84,17 +84,17 @@ like(error_of(q(SELECT interlock.fold_escrow('several', '{"other": 1}'::jsonb)))
 $node->safe_psql('postgres', 'ALTER TABLE several ENABLE ROW LEVEL SECURITY');
 like(error_of("SET ROLE clerk; SELECT interlock.fold_escrow('several')"), qr/42501/, 'a role locks no rows by a fold that policies hide from it');
 $node->safe_psql('postgres', q(ALTER TABLE several DROP CONSTRAINT several_pkey, ADD PRIMARY KEY (id, other);
-CREATE OR REPLACE TRIGGER zzz_interlock_escrow_3 BEFORE INSERT OR UPDATE OR DELETE ON several FOR EACH ROW
+CREATE OR REPLACE TRIGGER zzzz_interlock_escrow_stock BEFORE INSERT OR UPDATE OR DELETE ON several FOR EACH ROW
     EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '0', '', 'reject', 'false', 'id', 'other');
-ALTER TABLE several ENABLE ALWAYS TRIGGER zzz_interlock_escrow_3));
+ALTER TABLE several ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock));
 is($node->safe_psql('postgres', "SELECT interlock.fold_escrow('several')"), 0, 'a counter of a key that had fewer columns is not folded');
 like(error_of("SELECT interlock.disable_escrow('several', 'stock')"), qr/55000/, 'nor forgotten');
 
 # Under one transaction id the triggers can be off between two loads of an entry.
 stocked('reopened');
-$node->safe_psql('postgres', q(BEGIN; ALTER TABLE reopened DISABLE TRIGGER zzz_interlock_escrow_2; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2;
+$node->safe_psql('postgres', q(BEGIN; ALTER TABLE reopened DISABLE TRIGGER zzzz_interlock_escrow_stock; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock;
 SELECT interlock.adjust('reopened', 1, 'stock', -1);
-ALTER TABLE reopened DISABLE TRIGGER zzz_interlock_escrow_2; UPDATE reopened SET stock = 4; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzz_interlock_escrow_2; COMMIT));
+ALTER TABLE reopened DISABLE TRIGGER zzzz_interlock_escrow_stock; UPDATE reopened SET stock = 4; ALTER TABLE reopened ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock; COMMIT));
 is(value('reopened'), 0, 'a number that was set while the triggers were off');
 is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('reopened', 1, 'stock', -1)"), 'insufficient', 'is what is left');
 
@@ -111,8 +111,49 @@ is(value('moved'), 1, 'and what is left is what was not taken');
 # A column of the same name is another one.
 stocked('dropped');
 $node->safe_psql('postgres', 'ALTER TABLE dropped DROP COLUMN stock, ADD COLUMN stock int NOT NULL DEFAULT 3');
-is($node->safe_psql('postgres', "SELECT outcome FROM interlock.try_adjust('dropped', 1, 'stock', -1)"), 'insufficient',
-    'nothing is granted from what a dropped column had');
+like(error_of("SELECT interlock.adjust('dropped', 1, 'stock', -1)"), qr/55000/, 'the triggers of a column are dropped with it');
+my (undef, undef, $forgot) = $node->psql('postgres', "SELECT interlock.enable_escrow('dropped', 'stock', 2)");
+like($forgot, qr/WARNING:  forgot 1 changes of escrow counters/, 'and one of the same name has none of its parts');
+is($node->safe_psql('postgres', "SELECT outcome, remaining FROM interlock.try_adjust('dropped', 1, 'stock', -2)"), 'insufficient|3', 'nor its limits');
+
+# Counters go by the name of the column.
+stocked('renamed');
+$node->safe_psql('postgres', 'ALTER TABLE renamed RENAME stock TO pieces');
+like(error_of("SELECT interlock.enable_escrow('renamed', 'pieces')"), qr/55000: column "stock" of table "renamed", which has escrow counters, is gone.*Rename it back/s,
+    'a column that was renamed is not enabled anew');
+like(error_of('UPDATE renamed SET id = 1'), qr/39P01/, 'nor is the table written');
+$node->safe_psql('postgres', "BEGIN; ALTER TABLE renamed RENAME pieces TO stock; SELECT interlock.disable_escrow('renamed', 'stock'); ALTER TABLE renamed RENAME stock TO pieces; COMMIT;
+    SELECT interlock.enable_escrow('renamed', 'pieces')");
+is($node->safe_psql('postgres', 'SELECT pieces FROM renamed'), 7, 'with its former name it is disabled, and no part is lost');
+stocked('given_up');
+$node->safe_psql('postgres', 'ALTER TABLE given_up RENAME stock TO pieces');
+(undef, undef, $forgot) = $node->psql('postgres', "SELECT interlock.disable_escrow('given_up', 'stock')");
+like($forgot, qr/WARNING:  forgot 1 changes/, 'or by its former name, with a loss that is said');
+$node->safe_psql('postgres', "UPDATE given_up SET pieces = 2; SELECT interlock.enable_escrow('given_up', 'pieces')");
+
+# Two triggers for one column would take its parts twice.
+stocked('forged');
+$node->safe_psql('postgres', q(CREATE TRIGGER aaa BEFORE INSERT OR UPDATE OR DELETE ON forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.escrow_trigger('stock', '-1000', '', 'delta', 'false', 'id');
+ALTER TABLE forged ENABLE ALWAYS TRIGGER aaa));
+like(error_of($_), qr/39P01: triggers "[a-z_]+" and "[a-z_]+" of table "forged" say the same/, "$_: two triggers")
+    for 'UPDATE forged SET stock = stock + 1', "SELECT interlock.adjust('forged', 1, 'stock', -1)", "SELECT interlock.enable_escrow('forged', 'stock', 5)",
+    "SELECT interlock.disable_escrow('forged', 'stock')", 'DELETE FROM forged';
+$node->safe_psql('postgres', 'DROP TRIGGER aaa ON forged; ALTER TRIGGER zzzz_interlock_escrow_stock ON forged RENAME TO aaa');
+like(error_of('UPDATE forged SET id = id + 1'), qr/55000: trigger "aaa" of table "forged" does not fire after all others.*ALTER TRIGGER aaa ON/s, 'it fires last');
+$node->safe_psql('postgres', 'ALTER TRIGGER aaa ON forged RENAME TO zzzz');
+is(value('forged'), 7, 'no part is lost');
+$node->safe_psql('postgres', "SELECT interlock.enable_escrow('forged', 'stock', 5, 20); SELECT interlock.disable_escrow('forged', 'stock')");
+is($node->safe_psql('postgres', "SELECT stock, (SELECT count(*) FROM pg_trigger WHERE tgrelid = 'forged'::regclass) FROM forged"), '7|0', 'its name can be another one');
+
+# A row that is not written after all: what it would have taken from the counter is there.
+$node->safe_psql('postgres', q(CREATE TABLE seat (id int PRIMARY KEY, status text NOT NULL DEFAULT 'open', stock int NOT NULL); INSERT INTO seat VALUES (1, 'open', 10);
+SELECT interlock.enable_escrow('seat', 'stock', plain_updates => 'delta');
+CREATE FUNCTION refuses(seat, seat) RETURNS text LANGUAGE sql AS $$SELECT 'refused'::text$$;
+SELECT interlock.define_transitions('seat', 'status', '{"open": ["used"]}', guards => '{"open": {"used": "refuses(seat,seat)"}}')));
+$node->safe_psql('postgres', "SELECT interlock.adjust('seat', 1, 'stock', $_)") for 1, 50;
+is($node->safe_psql('postgres', q(SELECT outcome FROM interlock.try_transition('seat', 1, 'open', 'used', '{"stock": 5}'))), 'not_allowed', 'a guard refuses');
+is(value('seat'), 61, 'and no part is lost');
+is($node->safe_psql('postgres', "SELECT remaining::int, at_most::int FROM interlock.escrow WHERE rel = 'seat'::regclass"), '61|61', 'in memory, too');
 
 # --- parts
 stocked('kept');
@@ -123,7 +164,7 @@ is(value('kept'), 7, 'and no part is lost');
 
 stocked('undead');
 $node->safe_psql('postgres', q(CREATE FUNCTION keep_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
-CREATE TRIGGER zzzz BEFORE DELETE ON undead FOR EACH ROW EXECUTE FUNCTION keep_row()));
+CREATE TRIGGER zzzzz BEFORE DELETE ON undead FOR EACH ROW EXECUTE FUNCTION keep_row()));
 like(error_of('DELETE FROM undead'), qr/55000/, 'a later trigger that could keep a deleted row is refused');
 is(value('undead'), 7, 'and no part is lost');
 like(error_of("SELECT interlock.enable_escrow('undead', 'stock')"), qr/55000/, 'also when counters are enabled');
@@ -160,6 +201,9 @@ for my $level ('REPEATABLE READ', 'SERIALIZABLE') {
 $node->safe_psql('postgres', "CREATE TABLE halved (id int PRIMARY KEY, stock numeric(10, 2) NOT NULL); INSERT INTO halved VALUES (1, 9);
     SELECT interlock.enable_escrow('halved', 'stock', 0.5, 10), interlock.adjust('halved', 1, 'stock', -1)");
 $node->safe_psql('postgres', "SELECT interlock.adjust('halved', 1, 'stock', 0.5)") for 1 .. 3;
+like(error_of('ALTER TABLE halved ALTER stock TYPE numeric(10, 0)'), qr/0A000/, 'the type of a counter cannot be changed');
+# A dump does not have the dependency for which the server refuses it.
+$node->safe_psql('postgres', "DELETE FROM pg_depend WHERE classid = 'pg_trigger'::regclass AND refobjid = 'halved'::regclass AND refobjsubid = 2");
 $node->safe_psql('postgres', 'ALTER TABLE halved ALTER stock TYPE numeric(10, 0)');
 like(error_of($_), qr/55000: a change of an escrow counter has more digits than its column "stock" has now\n.*former type/s, 'a part that the column cannot hold any more')
     for "SELECT interlock.escrow_value('halved', 1, 'stock')", "SELECT interlock.fold_escrow('halved')", "SELECT interlock.set_escrow('halved', 1, 'stock', 3)";

@@ -58,7 +58,7 @@ ok($node->poll_query_until('postgres', $left, '0'), 'and are folded then');
 # A column that is no longer guarded
 sweep('off');
 ask($adjust);
-ask(q(DROP TRIGGER zzz_interlock_escrow_2 ON item; DROP TRIGGER zzz_interlock_escrow_2_truncate ON item));
+ask(q(DROP TRIGGER zzzz_interlock_escrow_stock ON item; DROP TRIGGER zzz_interlock_truncate_stock ON item));
 sweep('on');
 cmp_ok(transactions_of_a_run(), '<', $counters / 2, 'so is a column without guard');
 ask(q(SELECT interlock.adjust('other', 1, 'stock', -1)));
