@@ -303,7 +303,9 @@ const char* free_name(Relation child, const ForeignKey& key) {
     for (int i = 0; i < key.count; i++)
         appendStringInfo(&columns, "%s%s", i > 0 ? "_" : "", column_of(child, key.columns[i]));
     for (int number = 0;; number++) {
-        const char* name = number == 0 ? columns.data : psprintf("%s%d", columns.data, number);
+        CHECK_FOR_INTERRUPTS();
+        // In front, as makeObjectName() cuts the end off.
+        const char* name = number == 0 ? columns.data : psprintf("%d_%s", number, columns.data);
         bool taken = false;
         for (const char* event : kEvents)
             taken = taken ||

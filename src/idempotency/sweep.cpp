@@ -101,10 +101,12 @@ void postpone_key(const IdempotencyKey& key) {
             idempotency_plan(PlanKind("idempotency_postpone"), [](Statement* statement) {
                 statement->add("UPDATE interlock.idempotency SET expires_at = $%d",
                                statement->parameter(TIMESTAMPTZOID));
+                statement->add(", deadline = $%d", statement->parameter(TIMESTAMPTZOID));
                 add_key_condition(statement);
             });
-        Parameters parameters(3);
+        Parameters parameters(4);
         parameters.add(TimestampTzGetDatum(GetCurrentTimestamp() + kPostponed));
+        parameters.add(TimestampTzGetDatum(kPostponedDeadline));
         parameters.add(key.scope);
         parameters.add(key.key);
         run_plan(plan, parameters);

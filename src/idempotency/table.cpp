@@ -31,6 +31,8 @@ IdempotencyRow row_of(const NullableDatum* columns, int count) {
     row.attempt = DatumGetInt32(columns[3].value);
     row.deadline = DatumGetTimestampTz(columns[4].value);
     row.expires_at = DatumGetTimestampTz(columns[5].value);
+    if (row.deadline == kPostponedDeadline)
+        row.expires_at = DT_NOBEGIN;
     row.request_hash = columns[6];
     row.response = columns[7];
     row.result_id = columns[8];

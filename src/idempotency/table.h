@@ -68,6 +68,10 @@ void take_over(const IdempotencyKey& key, const IdempotencyScope& scope,
 // when there is none.
 bool read_uncommitted_hash(const IdempotencyKey& key, NullableDatum* hash);
 
+// The deadline of a key that has expired, and that the sweeper could not delete: it stays expired,
+// and expires_at is when to try again.
+constexpr TimestampTz kPostponedDeadline = DT_NOBEGIN;
+
 // When the sweeper has to come.
 void note_expiry(TimestampTz expires_at);
 

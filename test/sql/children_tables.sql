@@ -134,6 +134,23 @@ INSERT INTO shared VALUES (3, 1);
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'shared'::regclass AND NOT tgisinternal;
 DROP TABLE shared, one;
 
+\echo -- columns that begin alike
+CREATE TABLE one (id int PRIMARY KEY);
+CREATE TABLE two (id int PRIMARY KEY);
+CREATE TABLE alike (id int PRIMARY KEY, customer_of_the_document_that_was_billed_a int REFERENCES one, customer_of_the_document_that_was_billed_b int REFERENCES two,
+    customer_of_the_document_that_was_billed_c int REFERENCES two);
+SELECT interlock.enable_versioning('one'), interlock.enable_versioning('two');
+SELECT interlock.guard_children('alike', 'one'), interlock.guard_children('alike', 'two', '{customer_of_the_document_that_was_billed_b}'),
+       interlock.guard_children('alike', 'two', '{customer_of_the_document_that_was_billed_c}');
+SELECT count(*) FROM pg_trigger WHERE tgrelid = 'alike'::regclass AND NOT tgisinternal;
+INSERT INTO one VALUES (1);
+INSERT INTO two VALUES (1), (2);
+INSERT INTO alike VALUES (1, 1, 1, 2);
+SELECT one.version, two.id, two.version FROM one, two ORDER BY two.id;
+SELECT interlock.unguard_children('alike', 'one');
+SELECT count(*) FROM pg_trigger WHERE tgrelid = 'alike'::regclass AND NOT tgisinternal;
+DROP TABLE alike, one, two;
+
 \echo -- in the transaction of a change, too; unguard_children moves the parents before
 CREATE TABLE doc (id int PRIMARY KEY);
 CREATE TABLE line (id int PRIMARY KEY, doc_id int REFERENCES doc);

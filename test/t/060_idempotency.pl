@@ -269,6 +269,8 @@ $blocker->query_safe('BEGIN; SELECT * FROM item FOR UPDATE');
 $node->safe_psql('postgres', "UPDATE interlock.idempotency SET expires_at = now() - interval '1 s' WHERE key ~ '^expired'");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM interlock.idempotency WHERE key ~ '^expired'"), 'a key in use is left alone');
 is($node->safe_psql('postgres', "SELECT key, expires_at > now() FROM interlock.idempotency WHERE key ~ '^expired'"), 'expired 250|t', 'for an hour');
+is($node->safe_psql('postgres', q(SELECT outcome FROM interlock.idempotency_claim('job', 'expired 250', '{"other": 1}'))), 'acquired', 'and is as free as it was for any request');
+is($node->safe_psql('postgres', "SELECT deadline > now() FROM interlock.idempotency WHERE key = 'expired 250'"), 't', 'with a deadline of its own');
 $blocker->quit;
 
 # Without preload a waiter looks again and again
