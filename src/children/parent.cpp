@@ -7,6 +7,7 @@
 #include "marker/trigger.h"
 #include "server/error.h"
 #include "table/restricted.h"
+#include "version/unseen.h"
 #include "version/version.h"
 
 namespace interlock {
@@ -258,7 +259,9 @@ void ask(const ChangedParent& changed, const Parent& parent, Relation index, Tup
 bool write(const Parent& parent) {
     RowWrite write({parent.rel, parent.info, &parent.key}, PlanKind("children_move"));
     write.keep(parent.column);
-    return write_row(write);
+    bool written = false;
+    as_unseen_write(RelationGetRelid(parent.rel), [&] { written = write_row(write); });
+    return written;
 }
 
 // A row that was deleted while we waited for it may have been inserted again.

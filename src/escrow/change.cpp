@@ -12,6 +12,7 @@
 #include "table/own_table.h"
 #include "table/restricted.h"
 #include "table/row.h"
+#include "version/unseen.h"
 
 namespace interlock {
 
@@ -228,7 +229,9 @@ bool write_value(const EscrowCounter& counter, int64 value) {
     write.variant = attnum;
     write.set(attnum, write.terms.stored_value(attnum, {value_of(*counter.column, value), false}));
     bool written = false;
-    as_escrow_write(counter.row, attnum, value, [&] { written = write_row(write); });
+    as_escrow_write(counter.row, attnum, value, [&] {
+        as_unseen_write(RelationGetRelid(counter.row.rel), [&] { written = write_row(write); });
+    });
     return written;
 }
 

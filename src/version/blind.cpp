@@ -147,7 +147,13 @@ void judge_blindness(const TriggerData* trigger, const TableInfo* info, const Ro
     if (comparison != Comparison::kOwn) // verbs count their own calls
         count(info, CountedKind::kVersioning, Counter::kCalls);
     bool known = is_known(comparison);
-    if ((known && !is_blind(comparison)) || is_excused(trigger, versioning, change))
+    if (known && !is_blind(comparison)) {
+        if (unseen_write != nullptr && *unseen_write == versioning->root &&
+            !is_held(trigger, versioning))
+            note_unseen(versioning->root, running_command());
+        return;
+    }
+    if (is_excused(trigger, versioning, change))
         return;
     if (known && !RelationUsesLocalBuffers(trigger->tg_relation)) { // no other session writes those
         count_blind_write(versioning->root, trigger->tg_trigtuple);

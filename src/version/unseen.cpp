@@ -4,6 +4,8 @@
 
 namespace interlock {
 
+Oid* unseen_write = nullptr;
+
 namespace {
 
 // No command has the number of another one, also after a rollback to a savepoint. So nothing is

@@ -1,11 +1,19 @@
 // Commands of this transaction that have written rows without knowing what was in them: blind ones
-// that were excused for what they wrote. A row that such a command has left is the transaction's
-// own, but may be newer than what it has read.
+// that were excused for what they wrote, and verbs that count or that touch a parent. A row that
+// such a command has left is the transaction's own, but may be newer than what it has read.
 #pragma once
 
-#include "server/server.h"
+#include "server/scope.h"
 
 namespace interlock {
+
+extern Oid* unseen_write; // null: none
+
+// Runs body(), a write of this extension of a row of the table that its caller need not have read.
+template <typename Body>
+void as_unseen_write(Oid table, Body&& body) {
+    with_current(&unseen_write, &table, body);
+}
 
 // The command writes rows of the table unseen.
 void note_unseen(Oid table, CommandId command);

@@ -339,6 +339,41 @@ SELECT rel FROM interlock.blind_updates WHERE rel = 'counted'::regclass;
 RESET ROLE;
 DROP TABLE counted;
 
+-- what verbs have written of a row that nobody need have read is no reason to write it blindly
+CREATE TABLE stock (id int PRIMARY KEY, name text, n int NOT NULL DEFAULT 5);
+CREATE TABLE part (id int PRIMARY KEY, stock_id int REFERENCES stock);
+INSERT INTO stock VALUES (1, 'a');
+SELECT interlock.enable_versioning('stock', blind_updates => 'reject'), interlock.guard_children('part', 'stock'), interlock.enable_escrow('stock', 'n', fold_moves_version => true);
+BEGIN;
+SELECT interlock.adjust('stock', 1, 'n', -1);
+UPDATE stock SET name = 'stale' WHERE id = 1;
+ROLLBACK;
+SELECT interlock.adjust('stock', 1, 'n', -1);
+BEGIN;
+SELECT interlock.adjust('stock', 1, 'n', -1);
+SELECT interlock.fold_escrow('stock');
+UPDATE stock SET name = 'stale' WHERE id = 1;
+ROLLBACK;
+BEGIN;
+SELECT interlock.set_escrow('stock', 1, 'n', 3);
+UPDATE stock SET name = 'stale' WHERE id = 1;
+ROLLBACK;
+BEGIN;
+INSERT INTO part VALUES (1, 1);
+SET CONSTRAINTS ALL IMMEDIATE;
+UPDATE stock SET name = 'stale' WHERE id = 1;
+ROLLBACK;
+BEGIN;
+SELECT interlock.assert_version('stock', 1, 2);
+SELECT interlock.set_escrow('stock', 1, 'n', 3);
+UPDATE stock SET name = 'asserted' WHERE id = 1;
+SELECT interlock.adjust('stock', 1, 'n', 1);
+UPDATE stock SET name = 'read' WHERE id = 1 AND version = 5;
+UPDATE stock SET name = 'its own' WHERE id = 1;
+SELECT * FROM stock;
+ROLLBACK;
+DROP TABLE part, stock;
+
 -- triggers that enable_versioning did not make
 CREATE TABLE forged (id int PRIMARY KEY, version int DEFAULT 1);
 INSERT INTO forged VALUES (1);
