@@ -10,6 +10,7 @@
 #include "escrow/reservation_sweep.h"
 #include "server/arguments.h"
 #include "server/error.h"
+#include "server/sequence.h"
 #include "server/subtransaction.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -120,21 +121,34 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
 
 constexpr int kMostOfPage = 1000;
 
-// Of all tables, from an id on, in the order of ids. It walks over the counters that have parts,
-// and no others. A counter may be gone: then its table is InvalidOid.
-DueCounters due_page(int64 from) {
-    return read_due(psprintf(
-        "WITH RECURSIVE due (counter, number) AS ((SELECT p.counter, 1 FROM "
-        "interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.>=) " INT64_FORMAT
-        " ORDER BY p.counter USING OPERATOR(pg_catalog.<) LIMIT 1) UNION ALL SELECT (SELECT "
-        "p.counter FROM interlock_internal.escrow_part p WHERE p.counter OPERATOR(pg_catalog.>) "
-        "d.counter ORDER BY p.counter USING OPERATOR(pg_catalog.<) LIMIT 1), d.number "
-        "OPERATOR(pg_catalog.+) 1 FROM due d WHERE d.counter IS NOT NULL AND d.number "
-        "OPERATOR(pg_catalog.<) %d) SELECT d.counter, COALESCE(c.rel::pg_catalog.oid, "
-        "0::pg_catalog.oid), c.column_name, c.key FROM due d LEFT JOIN "
-        "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) d.counter WHERE "
-        "d.counter IS NOT NULL ORDER BY d.number USING OPERATOR(pg_catalog.<)",
-        from, kMostOfPage));
+struct DuePage {
+    DueCounters due;
+    int64 next; // where the next one begins; 0: there is none
+    bool has_passed_over;
+};
+
+DueCounter due_counter(int64 id) {
+    DueCounter due = {id, InvalidOid, {}, nullptr};
+    (void)read_counter(id, &due.rel, &due.column, &due.key); // it may be gone
+    return due;
+}
+
+// Of all tables, from an id on, in the order of ids, in the current context. It walks over the
+// counters that have parts, and no others, and not for long.
+DuePage due_page(const CounterRun& fold, int64 from) {
+    DuePage page = {};
+    page.next = from;
+    page.due.first = static_cast<DueCounter*>(palloc(sizeof(DueCounter) * kMostOfPage));
+    TimestampTz stop_at = GetCurrentTimestamp() + longest_turn(fold) * INT64CONST(1000);
+    while (page.next != 0 && page.due.count < kMostOfPage && GetCurrentTimestamp() < stop_at) {
+        NextCounter next = next_counter_with_parts(page.next);
+        page.next = next.resume;
+        if (next.id != 0)
+            page.due.first[page.due.count++] = due_counter(next.id);
+        else if (next.resume != 0)
+            page.has_passed_over = true;
+    }
+    return page;
 }
 
 // Parts of a counter whose table or column is gone.
@@ -173,21 +187,8 @@ Fold fold_due(const DueCounter& due) {
 // Where the run begins: at any counter, so that those which fail or take long, of whatever tables,
 // do not keep others from their turn.
 int64 any_counter() {
-    int64 counter = 0;
-    as_owner_of(internal_table("escrow_part"), [&] {
-        with_spi([&] {
-            run_command(
-                "SELECT (pg_catalog.min(counter)::pg_catalog.float8 OPERATOR(pg_catalog.+) "
-                "(pg_catalog.random() OPERATOR(pg_catalog.*) (pg_catalog.max(counter) "
-                "OPERATOR(pg_catalog.-) pg_catalog.min(counter))::pg_catalog.float8))"
-                "::pg_catalog.int8 FROM interlock_internal.escrow_part");
-            bool is_null;
-            Datum value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &is_null);
-            if (!is_null)
-                counter = DatumGetInt64(value);
-        });
-    });
-    return counter;
+    int64 last = value_of_sequence(internal_table("escrow_counter_id"));
+    return static_cast<int64>(static_cast<double>(last) * pg_prng_double(&pg_global_prng_state));
 }
 
 // Their parts are not seen yet, and nothing runs here when they are decided. A prepared transaction
@@ -206,14 +207,14 @@ bool has_prepared_parts() {
 }
 
 // In the run's context, which outlives the transaction. False: it has failed.
-bool next_page(CounterRun* fold, int64 from, DueCounters* due) {
+bool next_page(CounterRun* fold, int64 from, DuePage* page) {
     char message[kErrorBytes] = "";
-    *due = {};
+    *page = {};
     end_table();
     if (in_transaction(message, [&] {
             settle_notes();
             if (has_internal_table("escrow_part"))
-                *due = in_context(fold->context, [&] { return due_page(from); });
+                *page = in_context(fold->context, [&] { return due_page(*fold, from); });
         }))
         return true;
     note_failure(fold->run, "escrow", message);
@@ -266,17 +267,17 @@ bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
 }
 
 bool fold_between(CounterRun* fold, int64 from, int64 before) {
-    DueCounters due;
-    do {
+    DuePage page;
+    for (page.next = from; page.next != 0 && page.next < before;) {
         if (is_late(*fold)) {
             come_again_for_rest(fold);
             return false;
         }
-        if (!next_page(fold, from, &due) || !fold_page(fold, due, before))
+        if (!next_page(fold, page.next, &page) || !fold_page(fold, page.due, before))
             return false;
-        if (due.count > 0)
-            from = due.first[due.count - 1].id + 1;
-    } while (due.count == kMostOfPage && from < before);
+        if (page.has_passed_over)
+            come_again(fold->run, GetCurrentTimestamp() + kRetryFailed);
+    }
     return true;
 }
 
@@ -289,7 +290,7 @@ void fold_all(SweepRun* run, List*) {
     if (!in_transaction(message, [&] {
             if (!has_internal_table("escrow_part"))
                 return;
-            start = any_counter();
+            start = Max(1, any_counter());
             is_undecided = has_prepared_parts();
         })) {
         note_failure(run, "escrow", message);
@@ -298,7 +299,7 @@ void fold_all(SweepRun* run, List*) {
     if (is_undecided)
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
     if (fold_between(&fold, start, PG_INT64_MAX))
-        (void)fold_between(&fold, 0, start);
+        (void)fold_between(&fold, 1, start);
 }
 
 } // namespace

@@ -208,6 +208,48 @@ int64* counters_of(Oid rel, const NameData& column, int* count) {
     return counters;
 }
 
+namespace {
+
+int64 counter_at(IndexScanDesc scan) {
+    bool is_null;
+    return DatumGetInt64(index_getattr(scan->xs_itup, 1, scan->xs_itupdesc, &is_null));
+}
+
+NextCounter walk_to_part(IndexScanDesc scan, TupleTableSlot* slot) {
+    constexpr int kMostDead = 1000000;
+    for (int dead = 0; index_getnext_tid(scan, ForwardScanDirection) != nullptr; dead++) {
+        if (index_fetch_heap(scan, slot))
+            return {counter_at(scan), counter_at(scan) + 1};
+        if (dead == kMostDead)
+            return {0, counter_at(scan) + 1};
+        if (dead % 1024 == 0)
+            CHECK_FOR_INTERRUPTS();
+    }
+    return {0, 0};
+}
+
+} // namespace
+
+NextCounter next_counter_with_parts(int64 from) {
+    NextCounter next = {};
+    ScanKeyData key;
+    ScanKeyInit(&key, kCounter, BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(from));
+    Relation rel = table_open(internal_table(kPartTable), AccessShareLock);
+    Relation index = index_open(internal_table("escrow_part_counter"), AccessShareLock);
+    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+        TupleTableSlot* slot = table_slot_create(rel, nullptr);
+        IndexScanDesc scan = begin_index_scan(rel, index, snapshot, 1);
+        scan->xs_want_itup = true;
+        index_rescan(scan, &key, 1, nullptr, 0);
+        next = walk_to_part(scan, slot);
+        index_endscan(scan);
+        ExecDropSingleTupleTableSlot(slot);
+    });
+    index_close(index, AccessShareLock);
+    table_close(rel, AccessShareLock);
+    return next;
+}
+
 bool has_parts(Oid rel, const EscrowColumn& column) {
     bool found = false;
     each_counter(rel, column.name, AccessShareLock, [&](Relation counters, HeapTuple tuple) {

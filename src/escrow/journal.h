@@ -29,6 +29,15 @@ int64 create_counter(const CounterName& name);
 bool read_counter(int64 counter, Oid* rel, NameData* column, text** key = nullptr);
 void delete_counter(int64 counter);
 
+// The first counter from an id on that has parts, as of now. Deleted parts stay in the index while
+// a snapshot of any transaction may see them, and each is stepped over: after a million of them the
+// walk gives up the counter that it is at, and resumes behind it in another call.
+struct NextCounter {
+    int64 id;     // 0: none so far
+    int64 resume; // 0: there are no more
+};
+NextCounter next_counter_with_parts(int64 from);
+
 // Deletes the parts of all counters of the column, and the counters that have no reservations, past
 // snapshots. Returns the number of parts. Under ACCESS EXCLUSIVE.
 int64 forget_counters(Oid rel, const NameData& column);
