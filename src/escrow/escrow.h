@@ -28,7 +28,7 @@ struct EscrowLimits {
 
 struct EscrowColumn {
     const char* trigger;
-    const char* twin; // another trigger for the same column; null: none, as it should be
+    const char* twin; // another trigger for the same; null: none, as it should be
     NameData name;
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;

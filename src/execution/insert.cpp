@@ -113,17 +113,17 @@ bool runs_before_triggers(const Insertion* insertion) {
     return triggers != nullptr && triggers->trig_insert_before_row;
 }
 
-// Returns false when the key is there. Waits for transactions that are inserting or deleting it.
-// The executor looks before the first attempt, too, which is useless after the look of the caller.
+// Returns false when the key is there, or has been since the caller has looked: the caller looks
+// again. The executor would wait for it, and enter the same row once it is gone; but its defaults
+// are of before. The executor looks before the first attempt, too, which is useless after the look
+// of the caller.
 bool enter(Insertion* insertion, List** to_check_again) {
+    CHECK_FOR_INTERRUPTS();
     List* arbiters = list_make1_oid(arbiter_of(*insertion->insert).index);
-    for (bool looks = runs_before_triggers(insertion);; looks = true) {
-        CHECK_FOR_INTERRUPTS();
-        if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
-            return false;
-        if (enter_speculatively(insertion, arbiters, to_check_again))
-            return true;
-    }
+    if (runs_before_triggers(insertion) &&
+        has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
+        return false;
+    return enter_speculatively(insertion, arbiters, to_check_again);
 }
 
 bool write_row(Insertion* insertion) {

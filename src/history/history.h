@@ -33,6 +33,7 @@ struct SweepTask; // sweeper/task.h
 
 struct History : HistorySettings {
     const char* trigger;
+    const char* twin;    // another trigger for the same; null: none, as it should be
     Oid table;           // the history table, InvalidOid: the trigger names none
     bool same_owner;     // as the root has, when this was loaded
     Oid root;            // the table it is enabled on: this one, or one that this is a partition of

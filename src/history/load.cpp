@@ -59,6 +59,7 @@ namespace interlock {
 void load_history(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
     Oid root = root_of_trigger(info->relid, trigger);
+    const History* other = history_of(info);
     info->parts[history_part] = nullptr;
     if (trigger->tgisclone && is_clone(root, trigger->tgname))
         return;
@@ -66,6 +67,7 @@ void load_history(TableInfo* info, const Trigger* trigger) {
     static_cast<HistorySettings&>(*history) = read_settings(trigger);
     info->parts[history_part] = history;
     history->trigger = pstrdup(trigger->tgname);
+    history->twin = other != nullptr ? other->trigger : nullptr;
     if (get_rel_relkind(trigger->tgconstrrelid) == RELKIND_RELATION)
         history->table = trigger->tgconstrrelid;
     history->root = root;

@@ -115,6 +115,8 @@ const History* usable_history(Relation rel, const TableInfo* info) {
     const History* history = history_of(info);
     if (!OidIsValid(history->table))
         raise_forged(rel, history->trigger, "enable_history");
+    if (history->twin != nullptr)
+        raise_twins(rel, history->twin, history->trigger, "enable_history");
     if (history->key == nullptr)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -15,6 +15,7 @@ namespace {
 
 void load_marker(TableInfo* info, const Trigger* trigger) {
     Marker* marker = read_marker(info->relid, info->columns, trigger);
+    marker->twin = marker_of(info) != nullptr ? marker_of(info)->trigger : nullptr;
     info->parts[marker_part] = marker;
     info->maintained = bms_add_members(info->maintained, marker->attnums);
 }

@@ -36,7 +36,9 @@ void add_missing_columns(Oid relid, const char* table, const Request& request,
                          const Marker* present);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
-void create_marker_trigger(Oid relid, const char* table, const Request& request);
+const char* trigger_name(Relation rel, const Marker* present);
+void create_marker_trigger(Oid relid, const char* table, const char* trigger,
+                           const Request& request);
 void set_notify_trigger(Oid relid, const char* table, Notify notify);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
@@ -56,7 +58,8 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     const Marker* present = marker_of(table_info(rel));
     refuse_partition(rel, present != nullptr && present->is_clone);
     check_columns(rel, request);
-    require_last_word_of(rel, kTriggerName, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    const char* trigger = trigger_name(rel, present);
+    require_last_word_of(rel, trigger, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
@@ -71,7 +74,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
             create_sweep_index(relid, table, request);
         else
             drop_sweep_indexes(relid, InvalidAttrNumber);
-        create_marker_trigger(relid, table, request);
+        create_marker_trigger(relid, table, trigger, request);
         set_notify_trigger(relid, table, request.notify);
         as_configuring_owner(relid, [&] { report_open_markers(table, request); });
     });
@@ -89,10 +92,11 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
                         errmsg("table \"%s\" has no markers", RelationGetRelationName(rel))));
     refuse_partition(rel, marker_of(table_info(rel))->is_clone);
     char* table = qualified_name(rel);
+    const char* trigger = quote_identifier(trigger_name(rel, marker_of(table_info(rel))));
     close_table(rel);
 
     with_spi([&] {
-        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        run_command(psprintf("DROP TRIGGER %s ON %s", trigger, table));
         set_notify_trigger(relid, table, Notify::kOff);
         drop_sweep_indexes(relid, InvalidAttrNumber);
     });
@@ -278,19 +282,29 @@ void create_sweep_index(Oid relid, const char* table, const Request& request) {
                          quote_identifier(request.columns[kStatus])));
 }
 
-void create_marker_trigger(Oid relid, const char* table, const Request& request) {
+// The one that is there may have been renamed.
+const char* trigger_name(Relation rel, const Marker* present) {
+    if (present == nullptr)
+        return kTriggerName;
+    if (present->twin != nullptr)
+        raise_twins(rel, present->twin, present->trigger, "enable_marker");
+    return pstrdup(present->trigger);
+}
+
+void create_marker_trigger(Oid relid, const char* table, const char* trigger,
+                           const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
     appendStringInfo(
         &text,
         "CREATE OR REPLACE TRIGGER %s BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW "
         "EXECUTE FUNCTION %s('" INT64_FORMAT " microseconds', '%s'",
-        kTriggerName, table, own_trigger_function_name("marker_trigger"), request.ttl,
+        quote_identifier(trigger), table, own_trigger_function_name("marker_trigger"), request.ttl,
         request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
     appendStringInfoChar(&text, ')');
-    replace_trigger(relid, kTriggerName, text.data);
+    replace_trigger(relid, trigger, text.data);
 }
 
 void set_notify_trigger(Oid relid, const char* table, Notify notify) {

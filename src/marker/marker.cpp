@@ -141,6 +141,8 @@ const Marker* usable_marker(Relation rel, const TableInfo* info) {
     if (marker_of(info) == nullptr || !marker_of(info)->well_formed)
         raise_forged(rel, marker_of(info) != nullptr ? marker_of(info)->trigger : "marker_trigger",
                      "enable_marker");
+    if (marker_of(info)->twin != nullptr)
+        raise_twins(rel, marker_of(info)->twin, marker_of(info)->trigger, "enable_marker");
     if (!marker_of(info)->usable)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -31,6 +31,7 @@ struct MarkerColumn {
 
 struct Marker {
     const char* trigger;
+    const char* twin; // another trigger for the same; null: none, as it should be
     bool well_formed; // false: its arguments are not as enable_marker writes them
     Oid root;         // the table it is enabled on: this one, or one that this is a partition of
     MarkerColumn columns[kMarkerRoles];

@@ -21,7 +21,13 @@ void load_machine(TableInfo* info, const Trigger* trigger) {
     }
     machines->first = static_cast<StateMachine*>(
         repalloc(machines->first, sizeof(StateMachine) * (machines->count + 1)));
-    machines->first[machines->count++] = read_state_machine(info->relid, info->columns, trigger);
+    StateMachine machine = read_state_machine(info->relid, info->columns, trigger);
+    for (int i = 0; i < machines->count; i++)
+        if (strcmp(NameStr(machines->first[i].name), NameStr(machine.name)) == 0) {
+            machines->first[i].twin = machine.trigger;
+            machine.twin = machines->first[i].trigger;
+        }
+    machines->first[machines->count++] = machine;
 }
 
 constexpr TablePart kPart = {

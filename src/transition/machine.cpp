@@ -242,6 +242,8 @@ Datum state_value(const StateMachine* machine, Datum value, Oid type) {
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
     if (!machine->well_formed)
         raise_forged(rel, machine->trigger, "define_transitions");
+    if (machine->twin != nullptr)
+        raise_twins(rel, machine->trigger, machine->twin, "define_transitions");
     if (machine->column == InvalidAttrNumber)
         ereport(
             ERROR,

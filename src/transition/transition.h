@@ -26,6 +26,7 @@ struct Guard; // transition/guard.h
 
 struct StateMachine {
     const char* trigger;
+    const char* twin; // another trigger for the same; null: none, as it should be
     bool well_formed; // false: its arguments are not as define_transitions writes them
     NameData name;
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type

@@ -19,6 +19,8 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
     TupleDesc columns = info->columns;
     auto* versioning = static_cast<Versioning*>(palloc0(sizeof(Versioning)));
     versioning->trigger = pstrdup(trigger->tgname);
+    const auto* other = part_of<const Versioning>(info, versioning_part);
+    versioning->twin = other != nullptr ? other->trigger : nullptr;
     versioning->root = root_of_trigger(info->relid, trigger);
     if (trigger->tgnargs == 1 ||
         (trigger->tgnargs > 1 &&

@@ -32,7 +32,9 @@ void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 bool is_time(Relation rel, AttrNumber column);
 void refuse_shared_columns(Relation rel, const TableInfo* info);
 bool wants_floor(Relation rel, const TableInfo* info, const char* column);
-void create_version_trigger(Oid relid, const char* table, const Request& request);
+const char* trigger_name(Relation rel, const TableInfo* info);
+void create_version_trigger(Oid relid, const char* table, const char* trigger,
+                            const Request& request);
 
 } // namespace
 
@@ -54,7 +56,8 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     check_ignored_columns(rel, info, request);
     if (column != InvalidAttrNumber && is_time(rel, column))
         request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
-    require_last_word_of(rel, kTriggerName, request.events);
+    const char* trigger = trigger_name(rel, info);
+    require_last_word_of(rel, trigger, request.events);
     bool floor = wants_floor(rel, info, request.column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
@@ -65,7 +68,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
                                  quote_identifier(request.column)));
         if (floor)
             create_floor(info->relid, request.column);
-        create_version_trigger(info->relid, table, request);
+        create_version_trigger(info->relid, table, trigger, request);
     });
     record_change(change);
     PG_RETURN_VOID();
@@ -84,10 +87,11 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
     refuse_shared_columns(rel, info);
     Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
     char* table = qualified_name(rel);
+    const char* trigger = quote_identifier(trigger_name(rel, info));
     close_table(rel);
 
     with_spi([&] {
-        run_command(psprintf("DROP TRIGGER %s ON %s", kTriggerName, table));
+        run_command(psprintf("DROP TRIGGER %s ON %s", trigger, table));
         if (OidIsValid(floor))
             drop_floor(info->relid, NameStr(versioning->name), floor);
     });
@@ -221,20 +225,31 @@ bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
     return true;
 }
 
-void create_version_trigger(Oid relid, const char* table, const Request& request) {
+// The one that is there may have been renamed.
+const char* trigger_name(Relation rel, const TableInfo* info) {
+    const Versioning* present = versioning_of(info);
+    if (present == nullptr)
+        return kTriggerName;
+    if (present->twin != nullptr)
+        raise_twins(rel, present->twin, present->trigger, "enable_versioning");
+    return pstrdup(present->trigger);
+}
+
+void create_version_trigger(Oid relid, const char* table, const char* trigger,
+                            const Request& request) {
     StringInfoData text;
     initStringInfo(&text);
-    appendStringInfo(&text,
-                     "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
-                     "EXECUTE FUNCTION %s(%s, %s",
-                     kTriggerName, (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
-                     table, own_trigger_function_name("version_trigger"),
-                     quote_literal_cstr(request.column),
-                     quote_literal_cstr(blind_updates_name(request.blind_updates)));
+    appendStringInfo(
+        &text,
+        "CREATE OR REPLACE TRIGGER %s BEFORE %sUPDATE OR DELETE ON %s FOR EACH ROW "
+        "EXECUTE FUNCTION %s(%s, %s",
+        quote_identifier(trigger), (request.events & TRIGGER_TYPE_INSERT) != 0 ? "INSERT OR " : "",
+        table, own_trigger_function_name("version_trigger"), quote_literal_cstr(request.column),
+        quote_literal_cstr(blind_updates_name(request.blind_updates)));
     for (int i = 0; i < request.ignored.count; i++)
         appendStringInfo(&text, ", %s", quote_literal_cstr(request.ignored[i]));
     appendStringInfoChar(&text, ')');
-    replace_trigger(relid, kTriggerName, text.data);
+    replace_trigger(relid, trigger, text.data);
 }
 
 } // namespace

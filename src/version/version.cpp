@@ -30,6 +30,8 @@ const Versioning* usable_versioning(Relation rel, const TableInfo* info) {
     if (versioning == nullptr || NameStr(versioning->name)[0] == '\0')
         raise_forged(rel, versioning != nullptr ? versioning->trigger : "version_trigger",
                      "enable_versioning");
+    if (versioning->twin != nullptr)
+        raise_twins(rel, versioning->twin, versioning->trigger, "enable_versioning");
     if (versioning->column == InvalidAttrNumber)
         ereport(
             ERROR,

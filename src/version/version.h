@@ -22,6 +22,7 @@ enum class TokenKind : uint8 { kInteger, kBigint, kTimestamp, kTimestamptz };
 // then the ignored columns.
 struct Versioning {
     const char* trigger;
+    const char* twin; // another trigger for the same; null: none, as it should be
     Oid root;      // the table that it is enabled on: this one, or one that this is a partition of
     NameData name; // empty: a trigger that enable_versioning did not make
     AttrNumber column; // InvalidAttrNumber when the column is gone or has another type

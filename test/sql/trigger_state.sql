@@ -61,3 +61,32 @@ DROP FUNCTION configure, states;
 SELECT interlock.revoke_writer('editor', 'state_app');
 DROP OWNED BY state_app;
 DROP ROLE state_app;
+
+-- a trigger that was renamed is the same one
+CREATE TABLE renamed (id int PRIMARY KEY, status text DEFAULT 'new');
+SELECT interlock.enable_versioning('renamed'), interlock.enable_marker('renamed'), interlock.define_transitions('renamed', 'status', '{"new": ["paid"]}');
+ALTER TRIGGER zzz_interlock_version ON renamed RENAME TO "Zzz v";
+ALTER TRIGGER zzz_interlock_marker ON renamed RENAME TO "Zzz m";
+SELECT interlock.enable_versioning('renamed', blind_updates => 'reject'), interlock.enable_marker('renamed', '1 min');
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'renamed'::regclass ORDER BY 1;
+-- and another one for the same, which a role with TRIGGER can make, is refused
+INSERT INTO renamed VALUES (1);
+CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('id');
+UPDATE renamed SET status = 'paid' WHERE version = 1;
+SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
+SELECT interlock.enable_versioning('renamed');
+SELECT interlock.disable_versioning('renamed');
+DROP TRIGGER zzzz ON renamed;
+CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger('1 microseconds', 'advise', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
+SELECT interlock.lock_row('renamed', 1, 'anna');
+UPDATE renamed SET status = 'paid' WHERE version = 1;
+SELECT interlock.disable_marker('renamed');
+DROP TRIGGER zzzz ON renamed;
+CREATE TRIGGER aaa BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.transition_trigger('status', '{"new": ["x"]}', '', 'allow');
+UPDATE renamed SET status = 'x' WHERE version = 1;
+SELECT interlock.transition('renamed', 1, 'new', 'x');
+DROP TRIGGER aaa ON renamed;
+UPDATE renamed SET status = 'paid' WHERE version = 1;
+SELECT interlock.disable_versioning('renamed'), interlock.disable_marker('renamed'), interlock.drop_transitions('renamed', 'status');
+SELECT count(*) FROM pg_trigger WHERE tgrelid = 'renamed'::regclass;
+DROP TABLE renamed;
