@@ -111,6 +111,11 @@ void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
         raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }
 
+int64 present_floor(Relation rel, const TableInfo* info) {
+    Oid floor = known_floor(rel, info);
+    return OidIsValid(floor) ? value_of_sequence(floor) : 0;
+}
+
 bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
     Oid sequence = owned_sequence(relid, column);
     return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0;

@@ -23,6 +23,9 @@ Oid find_floor(Relation rel, const Versioning* versioning);
 // Raises the floor to the version of a row that leaves its key.
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row);
 
+// Its value now; 0 if there is none.
+int64 present_floor(Relation rel, const TableInfo* info);
+
 // The name of the floor in the default of the column; null when that does not call first_version.
 const char* floor_name(Oid relid, AttrNumber column);
 

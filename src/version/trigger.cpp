@@ -214,6 +214,21 @@ bool key_changes(const RowChange& change) {
            any_changes(change, change.info->other_key_columns);
 }
 
+// The row takes a key that another one may have had, and whose clients hold versions of that one.
+void rise_above_floor(RowChange* change, const Versioning* versioning) {
+    bool is_null;
+    Datum version = slot_getattr(change->new_row, versioning->column, &is_null);
+    int64 floor = present_floor(change->rel, change->info);
+    if (token_of_datum(versioning->kind, version, is_null) > floor)
+        return;
+    if (floor >= (versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX))
+        refuse_end_of_range(change->rel, versioning);
+    put(change, versioning->column,
+        {versioning->kind == TokenKind::kInteger ? Int32GetDatum(static_cast<int32>(floor + 1))
+                                                 : Int64GetDatum(floor + 1),
+         false});
+}
+
 void move_version(RowChange* change) {
     const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
@@ -229,6 +244,8 @@ void move_version(RowChange* change) {
             : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
     if (moves)
         put(change, versioning->column, {next, false});
+    if (is_counter(versioning->kind) && key_changes(*change))
+        rise_above_floor(change, versioning);
 }
 
 } // namespace

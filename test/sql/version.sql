@@ -142,3 +142,17 @@ SELECT interlock.enable_versioning('config');
 UPDATE config SET title = 'versioned again' WHERE id = 13 RETURNING version;
 DROP TABLE config, parent, child;
 DROP FUNCTION touch_config, shout, raise_price, no_change, overtaken;
+
+-- a row that takes the key of a deleted one does not meet its versions
+CREATE TABLE place (list int, pos int, item text, PRIMARY KEY (list, pos));
+SELECT interlock.enable_versioning('place');
+INSERT INTO place VALUES (1, 1, 'milk'), (1, 2, 'bread');
+UPDATE place SET item = 'milk 1%' WHERE pos = 1;
+SELECT interlock.versioned_delete('place', '{"list": 1, "pos": 1}', 2);
+UPDATE place SET pos = 1 WHERE pos = 2 AND version = 1 RETURNING *;
+SELECT interlock.versioned_update('place', '{"list": 1, "pos": 1}', 2, '{"item": "milk 3%"}');
+-- also where its writer sets the next version
+INSERT INTO place VALUES (1, 3, 'jam', 1);
+UPDATE place SET pos = 4, version = 2 WHERE pos = 3 AND version = 1 RETURNING *;
+UPDATE place SET item = 'marmalade' WHERE pos = 4 RETURNING *;
+DROP TABLE place;
