@@ -123,6 +123,10 @@ EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const Escrow
 void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     require_privilege(rel, column.attnum, ACL_UPDATE);
     require_privilege(rel, column.attnum, ACL_SELECT);
+    require_key_rights(rel, info);
+}
+
+void require_key_rights(Relation rel, const TableInfo* info) {
     for (int i = 0; i < info->key.count; i++)
         require_privilege(rel, info->key.columns[i].attnum, ACL_SELECT);
 }

@@ -21,6 +21,9 @@ EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column);
 // caller without them would make others wait.
 void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column);
 
+// SELECT on the columns of the key: else an answer would tell which keys there are.
+void require_key_rights(Relation rel, const TableInfo* info);
+
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
 // Undoes one entry of this transaction, under which it has changed nothing.

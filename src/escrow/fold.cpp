@@ -353,6 +353,8 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     PreventCommandIfParallelMode("interlock.fold_escrow()");
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock, ACL_UPDATE);
     refuse_row_security(rel);
+    if (!arguments.is_null(1))
+        require_key_rights(rel, table_info(rel));
     const text* name = arguments.is_null(1) ? nullptr : name_argument(arguments, 1, rel);
     return_expired_of(rel, name);
     DueCounters due = due_of(RelationGetRelid(rel), name);

@@ -285,6 +285,11 @@ void create_table(const char* table, Oid owner) {
     revoke_defaults(table);
 }
 
+// What was cut off may be what tells two tables apart.
+bool has_whole_name(Oid relid, const char* suffix) {
+    return strlen(get_rel_name(relid)) + 1 + strlen(suffix) < NAMEDATALEN;
+}
+
 // <table>_history, with a number if that is taken by something else.
 Oid find_or_create_history(Oid relid) {
     Oid schema = get_rel_namespace(relid);
@@ -293,7 +298,7 @@ Oid find_or_create_history(Oid relid) {
         char* suffix = number == 0 ? pstrdup("history") : psprintf("history%d", number);
         char* name = makeObjectName(get_rel_name(relid), nullptr, suffix);
         Oid found = get_relname_relid(name, schema);
-        if (OidIsValid(found) && can_be_adopted(found, owner))
+        if (OidIsValid(found) && has_whole_name(relid, suffix) && can_be_adopted(found, owner))
             return found;
         if (OidIsValid(found))
             continue;

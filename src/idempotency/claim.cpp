@@ -300,11 +300,14 @@ void log_claim_wait(WaitLog* log, const Call& call) {
 Claim claim_waiting(Call* call, const Deadline& wait) {
     TimestampTz began = GetCurrentTimestamp();
     WaitLog log;
-    for (;;) {
+    // A wait can be ended very often, also for other keys.
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "waiting claim", ALLOCSET_SMALL_SIZES);
+    for (;; MemoryContextReset(memory)) {
         CHECK_FOR_INTERRUPTS();
-        bool in_time = wait_for_row(*call, wait);
+        bool in_time = in_context(memory, [&] { return wait_for_row(*call, wait); });
         prepare_to_wait(call->key); // after it: the end of a subtransaction ends a wait
-        Claim claim = try_claim(call, wait);
+        Claim claim = in_context(memory, [&] { return try_claim(call, wait); });
         if (claim.outcome != ClaimOutcome::kInProgress || !in_time || wait.has_passed()) {
             end_wait();
             log.write_end(psprintf("idempotency key \"%s\"", claim_name(call->key)),

@@ -157,10 +157,11 @@ bool same_text(NullableDatum left, NullableDatum right) {
 }
 
 // Whether it has ended like this already: the answer to the first call was lost.
-bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& ending) {
+bool ended_like_this(const IdempotencyKey& key, int64 token, const Ending& ending, bool omitted) {
     IdempotencyRow row = read_idempotency_row(key, {});
     return row.found && row.token == token && row.completed == ending.completed &&
            row.failed == !ending.completed && row.retryable == ending.retryable &&
+           row.response_omitted == omitted &&
            same(row.response, ending.answer.response, jsonb_eq) &&
            same(row.body, ending.answer.body, byteaeq) &&
            same_text(row.result_id, ending.answer.result_id);
@@ -188,7 +189,7 @@ bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
         return now;
     };
     bool ended = update_claim(PlanKind("idempotency_end"), key, token, scope, set);
-    if (!ended && !ended_like_this(key, token, stored))
+    if (!ended && !ended_like_this(key, token, stored, omitted))
         raise_claim_lost(key, token);
     note_end_of_claim(key);
     return !omitted;

@@ -68,14 +68,35 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
     return attempt;
 }
 
+void end_bound_lease(LeaseDatabase* database, const BoundLease& bound) {
+    LeaseKey key = lease_key(MyDatabaseId, bound.key, bound.length);
+    end_lease_of(database, key, bound.token, LeaseEnd::kLost);
+}
+
+int newest_first(const void* left, const void* right) {
+    int64 a = (*static_cast<BoundLease* const*>(left))->token;
+    int64 b = (*static_cast<BoundLease* const*>(right))->token;
+    return a > b ? -1 : a < b ? 1 : 0;
+}
+
+// find_lease() meets the newest of a key first: none is looked for behind those that end later.
 void end_bound_leases(int, Datum) {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
+    int64 count = 0;
+    auto** all = static_cast<BoundLease**>(
+        malloc(sizeof(BoundLease*) * (hash_get_num_entries(bound_leases) + 1)));
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, bound_leases);
-    while (auto* bound = static_cast<BoundLease*>(hash_seq_search(&scan))) {
-        LeaseKey key = lease_key(MyDatabaseId, bound->key, bound->length);
-        end_lease_of(database, key, bound->token, LeaseEnd::kLost);
-    }
+    while (auto* bound = static_cast<BoundLease*>(hash_seq_search(&scan)))
+        if (all != nullptr)
+            all[count++] = bound;
+        else // as the session ends in any case
+            end_bound_lease(database, *bound);
+    if (count > 0)
+        qsort(all, count, sizeof(BoundLease*), newest_first);
+    for (int64 i = 0; i < count; i++)
+        end_bound_lease(database, *all[i]);
+    free(all);
 }
 
 } // namespace

@@ -67,6 +67,7 @@ query($seller, "SELECT interlock.set_escrow('shop', 1, 'stock', 10)");
 is($node->safe_psql('postgres', "SET statement_timeout = '20s'; SELECT outcome FROM interlock.try_adjust('shop', 1, 'stock', -1, '100 ms')"),
     'pending', 'wait limits the wait at the gate');
 query($seller, 'ROLLBACK');
+like(error_of("SET ROLE clerk; SELECT interlock.fold_escrow('shop', 1)"), qr/42501/, 'a fold of one key tells nobody who may not read keys that it is there');
 my $error = error_of("SET ROLE clerk; SELECT interlock.fold_escrow('shop')");
 like($error, qr/23514/, 'ESC-10: a fold that a CHECK refuses');
 unlike($error, qr/Failing row contains/, 'does not show the row');
