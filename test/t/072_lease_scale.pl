@@ -46,7 +46,7 @@ ask(q(SELECT interlock.break_leases('tree/%', 'test')));
 # --- Shared leases of a name at one key, of one role and another: the walk over them is one ---------------------------------------------
 
 ask('CREATE ROLE other LOGIN; CREATE ROLE mine LOGIN');
-my $shared = "SELECT count(*) FROM generate_series(1, $children) g, LATERAL interlock.acquire_lease('one key', '1 h', holder => 'worker', mode => 'shared') a WHERE a.outcome = 'acquired'";
+my $shared = "SELECT count(*) FROM generate_series(1, $children) g, LATERAL interlock.acquire_lease('one key' || left(g::text, 0), '1 h', holder => 'worker', mode => 'shared') a WHERE a.outcome = 'acquired'";
 sub as_role { my ($role, $sql) = @_; return ($node->psql('postgres', $sql, timeout => 60, extra_params => [ '-U', $role ]))[1]; }
 is(as_role('other', $shared), $children, 'shared leases of a holder');
 is(as_role('mine', "SELECT outcome FROM interlock.acquire_lease('one key', '1 h', holder => 'worker', mode => 'shared')"), 'acquired', 'and one of another role with that name');
@@ -54,6 +54,13 @@ is(as_role('mine', "SELECT interlock.release_lease('one key', holder => 'worker'
 is(ask('SELECT count(*) FROM interlock.leases'), $children, 'and none of the others');
 is(as_role('other', "SELECT interlock.release_lease('one key', holder => 'worker')"), 't', 'nor do many of a holder take long');
 is(ask('SELECT count(*) FROM interlock.leases'), 0, 'each of which is released');
+
+# Of a session, which lets go of them when it ends
+my $bound = $shared =~ s/mode => 'shared'/mode => 'shared', bind => 'session'/r;
+my $binder = $node->background_psql('postgres');
+is($binder->query_safe($bound), $children, 'as many of one session');
+$binder->quit;
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM interlock.leases'), 'end with it');
 
 # --- A million leases --------------------------------------------------------------------------------
 
