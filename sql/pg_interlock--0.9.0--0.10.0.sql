@@ -67,7 +67,7 @@ BEGIN ATOMIC
     own AS (
         SELECT f.oid
           FROM functions f
-         WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger}'::pg_catalog.name[])),
+         WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger,escrow_trigger}'::pg_catalog.name[])),
     triggers AS ( -- with their arguments
         SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgconstrrelid, t.tgnargs, t.tgargs,
                f.proname AS kind, f.mechanism,
@@ -293,6 +293,17 @@ BEGIN ATOMIC
                                  JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
                                 WHERE p.oid OPERATOR(pg_catalog.=) later.tgparentid) -- found there
              GROUP BY later.oid, later.tgrelid, later.tgname, later.tgparentid) l
+    UNION ALL
+    SELECT t.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('triggers "%s" and "%s" say the same: writes are refused', pg_catalog.min(t.tgname::pg_catalog.text), pg_catalog.max(t.tgname::pg_catalog.text)),
+           pg_catalog.format('DROP TRIGGER %I ON %s -- or the other one', pg_catalog.max(t.tgname::pg_catalog.text), t.tgrelid::pg_catalog.regclass),
+           ARRAY[t.mechanism], false
+      FROM triggers t
+     WHERE t.tgparentid OPERATOR(pg_catalog.=) 0
+       AND t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger,history_trigger,escrow_trigger}'::pg_catalog.name[])
+     GROUP BY t.tgrelid, t.mechanism,
+              CASE WHEN t.kind OPERATOR(pg_catalog.=) ANY ('{transition_trigger,escrow_trigger}'::pg_catalog.name[]) THEN t.texts[1] END
+    HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1
     UNION ALL
     SELECT d.tgrelid::pg_catalog.regclass,
            pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'

@@ -87,8 +87,9 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     TriggerCommand on_row = create_trigger(rel, kRowTrigger, request.column,
                                            row_arguments(request, key_column_names(rel)));
     TriggerCommand on_truncate = create_trigger(rel, kTruncateTrigger, request.column, "");
-    require_last_word_of(rel, on_row.name,
-                         TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE);
+    constexpr int16 kEvents = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
+    require_last_word(rel, info, kEvents);
+    require_last_word_of(rel, on_row.name, kEvents);
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
     with_spi([&] {
@@ -111,8 +112,8 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
     if (column->attnum != InvalidAttrNumber) {
         return_expired_of_column(rel, *column);
         end_counters(rel, *column);
-        refuse_reservations_of(rel, *column);
     }
+    refuse_reservations_of(rel, *column);
     char* on_row = drop_of_column_trigger(rel, kRowTrigger.function, name);
     char* on_truncate = drop_of_column_trigger(rel, kTruncateTrigger.function, name);
     TableChange change = begin_change(arguments, rel);
@@ -284,6 +285,8 @@ const char* row_arguments(const Request& request, List* key) {
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
                               const char* more_arguments) {
     const char* name = column_trigger_name(rel, kind.prefix, kind.function, column);
+    if (&kind == &kRowTrigger && !sorts_last(name))
+        raise_forged(rel, name, "enable_escrow"); // arguments that are no counter's
     return {name, psprintf("CREATE OR REPLACE TRIGGER %s %s ON %s FOR EACH %s EXECUTE FUNCTION "
                            "%s(%s%s)",
                            quote_identifier(name), kind.event, qualified_name(rel),
@@ -332,7 +335,7 @@ const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const
 // All parts are decided, and the lock keeps others out.
 // But the fold has only the parts that its snapshot has.
 void end_counters(Relation rel, const EscrowColumn& column) {
-    require_own_trigger(rel, column);
+    require_own_trigger(rel, table_info(rel), column);
     fold_column(rel, &column.name);
     if (has_parts(RelationGetRelid(rel), column))
         raise_concurrent_update();

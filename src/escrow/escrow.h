@@ -55,8 +55,10 @@ const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column); /
 // Its BEFORE ROW trigger sorts after all others of ours: it takes the parts of a row that is
 // written, so nothing may keep the row from being written after it.
 constexpr const char* kEscrowTriggerPrefix = "zzzz_interlock_escrow";
-// Raises 55000 for one that was renamed to fire before others, 39P01 for one of two.
-void require_own_trigger(Relation rel, const EscrowColumn& column);
+inline bool sorts_last(const char* trigger) { return strncmp(trigger, "zzzz", 4) >= 0; }
+
+// Raises 55000 where one was renamed and this one fires before it, 39P01 for one of two.
+void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column);
 
 // Calls visit(const EscrowColumn&) for each column of the table.
 template <typename Visit>

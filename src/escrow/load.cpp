@@ -1,5 +1,10 @@
 #include "escrow/journal.h"
 
+#include "marker/marker.h"
+#include "ownership/ownership.h"
+#include "transition/transition.h"
+#include "version/version.h"
+
 namespace interlock {
 
 namespace {
@@ -122,16 +127,38 @@ const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column) {
     return found;
 }
 
-void require_own_trigger(Relation rel, const EscrowColumn& column) {
+namespace {
+
+bool is_later(const char* trigger, const EscrowColumn& column) {
+    return trigger != nullptr && strcmp(trigger, column.trigger) > 0;
+}
+
+// Those of ours that can keep a row as it is, or change it.
+bool fires_last(const TableInfo* info, const EscrowColumn& column) {
+    const Versioning* versioning = versioning_of(info);
+    const Marker* marker = marker_of(info);
+    const Ownership* ownership = ownership_of(info);
+    bool last = (versioning == nullptr || !is_later(versioning->trigger, column)) &&
+                (marker == nullptr || !is_later(marker->trigger, column)) &&
+                (ownership == nullptr || !is_later(ownership->trigger_name, column));
+    for (const StateMachine& machine : machines_of(info))
+        last = last && !is_later(machine.trigger, column);
+    return last;
+}
+
+} // namespace
+
+void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     if (column.twin != nullptr)
         raise_twins(rel, column.trigger, column.twin, "enable_escrow");
-    if (strncmp(column.trigger, kEscrowTriggerPrefix, 4) < 0)
+    if (!sorts_last(column.trigger) || !fires_last(info, column))
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("trigger \"%s\" of table \"%s\" does not fire after all others",
                         column.trigger, RelationGetRelationName(rel)),
-                 errhint("ALTER TRIGGER %s ON %s RENAME TO %s_1;", quote_identifier(column.trigger),
-                         qualified_name(rel), kEscrowTriggerPrefix)));
+                 errhint("Give the triggers of pg_interlock the names back that they had: that of "
+                         "this one began with %s.",
+                         kEscrowTriggerPrefix)));
 }
 
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {
@@ -142,7 +169,7 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters",
                                column_name(info, attnum), table),
                         errhint("Call interlock.enable_escrow for the column.")));
-    require_own_trigger(rel, *column);
+    require_own_trigger(rel, info, *column);
     if (column->enabled != TRIGGER_FIRES_ALWAYS)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("trigger \"%s\" of table \"%s\" does not fire in all sessions",

@@ -79,7 +79,7 @@ const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInf
     const EscrowColumn* column = escrow_of_trigger(info, name);
     if (column == nullptr || column->attnum == InvalidAttrNumber || !column->has_key)
         raise_forged(trigger->tg_relation, name, "enable_escrow");
-    require_own_trigger(trigger->tg_relation, *column);
+    require_own_trigger(trigger->tg_relation, info, *column);
     return column;
 }
 

@@ -113,50 +113,35 @@ bool runs_before_triggers(const Insertion* insertion) {
     return triggers != nullptr && triggers->trig_insert_before_row;
 }
 
-// False: a trigger suppresses it.
-bool prepare_row(Insertion* insertion, const Bitmapset* named) {
+// Returns false when the key is there. Waits for transactions that are inserting or deleting it.
+// The executor looks before the first attempt, too, which is useless after the look of the caller.
+bool enter(Insertion* insertion, List** to_check_again) {
+    List* arbiters = list_make1_oid(arbiter_of(*insertion->insert).index);
+    for (bool looks = runs_before_triggers(insertion);; looks = true) {
+        CHECK_FOR_INTERRUPTS();
+        if (looks && has_conflict(insertion->target, insertion->estate, insertion->row, arbiters))
+            return false;
+        if (enter_speculatively(insertion, arbiters, to_check_again))
+            return true;
+    }
+}
+
+bool write_row(Insertion* insertion) {
     EState* estate = insertion->estate;
     ResultRelInfo* target = insertion->target;
     TupleTableSlot* row = insertion->row;
     const TupleConstr* constraints = RelationGetDescr(insertion->insert->rel)->constr;
-    ExecClearTuple(row);
-    make_row(insertion, named);
+    ExecOpenIndices(target, true);
     if (runs_before_triggers(insertion) && !ExecBRInsertTriggers(estate, target, row))
         return false;
     row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
     if (constraints != nullptr && constraints->has_generated_stored)
         ExecComputeStoredGenerated(target, estate, row, CMD_INSERT);
     check_row(target, estate, row, insertion->insert->info);
-    return true;
-}
-
-// Returns false when the key is there. Waits for transactions that are inserting or deleting it.
-// The executor looks before the first attempt, too, which is useless after the look of the caller.
-// And it enters the same row after a wait; here its defaults are computed anew, as the version that
-// a row starts at depends on those that were deleted.
-bool enter(Insertion* insertion, const Bitmapset* named, List** to_check_again) {
-    List* arbiters = list_make1_oid(arbiter_of(*insertion->insert).index);
-    auto is_there = [&] {
-        return has_conflict(insertion->target, insertion->estate, insertion->row, arbiters);
-    };
-    for (;;) {
-        CHECK_FOR_INTERRUPTS();
-        if (!prepare_row(insertion, named) || (runs_before_triggers(insertion) && is_there()))
-            return false;
-        if (enter_speculatively(insertion, arbiters, to_check_again))
-            return true;
-        if (is_there())
-            return false;
-    }
-}
-
-bool write_row(Insertion* insertion, const Bitmapset* named) {
-    ExecOpenIndices(insertion->target, true);
     List* to_check_again = NIL;
-    if (!enter(insertion, named, &to_check_again))
+    if (!enter(insertion, &to_check_again))
         return false;
-    ExecARInsertTriggers(insertion->estate, insertion->target, insertion->row, to_check_again,
-                         nullptr);
+    ExecARInsertTriggers(estate, target, row, to_check_again, nullptr);
     return true;
 }
 
@@ -166,7 +151,8 @@ bool execute(Insertion* insertion, const Bitmapset* named, NullableDatum* return
     insertion->target = open_target(estate, rel, offset_columns(named), nullptr);
     insertion->row = table_slot_create(rel, &estate->es_tupleTable);
     begin_query(estate);
-    bool written = write_row(insertion, named);
+    make_row(insertion, named);
+    bool written = write_row(insertion);
     if (written)
         in_context(insertion->caller, [&] {
             copy_columns(insertion->row, insertion->insert->returned,

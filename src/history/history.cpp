@@ -22,7 +22,8 @@ constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of wh
 
 HistorySettings read_request(const Arguments& arguments);
 bool has_leftover(Relation rel);
-void drop_triggers(Oid relid, const char* table);
+const char* present_trigger(Relation rel, const History* present);
+void drop_triggers(Oid relid, const char* table, const char* trigger);
 Oid find_or_create_history(Oid relid);
 void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request);
 void warn_of_unknown_writers(const HistorySettings& request);
@@ -54,12 +55,13 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Oid history = is_linked ? present->table : InvalidOid;
     request.since = is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
+    const char* trigger = present_trigger(rel, present);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
-        List* states = trigger_states(relid, kTriggerName);
+        List* states = trigger_states(relid, trigger);
         List* truncate_states = trigger_states(relid, kTruncateName);
-        drop_triggers(relid, table);
+        drop_triggers(relid, table, trigger);
         refuse_own_history_of_partitions(relid);
         if (!OidIsValid(history))
             history = find_or_create_history(relid);
@@ -85,8 +87,9 @@ Datum disable_history(PG_FUNCTION_ARGS) {
     if (!has_leftover(rel))
         refuse_partition(rel, require_history(rel, table_info(rel))->is_clone);
     char* table = qualified_name(rel);
+    const char* trigger = present_trigger(rel, history_of(table_info(rel)));
     close_table(rel);
-    with_spi([&] { drop_triggers(relid, table); });
+    with_spi([&] { drop_triggers(relid, table, trigger); });
     record_change(change);
     PG_RETURN_VOID();
 }
@@ -219,15 +222,21 @@ void release_leftover(Oid relid) {
     table_close(rel, NoLock);
 }
 
+// It may have been renamed. One that others have made is not ours to drop.
+const char* present_trigger(Relation rel, const History* present) {
+    bool is_ours = present != nullptr && present->twin == nullptr && has_own_entries(rel, present);
+    return is_ours ? pstrdup(present->trigger) : kTriggerName;
+}
+
 void drop_if_there(Oid relid, const char* table, const char* trigger) {
     if (OidIsValid(get_trigger_oid(relid, trigger, true)))
-        run_command(psprintf("DROP TRIGGER \"%s\" ON %s", trigger, table));
+        run_command(psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger), table));
 }
 
 // The one for TRUNCATE stays behind when the history table is dropped.
-void drop_triggers(Oid relid, const char* table) {
+void drop_triggers(Oid relid, const char* table, const char* trigger) {
     release_leftover(relid);
-    drop_if_there(relid, table, kTriggerName);
+    drop_if_there(relid, table, trigger);
     drop_if_there(relid, table, kTruncateName);
 }
 

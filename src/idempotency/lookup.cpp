@@ -4,6 +4,7 @@
 #include "execution/read.h"
 #include "idempotency/grant.h"
 #include "idempotency/row.h"
+#include "idempotency/table.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
 
@@ -61,7 +62,8 @@ bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
         found = read_row({row, PlanKind("idempotency_look"), kShown, lengthof(kShown), {}, true},
                          columns);
     });
-    return found && DatumGetTimestampTz(columns[kShownExpiry].value) > GetCurrentTimestamp();
+    return found && DatumGetTimestampTz(columns[kShownExpiry].value) > GetCurrentTimestamp() &&
+           DatumGetTimestampTz(columns[kShownDeadline].value) != kPostponedDeadline;
 }
 
 // As the table has it, but stale for a claim that the next one takes over.

@@ -156,7 +156,7 @@ void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const ch
 bool forget_key(const IdempotencyKey& key, const char* reason, bool force) {
     IdempotencyRow row = lock_to_forget(key, force);
     TimestampTz now = GetCurrentTimestamp();
-    if (!row.found || row.expires_at <= now) {
+    if (!row.found || (row.expires_at <= now && row.deadline != kPostponedDeadline)) {
         give_back({lock_name_of(key), kExclusive}, LockScope::kTransaction);
         return false;
     }

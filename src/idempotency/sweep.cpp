@@ -102,6 +102,7 @@ void postpone_key(const IdempotencyKey& key) {
                 statement->add("UPDATE interlock.idempotency SET expires_at = $%d",
                                statement->parameter(TIMESTAMPTZOID));
                 statement->add(", deadline = $%d", statement->parameter(TIMESTAMPTZOID));
+                statement->add(", token = DEFAULT"); // its owner has lost it, as with the row
                 add_key_condition(statement);
             });
         Parameters parameters(4);

@@ -284,8 +284,10 @@ void create_sweep_index(Oid relid, const char* table, const Request& request) {
 
 // The one that is there may have been renamed.
 const char* trigger_name(Relation rel, const Marker* present) {
-    if (present == nullptr)
+    if (present == nullptr) {
+        refuse_taken_trigger(rel, kTriggerName, "markers");
         return kTriggerName;
+    }
     if (present->twin != nullptr)
         raise_twins(rel, present->twin, present->trigger, "enable_marker");
     return pstrdup(present->trigger);

@@ -92,7 +92,8 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
         return sweep.result;
     sweep.info = table_info(sweep.rel);
     const Marker* marker = marker_of(sweep.info);
-    if (marker != nullptr && marker->well_formed && !RELATION_IS_OTHER_TEMP(sweep.rel)) {
+    if (marker != nullptr && marker->well_formed && marker->twin == nullptr &&
+        !RELATION_IS_OTHER_TEMP(sweep.rel)) {
         sweep.marker = usable_marker(sweep.rel, sweep.info);
         as_restricted(sweep.rel->rd_rel->relowner, 0, [&] {
             (void)set_config_option("row_security", "on", PGC_USERSET, PGC_S_SESSION,

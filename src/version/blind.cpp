@@ -24,9 +24,8 @@ constexpr config_enum_entry kExemptions[] = {
 // --- Whether it is blind -------------------------------------------------------------------------
 
 // No other transaction can have written a newer version of these rows since this one has seen them.
-bool is_held(const TriggerData* trigger, const Versioning* versioning) {
-    HeapTuple row = trigger->tg_trigtuple;
-    if (is_asserted(RelationGetRelid(trigger->tg_relation), row->t_self))
+bool is_held(Relation rel, HeapTuple row, const Versioning* versioning) {
+    if (is_asserted(RelationGetRelid(rel), row->t_self))
         return true;
     return TransactionIdIsCurrentTransactionId(HeapTupleHeaderGetXmin(row->t_data)) &&
            !is_unseen(versioning->root, row);
@@ -45,7 +44,7 @@ bool is_blind(Comparison comparison) {
 }
 
 bool is_excused(const TriggerData* trigger, const Versioning* versioning, const RowChange* change) {
-    if (is_held(trigger, versioning))
+    if (is_held(trigger->tg_relation, trigger->tg_trigtuple, versioning))
         return true;
     if (change == nullptr)
         return is_foreign_key_action();
@@ -139,6 +138,12 @@ void report(const TriggerData* trigger, const TableInfo* info, Mode mode) {
 
 } // namespace
 
+void note_own_write(Relation rel, HeapTuple row, const Versioning* versioning) {
+    if (unseen_write != nullptr && *unseen_write == versioning->root &&
+        !is_held(rel, row, versioning))
+        note_unseen(versioning->root, running_command());
+}
+
 void judge_blindness(const TriggerData* trigger, const TableInfo* info, const RowChange* change) {
     if (change == nullptr && is_moved(trigger)) // judged as an update
         return;
@@ -148,9 +153,7 @@ void judge_blindness(const TriggerData* trigger, const TableInfo* info, const Ro
         count(info, CountedKind::kVersioning, Counter::kCalls);
     bool known = is_known(comparison);
     if (known && !is_blind(comparison)) {
-        if (unseen_write != nullptr && *unseen_write == versioning->root &&
-            !is_held(trigger, versioning))
-            note_unseen(versioning->root, running_command());
+        note_own_write(trigger->tg_relation, trigger->tg_trigtuple, versioning);
         return;
     }
     if (is_excused(trigger, versioning, change))

@@ -228,8 +228,10 @@ bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
 // The one that is there may have been renamed.
 const char* trigger_name(Relation rel, const TableInfo* info) {
     const Versioning* present = versioning_of(info);
-    if (present == nullptr)
+    if (present == nullptr) {
+        refuse_taken_trigger(rel, kTriggerName, "versions");
         return kTriggerName;
+    }
     if (present->twin != nullptr)
         raise_twins(rel, present->twin, present->trigger, "enable_versioning");
     return pstrdup(present->trigger);

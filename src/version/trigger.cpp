@@ -244,7 +244,8 @@ void move_version(RowChange* change) {
             : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
     if (moves)
         put(change, versioning->column, {next, false});
-    if (is_counter(versioning->kind) && key_changes(*change))
+    // A writer that sets the next version itself keeps that one in mind.
+    if (moves && is_counter(versioning->kind) && any_changes(*change, change->info->key.attnums))
         rise_above_floor(change, versioning);
 }
 
@@ -255,6 +256,7 @@ namespace interlock {
 bool check_version(RowChange* change) {
     if (!trigger_fires(versioning_of(change->info)->enabled))
         return true;
+    note_own_write(change->rel, row_in(change->old_row), versioning_of(change->info));
     move_version(change);
     note_versioned_write();
     // The table's key stays: no verb changes it.

@@ -373,6 +373,23 @@ UPDATE stock SET name = 'its own' WHERE id = 1;
 SELECT * FROM stock;
 ROLLBACK;
 DROP TABLE part, stock;
+-- also where no trigger is fired for the write
+CREATE TABLE doc (id int PRIMARY KEY, name text);
+CREATE TABLE line (id int PRIMARY KEY, doc_id int REFERENCES doc);
+INSERT INTO doc VALUES (1, 'a');
+SELECT interlock.enable_versioning('doc', blind_updates => 'reject'), interlock.guard_children('line', 'doc');
+BEGIN;
+INSERT INTO line VALUES (1, 1);
+SET CONSTRAINTS ALL IMMEDIATE;
+UPDATE doc SET name = 'stale' WHERE id = 1;
+ROLLBACK;
+BEGIN;
+SELECT interlock.versioned_update('doc', 1, 1, '{"name": "b"}');
+INSERT INTO line VALUES (1, 1);
+SET CONSTRAINTS ALL IMMEDIATE;
+UPDATE doc SET name = 'c' WHERE id = 1;
+ROLLBACK;
+DROP TABLE line, doc;
 
 -- triggers that enable_versioning did not make
 CREATE TABLE forged (id int PRIMARY KEY, version int DEFAULT 1);

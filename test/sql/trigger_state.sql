@@ -76,6 +76,8 @@ UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
 SELECT interlock.enable_versioning('renamed');
 SELECT interlock.disable_versioning('renamed');
+SELECT rel, finding, advice FROM interlock.check_versioning() WHERE rel = 'renamed'::regclass AND finding ~ 'same';
+SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'renamed'::regclass ORDER BY 1;
 DROP TRIGGER zzzz ON renamed;
 CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger('1 microseconds', 'advise', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
 SELECT interlock.lock_row('renamed', 1, 'anna');
@@ -90,3 +92,27 @@ UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.disable_versioning('renamed'), interlock.disable_marker('renamed'), interlock.drop_transitions('renamed', 'status');
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'renamed'::regclass;
 DROP TABLE renamed;
+
+-- a history, too
+CREATE TABLE recorded (id int PRIMARY KEY, n int NOT NULL DEFAULT 0);
+SELECT interlock.enable_history('recorded');
+ALTER TRIGGER "000_interlock_history" ON recorded RENAME TO "000 h";
+SELECT interlock.enable_history('recorded');
+INSERT INTO recorded VALUES (1);
+SELECT count(*) FROM recorded_history;
+SELECT interlock.disable_history('recorded');
+SELECT count(*) FROM pg_trigger WHERE tgrelid = 'recorded'::regclass;
+
+-- the trigger of counters fires after all of ours, which is no finding, and others do not fire after it
+SELECT interlock.enable_versioning('recorded'), interlock.enable_marker('recorded'), interlock.enable_escrow('recorded', 'n');
+SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'recorded'::regclass ORDER BY 1;
+CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TRIGGER zzzzz BEFORE UPDATE ON recorded FOR EACH ROW EXECUTE FUNCTION keeps();
+SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+DROP TRIGGER zzzzz ON recorded;
+SELECT interlock.disable_escrow('recorded', 'n');
+CREATE TRIGGER zzz_keep BEFORE DELETE ON recorded FOR EACH ROW EXECUTE FUNCTION keeps();
+SELECT interlock.enable_escrow('recorded', 'n');
+DROP TABLE recorded;
+DROP FUNCTION keeps();

@@ -151,7 +151,7 @@ UPDATE place SET item = 'milk 1%' WHERE pos = 1;
 SELECT interlock.versioned_delete('place', '{"list": 1, "pos": 1}', 2);
 UPDATE place SET pos = 1 WHERE pos = 2 AND version = 1 RETURNING *;
 SELECT interlock.versioned_update('place', '{"list": 1, "pos": 1}', 2, '{"item": "milk 3%"}');
--- also where its writer sets the next version
+-- unless its writer sets the next version
 INSERT INTO place VALUES (1, 3, 'jam', 1);
 UPDATE place SET pos = 4, version = 2 WHERE pos = 3 AND version = 1 RETURNING *;
 UPDATE place SET item = 'marmalade' WHERE pos = 4 RETURNING *;

@@ -272,6 +272,16 @@ is($node->safe_psql('postgres', "SELECT key, expires_at > now() FROM interlock.i
 is($node->safe_psql('postgres', q(SELECT outcome FROM interlock.idempotency_claim('job', 'expired 250', '{"other": 1}'))), 'acquired', 'and is as free as it was for any request');
 is($node->safe_psql('postgres', "SELECT deadline > now() FROM interlock.idempotency WHERE key = 'expired 250'"), 't', 'with a deadline of its own');
 $blocker->quit;
+my $token = $node->safe_psql('postgres', "SELECT token FROM interlock.idempotency_claim('job', 'late')");
+$node->safe_psql('postgres', "INSERT INTO item VALUES ('job', 'late')");
+$blocker = session();
+$blocker->query_safe('BEGIN; SELECT * FROM item FOR UPDATE');
+$node->safe_psql('postgres', "UPDATE interlock.idempotency SET expires_at = now() - interval '1 s', deadline = now() - interval '1 s' WHERE key = 'late'");
+ok($node->poll_query_until('postgres', "SELECT expires_at > now() FROM interlock.idempotency WHERE key = 'late'"), 'a claim that has expired is left, too');
+my (undef, undef, $late) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT interlock.idempotency_complete('job', 'late', $token, '1')");
+like($late, qr/IL008/, 'and its owner has lost it');
+is($node->safe_psql('postgres', q(SELECT outcome FROM interlock.idempotency_claim('job', 'late', '{"other": 1}'))), 'acquired', 'to anybody');
+$blocker->quit;
 
 # Without preload a waiter looks again and again
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
