@@ -188,7 +188,8 @@ Fold fold_due(const DueCounter& due) {
 // do not keep others from their turn.
 int64 any_counter() {
     int64 last = value_of_sequence(internal_table("escrow_counter_id"));
-    return static_cast<int64>(static_cast<double>(last) * pg_prng_double(&pg_global_prng_state));
+    return 1 +
+           static_cast<int64>(static_cast<double>(last) * pg_prng_double(&pg_global_prng_state));
 }
 
 // Their parts are not seen yet, and nothing runs here when they are decided. A prepared transaction
@@ -285,12 +286,12 @@ void fold_all(SweepRun* run, List*) {
     sweep_reservations(run);
     CounterRun fold = begin_counter_run(run);
     char message[kErrorBytes] = "";
-    int64 start = 0;
+    int64 start = 1;
     bool is_undecided = false;
     if (!in_transaction(message, [&] {
             if (!has_internal_table("escrow_part"))
                 return;
-            start = Max(1, any_counter());
+            start = any_counter();
             is_undecided = has_prepared_parts();
         })) {
         note_failure(run, "escrow", message);

@@ -732,7 +732,8 @@ BEGIN ATOMIC
            ARRAY[c.mechanism], false
       FROM checks c
       JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
-     WHERE NOT EXISTS (SELECT FROM checks child
+     WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger' -- counters are of rows of the table alone
+       AND NOT EXISTS (SELECT FROM checks child
                         WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
                           AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject))
     UNION ALL
