@@ -296,7 +296,7 @@ BEGIN ATOMIC
     UNION ALL
     SELECT t.tgrelid::pg_catalog.regclass,
            pg_catalog.format('triggers "%s" and "%s" say the same: writes are refused', pg_catalog.min(t.tgname::pg_catalog.text), pg_catalog.max(t.tgname::pg_catalog.text)),
-           pg_catalog.format('DROP TRIGGER %I ON %s -- or the other one', pg_catalog.max(t.tgname::pg_catalog.text), t.tgrelid::pg_catalog.regclass),
+           'drop the one that no function of pg_interlock has made: a role with TRIGGER on the table has made it',
            ARRAY[t.mechanism], false
       FROM triggers t
      WHERE t.tgparentid OPERATOR(pg_catalog.=) 0

@@ -245,7 +245,9 @@ void move_version(RowChange* change) {
     if (moves)
         put(change, versioning->column, {next, false});
     // A writer that sets the next version itself keeps that one in mind.
-    if (moves && is_counter(versioning->kind) && any_changes(*change, change->info->key.attnums))
+    bool assigned = !new_is_null && new_token != old_token;
+    if (!assigned && is_counter(versioning->kind) &&
+        any_changes(*change, change->info->key.attnums))
         rise_above_floor(change, versioning);
 }
 

@@ -155,4 +155,8 @@ SELECT interlock.versioned_update('place', '{"list": 1, "pos": 1}', 2, '{"item":
 INSERT INTO place VALUES (1, 3, 'jam', 1);
 UPDATE place SET pos = 4, version = 2 WHERE pos = 3 AND version = 1 RETURNING *;
 UPDATE place SET item = 'marmalade' WHERE pos = 4 RETURNING *;
+-- also of a key whose change alone moves no version
+SELECT interlock.enable_versioning('place', ignore_columns => '{pos}');
+DELETE FROM place WHERE pos = 4;
+UPDATE place SET pos = 4 WHERE pos = 1 RETURNING *;
 DROP TABLE place;
