@@ -133,7 +133,7 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
     if (!is_whole(whole))
         refuse_argument(
             name, psprintf("must not have more than %d digits behind the point", column.scale));
-    return DatumGetInt64(DirectFunctionCall1(numeric_int8, whole));
+    return integer_of_numeric(whole);
 }
 
 int64 add_amounts(int64 left, int64 right) {

@@ -50,7 +50,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger);
 
 const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
-const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column); // it may be gone
+const EscrowColumn* escrow_of_name(const TableInfo* info, const char* name); // it may be gone
 
 // Its BEFORE ROW trigger sorts after all others of ours: it takes the parts of a row that is
 // written, so nothing may keep the row from being written after it.

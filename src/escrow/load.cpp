@@ -100,31 +100,35 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
         info->maintained = bms_add_member(info->maintained, attnum);
 }
 
-const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum) {
+namespace {
+
+template <typename Condition>
+const EscrowColumn* find_escrow(const TableInfo* info, Condition&& condition) {
     const EscrowColumn* found = nullptr;
     each_escrow(info, [&](const EscrowColumn& column) {
-        if (column.attnum == attnum)
+        if (condition(column))
             found = &column;
     });
     return found;
+}
+
+} // namespace
+
+const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum) {
+    return find_escrow(info,
+                       [attnum](const EscrowColumn& column) { return column.attnum == attnum; });
 }
 
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger) {
-    const EscrowColumn* found = nullptr;
-    each_escrow(info, [&](const EscrowColumn& column) {
-        if (strcmp(column.trigger, trigger) == 0)
-            found = &column;
+    return find_escrow(info, [trigger](const EscrowColumn& column) {
+        return strcmp(column.trigger, trigger) == 0;
     });
-    return found;
 }
 
-const EscrowColumn* escrow_of_name(const TableInfo* info, const char* column) {
-    const EscrowColumn* found = nullptr;
-    each_escrow(info, [&](const EscrowColumn& each) {
-        if (strcmp(NameStr(each.name), column) == 0)
-            found = &each;
+const EscrowColumn* escrow_of_name(const TableInfo* info, const char* name) {
+    return find_escrow(info, [name](const EscrowColumn& column) {
+        return strcmp(NameStr(column.name), name) == 0;
     });
-    return found;
 }
 
 namespace {

@@ -17,7 +17,8 @@ using namespace interlock;
 
 namespace {
 
-void move_version(RowChange* change);
+bool move_version(RowChange* change);
+void rise_above_floor(RowChange* change);
 bool key_changes(const RowChange& change);
 void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
@@ -44,10 +45,13 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
     judge_blindness(trigger, info, &change);
-    move_version(&change);
+    bool is_assigned = move_version(&change);
+    bool leaves_key = key_changes(change);
+    if (leaves_key && !is_assigned) // else the writer keeps its own in mind
+        rise_above_floor(&change);
     note_versioned_write();
     refuse_unchecked_move(change);
-    if (key_changes(change))
+    if (leaves_key)
         note_departure(rel, info, trigger->tg_trigtuple);
     return PointerGetDatum(tuple_to_write(change, trigger->tg_newtuple));
 }
@@ -215,7 +219,10 @@ bool key_changes(const RowChange& change) {
 }
 
 // The row takes a key that another one may have had, and whose clients hold versions of that one.
-void rise_above_floor(RowChange* change, const Versioning* versioning) {
+void rise_above_floor(RowChange* change) {
+    const Versioning* versioning = versioning_of(change->info);
+    if (!is_counter(versioning->kind) || !any_changes(*change, change->info->key.attnums))
+        return;
     bool is_null;
     Datum version = slot_getattr(change->new_row, versioning->column, &is_null);
     int64 floor = present_floor(change->rel, change->info);
@@ -229,7 +236,8 @@ void rise_above_floor(RowChange* change, const Versioning* versioning) {
          false});
 }
 
-void move_version(RowChange* change) {
+// Whether the writer has set the next version itself.
+bool move_version(RowChange* change) {
     const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
@@ -244,11 +252,7 @@ void move_version(RowChange* change) {
             : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
     if (moves)
         put(change, versioning->column, {next, false});
-    // A writer that sets the next version itself keeps that one in mind.
-    bool assigned = !new_is_null && new_token != old_token;
-    if (!assigned && is_counter(versioning->kind) &&
-        any_changes(*change, change->info->key.attnums))
-        rise_above_floor(change, versioning);
+    return !new_is_null && new_token != old_token;
 }
 
 } // namespace
@@ -259,7 +263,7 @@ bool check_version(RowChange* change) {
     if (!trigger_fires(versioning_of(change->info)->enabled))
         return true;
     note_own_write(change->rel, row_in(change->old_row), versioning_of(change->info));
-    move_version(change);
+    (void)move_version(change);
     note_versioned_write();
     // The table's key stays: no verb changes it.
     if (any_changes(*change, change->info->other_key_columns))
