@@ -22,7 +22,7 @@ constexpr const char* kTruncateName = "zzz_interlock_history_truncate"; // of wh
 
 HistorySettings read_request(const Arguments& arguments);
 bool has_leftover(Relation rel);
-const char* present_trigger(Relation rel, const History* present);
+const char* present_trigger(const History* present);
 void drop_triggers(Oid relid, const char* table, const char* trigger);
 Oid find_or_create_history(Oid relid);
 void check_ignored_columns(Relation rel, const TableInfo* info, const HistorySettings& request);
@@ -55,7 +55,7 @@ Datum enable_history(PG_FUNCTION_ARGS) {
     Oid history = is_linked ? present->table : InvalidOid;
     request.since = is_linked && goes_on(present, request) ? present->since : GetCurrentTimestamp();
     char* table = qualified_name(rel);
-    const char* trigger = present_trigger(rel, present);
+    const char* trigger = present_trigger(present);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
     with_spi([&] {
@@ -87,7 +87,7 @@ Datum disable_history(PG_FUNCTION_ARGS) {
     if (!has_leftover(rel))
         refuse_partition(rel, require_history(rel, table_info(rel))->is_clone);
     char* table = qualified_name(rel);
-    const char* trigger = present_trigger(rel, history_of(table_info(rel)));
+    const char* trigger = present_trigger(history_of(table_info(rel)));
     close_table(rel);
     with_spi([&] { drop_triggers(relid, table, trigger); });
     record_change(change);
@@ -180,12 +180,19 @@ bool goes_on(const History* present, const HistorySettings& request) {
            present->keep_for == request.keep_for && ignores_the_same(*present, request);
 }
 
+bool has_history_trigger(Oid relid) {
+    Relation rel = table_open(relid, NoLock);
+    bool found = find_trigger(rel, "history_trigger") != nullptr;
+    table_close(rel, NoLock);
+    return found;
+}
+
 void refuse_own_history_of_partitions(Oid relid) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, AccessExclusiveLock, nullptr)) {
         Oid partition = lfirst_oid(cell);
         if (partition == relid || !get_rel_relispartition(partition) ||
-            !OidIsValid(get_trigger_oid(partition, kTriggerName, true)))
+            !has_history_trigger(partition))
             continue;
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -198,34 +205,21 @@ void refuse_own_history_of_partitions(Oid relid) {
 
 // The trigger of a table that was a partition.
 const Trigger* find_leftover(Relation rel) {
-    const TriggerDesc* triggers = rel->trigdesc;
+    const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
-        if (strcmp(triggers->triggers[i].tgname, kTriggerName) == 0 &&
-            triggers->triggers[i].tgisclone && !rel->rd_rel->relispartition)
+        if (triggers->triggers[i].tgisclone && !rel->rd_rel->relispartition &&
+            trigger_calls(&triggers->triggers[i], "history_trigger"))
             return &triggers->triggers[i];
     return nullptr;
 }
 
 bool has_leftover(Relation rel) { return find_leftover(rel) != nullptr; }
 
-// Without its parent it can be dropped.
-void release_leftover(Oid relid) {
-    Relation rel = table_open(relid, NoLock);
-    const Trigger* leftover = find_leftover(rel);
-    if (leftover != nullptr) {
-        Oid trigger = leftover->tgoid;
-        Relation catalog = table_open(TriggerRelationId, RowExclusiveLock);
-        TriggerSetParentTrigger(catalog, trigger, InvalidOid, InvalidOid);
-        table_close(catalog, RowExclusiveLock);
-        CommandCounterIncrement();
-    }
-    table_close(rel, NoLock);
-}
-
-// It may have been renamed. One that others have made is not ours to drop.
-const char* present_trigger(Relation rel, const History* present) {
-    bool is_ours = present != nullptr && present->twin == nullptr && has_own_entries(rel, present);
-    return is_ours ? pstrdup(present->trigger) : kTriggerName;
+// It may have been renamed. Of two only that goes which has the name that we gave it: the owner
+// drops the other one.
+const char* present_trigger(const History* present) {
+    return present != nullptr && present->twin == nullptr ? pstrdup(present->trigger)
+                                                          : kTriggerName;
 }
 
 void drop_if_there(Oid relid, const char* table, const char* trigger) {
@@ -233,9 +227,24 @@ void drop_if_there(Oid relid, const char* table, const char* trigger) {
         run_command(psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger), table));
 }
 
+// Without its parent it can be dropped.
+void drop_leftover(Oid relid, const char* table) {
+    Relation rel = table_open(relid, NoLock);
+    const Trigger* leftover = find_leftover(rel);
+    if (leftover != nullptr) {
+        Relation catalog = table_open(TriggerRelationId, RowExclusiveLock);
+        TriggerSetParentTrigger(catalog, leftover->tgoid, InvalidOid, InvalidOid);
+        table_close(catalog, RowExclusiveLock);
+        CommandCounterIncrement();
+    }
+    table_close(rel, NoLock);
+    if (leftover != nullptr)
+        drop_if_there(relid, table, leftover->tgname);
+}
+
 // The one for TRUNCATE stays behind when the history table is dropped.
 void drop_triggers(Oid relid, const char* table, const char* trigger) {
-    release_leftover(relid);
+    drop_leftover(relid, table);
     drop_if_there(relid, table, trigger);
     drop_if_there(relid, table, kTruncateName);
 }

@@ -39,7 +39,8 @@ void create_sweep_index(Oid relid, const char* table, const Request& request);
 const char* trigger_name(Relation rel, const Marker* present);
 void create_marker_trigger(Oid relid, const char* table, const char* trigger,
                            const Request& request);
-void set_notify_trigger(Oid relid, const char* table, Notify notify);
+const char* notify_trigger_name(Relation rel);
+void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify);
 void report_open_markers(const char* table, const Request& request);
 void drop_sweep_indexes(Oid relid, AttrNumber kept);
 
@@ -60,6 +61,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     check_columns(rel, request);
     const char* trigger = trigger_name(rel, present);
     require_last_word_of(rel, trigger, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
+    const char* notify_trigger = notify_trigger_name(rel);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
@@ -75,7 +77,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
         else
             drop_sweep_indexes(relid, InvalidAttrNumber);
         create_marker_trigger(relid, table, trigger, request);
-        set_notify_trigger(relid, table, request.notify);
+        set_notify_trigger(relid, table, notify_trigger, request.notify);
         as_configuring_owner(relid, [&] { report_open_markers(table, request); });
     });
     record_change(change);
@@ -93,11 +95,12 @@ Datum disable_marker(PG_FUNCTION_ARGS) {
     refuse_partition(rel, marker_of(table_info(rel))->is_clone);
     char* table = qualified_name(rel);
     const char* trigger = quote_identifier(trigger_name(rel, marker_of(table_info(rel))));
+    const char* notify_trigger = notify_trigger_name(rel);
     close_table(rel);
 
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", trigger, table));
-        set_notify_trigger(relid, table, Notify::kOff);
+        set_notify_trigger(relid, table, notify_trigger, Notify::kOff);
         drop_sweep_indexes(relid, InvalidAttrNumber);
     });
     record_change(change);
@@ -309,16 +312,22 @@ void create_marker_trigger(Oid relid, const char* table, const char* trigger,
     replace_trigger(relid, trigger, text.data);
 }
 
-void set_notify_trigger(Oid relid, const char* table, Notify notify) {
+const char* notify_trigger_name(Relation rel) {
+    const Trigger* present = find_trigger(rel, "marker_notify_trigger");
+    return present != nullptr ? present->tgname : kNotifyTriggerName;
+}
+
+void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify) {
+    const char* name = quote_identifier(trigger);
     if (notify != Notify::kOff)
         replace_trigger(
-            relid, kNotifyTriggerName,
+            relid, trigger,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
                      "FOR EACH ROW EXECUTE FUNCTION %s(%s)",
-                     kNotifyTriggerName, table, own_trigger_function_name("marker_notify_trigger"),
+                     name, table, own_trigger_function_name("marker_notify_trigger"),
                      notify == Notify::kFull ? "'full'" : ""));
-    else if (OidIsValid(get_trigger_oid(relid, kNotifyTriggerName, true)))
-        run_command(psprintf("DROP TRIGGER %s ON %s", kNotifyTriggerName, table));
+    else if (OidIsValid(get_trigger_oid(relid, trigger, true)))
+        run_command(psprintf("DROP TRIGGER %s ON %s", name, table));
 }
 
 void report_open_markers(const char* table, const Request& request) {

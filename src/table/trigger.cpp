@@ -37,6 +37,14 @@ Oid root_of_trigger(Oid relid, const Trigger* trigger) {
     return root;
 }
 
+const Trigger* find_trigger(Relation rel, const char* function_name) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
+        if (trigger_calls(&triggers->triggers[i], function_name))
+            return &triggers->triggers[i];
+    return nullptr;
+}
+
 const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column) {
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {

@@ -20,6 +20,9 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // The table the trigger was created for: this one, or one that this is a partition of.
 Oid root_of_trigger(Oid relid, const Trigger* trigger);
 
+// The first trigger of the function in the order of names; null: there is none.
+const Trigger* find_trigger(Relation rel, const char* function_name);
+
 // The trigger of the function whose first argument is the column; null: there is none.
 const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column);
 

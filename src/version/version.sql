@@ -549,15 +549,22 @@ BEGIN ATOMIC
                               WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
                                 AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
               FROM pg_catalog.pg_trigger later
-              JOIN (SELECT k.tgrelid, k.tgtype, k.tgenabled, k.mechanism, -- there may be thousands of them
+              JOIN (SELECT k.tgrelid, k.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20 AS events, k.tgenabled, k.mechanism, -- insert, update
                            pg_catalog.min(k.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name AS tgname
-                      FROM checks k
-                     WHERE k.tgenabled OPERATOR(pg_catalog.<>) 'D'
-                     GROUP BY k.tgrelid, k.tgtype, k.tgenabled, k.mechanism) c
+                      FROM checks k -- there may be thousands of them
+                     WHERE k.tgenabled OPERATOR(pg_catalog.<>) 'D' AND k.mechanism OPERATOR(pg_catalog.<>) 'escrow'
+                     GROUP BY k.tgrelid, k.tgtype, k.tgenabled, k.mechanism
+                     UNION ALL
+                    SELECT e.tgrelid, 28, e.tgenabled, e.mechanism, -- and delete, after the first trigger of any mechanism
+                           pg_catalog.min(k.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name
+                      FROM (SELECT DISTINCT e.tgrelid, e.tgenabled, e.mechanism
+                              FROM checks e
+                             WHERE e.tgenabled OPERATOR(pg_catalog.<>) 'D' AND e.mechanism OPERATOR(pg_catalog.=) 'escrow') e
+                      JOIN checks k ON k.tgrelid OPERATOR(pg_catalog.=) e.tgrelid
+                     GROUP BY e.tgrelid, e.tgenabled, e.mechanism) c
                 ON c.tgrelid OPERATOR(pg_catalog.=) later.tgrelid
                AND c.tgname OPERATOR(pg_catalog.<) later.tgname
-               AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20
-                   OPERATOR(pg_catalog.<>) 0 -- insert, update
+               AND later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) c.events OPERATOR(pg_catalog.<>) 0
                AND (c.tgenabled OPERATOR(pg_catalog.=) later.tgenabled OR c.tgenabled OPERATOR(pg_catalog.=) 'A'
                     OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
              WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
@@ -573,11 +580,24 @@ BEGIN ATOMIC
            'drop the one that no function of pg_interlock has made: a role with TRIGGER on the table has made it',
            ARRAY[t.mechanism], false
       FROM triggers t
-     WHERE t.tgparentid OPERATOR(pg_catalog.=) 0
-       AND t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger,history_trigger,escrow_trigger}'::pg_catalog.name[])
+     WHERE t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger,history_trigger,escrow_trigger}'::pg_catalog.name[])
      GROUP BY t.tgrelid, t.mechanism,
               CASE WHEN t.kind OPERATOR(pg_catalog.=) ANY ('{transition_trigger,escrow_trigger}'::pg_catalog.name[]) THEN t.texts[1] END
     HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1
+       AND pg_catalog.bool_or(t.tgparentid OPERATOR(pg_catalog.=) 0) -- not those of a partitioned table alone, where they are found
+    UNION ALL
+    SELECT e.tgrelid::pg_catalog.regclass,
+           pg_catalog.format('trigger "%s" does not fire after all others: writes are refused', e.tgname),
+           'ALTER TRIGGER ... RENAME TO: give the triggers of pg_interlock the names back that they had',
+           ARRAY[e.mechanism], false
+      FROM (SELECT c.tgrelid, c.mechanism, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name AS tgname
+              FROM checks c
+             WHERE c.kind OPERATOR(pg_catalog.=) 'escrow_trigger'
+             GROUP BY c.tgrelid, c.mechanism) e
+     WHERE e.tgname OPERATOR(pg_catalog.<) 'zzzz'
+        OR EXISTS (SELECT FROM checks c
+                    WHERE c.tgrelid OPERATOR(pg_catalog.=) e.tgrelid AND c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger'
+                      AND c.tgname OPERATOR(pg_catalog.>) e.tgname)
     UNION ALL
     SELECT d.tgrelid::pg_catalog.regclass,
            pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
