@@ -58,6 +58,7 @@ void refuse_gone_column(Relation rel, const TableInfo* info);
 const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column);
 void end_counters(Relation rel, const EscrowColumn& column);
 void return_expired_of_column(Relation rel, const EscrowColumn& column);
+void forget_expired_of_column(Oid relid, const EscrowColumn& column);
 void refuse_reservations_of(Relation rel, const EscrowColumn& column);
 void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
                         const Request& request);
@@ -112,6 +113,8 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
     if (column->attnum != InvalidAttrNumber) {
         return_expired_of_column(rel, *column);
         end_counters(rel, *column);
+    } else {
+        forget_expired_of_column(relid, *column);
     }
     refuse_reservations_of(rel, *column);
     char* on_row = drop_of_column_trigger(rel, kRowTrigger.function, name);
@@ -371,6 +374,14 @@ void return_expired_of_column(Relation rel, const EscrowColumn& column) {
         if (sum > 0 && lock_counter_value(rel, column, counters[i], &value))
             insert_part(column, counters[i], {sum, -sum});
     }
+}
+
+// Those of a column that is gone.
+void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
+    int count;
+    const int64* counters = counters_of(relid, column.name, &count);
+    for (int i = 0; i < count; i++)
+        forget_expired(counters[i]);
 }
 
 // Whether the counter's row can get back what is reserved.

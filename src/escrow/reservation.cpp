@@ -207,6 +207,12 @@ int64 end_expired(const EscrowColumn& column, int64 counter) {
     return sum;
 }
 
+void forget_expired(int64 counter) {
+    Expired expired = lock_expired(counter, true, PG_INT32_MAX);
+    for (int i = 0; i < expired.count; i++)
+        delete_reservation(expired.first[i]);
+}
+
 int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot) {
     int64 sum = 0;
     each_reservation(kCounter, kByCounter, counter, AccessShareLock, snapshot,

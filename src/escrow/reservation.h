@@ -48,6 +48,8 @@ struct Expired {
 Expired lock_expired(int64 counter, bool wait, int most);
 // Deletes them all, and returns the sum. Under the exclusive gate.
 int64 end_expired(const EscrowColumn& column, int64 counter);
+// Deletes them all: nothing gets back what they have taken.
+void forget_expired(int64 counter);
 
 int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot);
 int64 sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now

@@ -157,6 +157,9 @@ is(value('seat'), 61, 'and no part is lost');
 is($node->safe_psql('postgres', "SELECT remaining::int, at_most::int FROM interlock.escrow WHERE rel = 'seat'::regclass"), '61|61', 'in memory, too');
 $node->safe_psql('postgres', 'ALTER TRIGGER zzz_interlock_transition_status ON seat RENAME TO zzzzz');
 like(error_of(q(SELECT outcome FROM interlock.try_transition('seat', 1, 'open', 'used', '{"stock": 5}'))), qr/55000: trigger "zzzz_interlock_escrow_stock" of table "seat" does not fire after all others/, 'not even after one of ours that was renamed');
+is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'seat'::regclass"),
+    'trigger "zzzz_interlock_escrow_stock" does not fire after all others: writes are refused', 'which is a finding');
+$node->safe_psql('postgres', 'ALTER TRIGGER zzzzz ON seat RENAME TO zzz_interlock_transition_status');
 is(value('seat'), 61, 'and no part is lost');
 # A trigger of a stranger that is no counter's has no say in the name.
 $node->safe_psql('postgres', q(CREATE TABLE named (id int PRIMARY KEY, stock int NOT NULL); INSERT INTO named VALUES (1, 1);
@@ -168,6 +171,11 @@ $node->safe_psql('postgres', "SELECT interlock.reserve('named', 1, 'stock', 1, '
 like(error_of("SELECT interlock.disable_escrow('named', 'stock')"), qr/55000: column "stock" of table "named" has 1 reservation/, 'is not forgotten');
 $node->safe_psql('postgres', 'ALTER TABLE named RENAME pieces TO stock; SELECT interlock.cancel_reservation(token) FROM interlock.reservations WHERE rel = \'named\'::regclass');
 is(value('named'), 1, 'and can be given back');
+# One that has expired keeps nothing back, where what it has taken is given up.
+$node->safe_psql('postgres', "SELECT interlock.reserve('named', 1, 'stock', 1, '1 us'); ALTER TABLE named RENAME stock TO pieces");
+(undef, undef, $forgot) = $node->psql('postgres', "SELECT interlock.disable_escrow('named', 'stock')");
+like($forgot, qr/WARNING:  forgot 2 changes/, 'one that has expired is given up with the parts');
+is($node->safe_psql('postgres', "SELECT count(*) FROM interlock_internal.escrow_reservation r JOIN interlock_internal.escrow_counter c ON c.id = r.counter WHERE c.rel = 'named'::regclass"), 0, 'and gone');
 
 # --- parts
 stocked('kept');
@@ -290,7 +298,7 @@ ok($node->poll_query_until('postgres', 'SELECT stock = 6 FROM others'), 'the swe
 # --- prepared transactions
 $node->safe_psql('postgres', 'DROP TABLE many, m, kept, shop, undead, priced, parent');
 my $sweeper = 'FROM interlock.sweeper WHERE database = current_database()';
-$node->poll_query_until('postgres', "SELECT state = 'idle' $sweeper");
+ok($node->poll_query_until('postgres', "SELECT state = 'idle' $sweeper"), 'the sweeper has no more to do');
 my $before = $node->safe_psql('postgres', "SELECT runs $sweeper");
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.adjust('others', 1, 'stock', -1); PREPARE TRANSACTION 'sold'");
 $node->poll_query_until('postgres', "SELECT runs > $before $sweeper");
