@@ -388,10 +388,14 @@ sub findings
     my $log = slurp_file($node->logfile, $log_from);
     $log_from += length $log;
     my @lines = split /\n/, $log;
-    # What the server itself says to concurrent DDL: on one row of a catalog, and where it looks at a table that it has not locked
+    # What the server itself says to concurrent DDL: on one row of a catalog, where it looks at a table that it has not locked, and
+    # where ALTER TABLE looks for a constraint with the snapshot of a transaction that is older than it
     my $is_servers = sub {
         my ($n) = @_;
-        return $lines[$n] =~ /tuple concurrently (?:updated|deleted)/ || $lines[$n] =~ /cache lookup failed for relation/ && ($lines[$n + 1] // '') =~ /LOCATION:  RangeVarCallback/;
+        my ($location) = grep { /LOCATION:  / } @lines[$n + 1 .. ($n + 10 < $#lines ? $n + 10 : $#lines)];
+        $location //= '';
+        return $lines[$n] =~ /tuple concurrently (?:updated|deleted)/ || $lines[$n] =~ /cache lookup failed for relation/ && $location =~ /RangeVarCallback/
+            || $lines[$n] =~ /could not find tuple for constraint/ && $location =~ /pg_get_constraintdef_worker/;
     };
     return map { $lines[$_] } grep {
         $lines[$_] =~ /PANIC|TRAP|terminated by signal|ERROR:  XX|FATAL:  XX|cache lookup failed|unrecognized node|could not open relation with OID/ && !$is_servers->($_)
