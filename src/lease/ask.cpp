@@ -92,6 +92,15 @@ struct Asked {
     int64 until; // 0: the lease can be had meanwhile
 };
 
+// Sessions that wait are served first.
+bool is_behind_waiters(const LeaseTicket& ticket, int partition) {
+    if (!has_queue(ticket.node))
+        return false;
+    uint32 look = next_look(partition);
+    pass_over_waiters(partition, look);
+    return is_behind(ticket.node, ticket.mode, look);
+}
+
 // A ticket that is there keeps its place.
 Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access) {
     int64 now = monotonic_now();
@@ -112,6 +121,8 @@ Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAcc
     const LeaseTicket* before = until == 0 ? ticket_before(request, now) : nullptr;
     if (before != nullptr)
         until = before->notified + kPatience;
+    if (until == 0 && is_behind_waiters(*ticket, request.key.partition))
+        until = now + kPatience;
     return {LeaseRoom::kYes, ticket->number, until};
 }
 
@@ -172,6 +183,8 @@ bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool i
         if (until == 0)
             choose(turn, ticket, is_sure, now);
         turn->next = Min(turn->next, until == 0 ? kNeverExpires : until);
+    } else if (has_queue(ticket->node)) {
+        turn->next = Min(turn->next, now + kPatience); // nobody reports that a waiter has left
     }
     pass_over(ticket->node, ticket->mode, look);
     return true;
@@ -184,6 +197,7 @@ Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     int64 now = monotonic_now();
     uint32 look = next_look(partition);
+    pass_over_waiters(partition, look);
     Ref* link = first_ticket(partition);
     while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.numbers))) {
         LeaseTicket* ticket = ticket_at(*link);

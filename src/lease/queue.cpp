@@ -74,6 +74,12 @@ bool is_behind(Ref at, LeaseMode mode, uint32 look) {
     return false;
 }
 
+void pass_over_waiters(int partition, uint32 look) {
+    for_each_waiter(partition, [look](const LeaseWaiter& waiter, int) {
+        pass_over(waiter.claim.node, mode_of(waiter.claim), look);
+    });
+}
+
 LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
 void join_queue(LeaseWaiter* waiter, bool has_pins) {

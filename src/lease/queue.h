@@ -43,6 +43,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking);
 // but what keeps it waiting keeps another waiting too; a permit keeps others.
 void pass_over(Ref at, LeaseMode mode, uint32 look);
 bool is_behind(Ref at, LeaseMode mode, uint32 look);
+void pass_over_waiters(int partition, uint32 look);
 
 // The end of a lease is reported to the sweeper if there are tickets (lease/ask.h) that may be for
 // it; while it is deferred, it is noted for a caller that notifies by itself.

@@ -13,7 +13,9 @@ constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
 
 enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
 
-// An expired lease is renewed if nothing was granted since and no client waits in its tree.
+// An expired lease is renewed if nothing was granted since and no client waits in its tree. One
+// that lasts too long for the horizon gets a record, also if this renewal is short: a longer one
+// can have failed before it was recorded.
 Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     if (ref == 0)
         return Renewal::kUnknown;
@@ -25,7 +27,8 @@ Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
     if (lease->pid != 0)
         return Renewal::kDone;
     *expires = Max(lease->expires, now + ttl);
-    if (!has_record(*lease) && ttl <= longest_short_lease() && !covers(database, *expires))
+    bool is_short = *expires - now <= longest_short_lease();
+    if (!has_record(*lease) && is_short && !covers(database, *expires))
         return Renewal::kNotDurable;
     lease->expires = *expires;
     lease->span = *expires - now;
@@ -129,6 +132,7 @@ void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
                      std::string_view holder) {
     for (;;) {
+        CHECK_FOR_INTERRUPTS();
         int64 expires = 0;
         int64 wanted = ttl;
         bool is_recorded = false;
@@ -148,7 +152,8 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, 
         if (renewal == Renewal::kLost)
             return 0;
         if (renewal == Renewal::kNotDurable) {
-            make_durable(database, Min(wanted, longest_short_lease()));
+            int64 needed = Max(wanted, expires - monotonic_now());
+            make_durable(database, Min(needed, longest_short_lease()));
             continue;
         }
         if (renewal == Renewal::kStaleRecord) {

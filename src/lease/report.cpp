@@ -1,6 +1,7 @@
 #include "lease/report.h"
 
 #include "lease/queue.h"
+#include "lease/ticket.h"
 
 namespace interlock {
 
@@ -56,6 +57,11 @@ void count_uses(UsageReport* report) {
             count_use(report, waiters, lease.role, database, 1);
             count_use(report, waiters, lease.role, InvalidOid, 1);
         });
+        for (Ref ref = *first_ticket(i); ref != 0; ref = ticket_at(ref)->next) {
+            const LeaseTicket& ticket = *ticket_at(ref);
+            count_use(report, leases, ticket.role, node_at(ticket.node)->database,
+                      ticket.charge.units);
+        }
         LWLockRelease(partition_lock(i));
     }
 }

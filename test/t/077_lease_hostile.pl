@@ -281,6 +281,20 @@ is(ask('subscriber', $rows), $before, 'the store has the rows of before');
 is(outcome('subscriber', 'ours') . outcome('subscriber', 'theirs', "'1 h'"), 'heldacquired', 'leases work');
 ask('subscriber', 'ALTER SUBSCRIPTION s DISABLE');
 
+# --- A renewal that fails before it is recorded -----------------------------------------------------------
+
+# A later one must not wait for time that no horizon has.
+create('unrecorded');
+my $renewed = acquire('unrecorded', 'a', "'10 s'");
+my $lock = $node->background_psql('unrecorded');
+$lock->query_safe('BEGIN; LOCK TABLE interlock_internal.lease_store');
+is(ask('unrecorded', "SET statement_timeout = '200 ms'", "SELECT interlock.renew_lease('a', $renewed, '1 h')"), '57014', 'unrecorded: a renewal is canceled');
+$lock->query_safe('COMMIT');
+is(ask('unrecorded', "SELECT durable, expires_at > now() + '5 min' FROM interlock.leases"), 'f|t', 'the lease lasts, and has no record');
+is(ask('unrecorded', "SET statement_timeout = '60 s'", "SELECT interlock.renew_lease('a', $renewed, '15 s') IS NOT NULL"), 't', 'unrecorded: a shorter one is not');
+is(ask('unrecorded', 'SELECT durable FROM interlock.leases'), 't', 'and it has a record then');
+$lock->quit;
+
 # --- A record that another has reused --------------------------------------------------------------------
 
 my %before;

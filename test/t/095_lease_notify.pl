@@ -68,6 +68,40 @@ is($outcome, 'acquired', 'who has its turn');
 release('job', $token);
 is(query($one, q(SELECT used FROM interlock.usage WHERE what = 'leases' AND role IS NULL)), 0, 'no ticket is left');
 
+# --- Behind sessions that wait --------------------------------------------------------------------------------------------
+
+# A ticket counts in its database, too.
+$token = holds('shared', "'10 min', mode => 'shared'");
+asks('shared', "asker $_") for 1 .. 20;
+is(query($one, q(SELECT used = 21 FROM interlock.usage WHERE what = 'leases' AND role = current_user AND database = 'postgres')), 't',
+    'a lease and twenty tickets count in their database') || diag($node->safe_psql('postgres', 'TABLE interlock.usage'));
+release('shared', $token);
+query($one, "SELECT interlock.break_leases('shared', 'test', current_user)");
+# What a shared lease excludes is a waiter alone.
+query($one, "SET statement_timeout = '100 s'");
+for (['shared/one', 'shared/one', ", mode => 'shared'"], ['tree/b', 'tree', ''])
+{
+    my ($key, $above, $mode) = @$_;
+    my $asked = $mode ? $key : 'tree/a';
+    my $waiter = start($node);
+    $token = holds($key, "'10 min'$mode");
+    send_query($waiter, "SELECT outcome FROM interlock.acquire_lease('$above', '10 min', wait => '10 min')");
+    $node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters') or die 'nobody waits';
+    query($listener, 'SELECT 1');
+    @{ $listener->{notifications} } = ();
+    ($outcome, $ticket) = asks($asked, 'ann', $mode =~ s/^, //r);
+    is($outcome, 'held', "$asked: behind a session that waits");
+    like($ticket, qr/^\d+$/, "$asked: it gets a ticket, and does not wait");
+    is($one->{rows}[0][0] // $one->{error}, 'held', "$asked: at once");
+    query($one, "SELECT pg_cancel_backend($waiter->{pid})");
+    answer($waiter);
+    is(next_notification(), $ticket, "$asked: it is notified when that one has left");
+    ($outcome, my $other) = asks($asked, 'ann', $mode =~ s/^, //r);
+    is($outcome, 'acquired', "$asked: and acquires the lease");
+    release($asked, $other);
+    release($key, $token);
+}
+
 # Another caller with a ticket does not come between, while the first may still come. A slow machine tries again.
 for my $try (1 .. 50)
 {
