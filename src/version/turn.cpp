@@ -1,21 +1,24 @@
 #include "version/turn.h"
 
+#include "server/siphash.h"
+
 namespace interlock {
 
 namespace {
 
 // An advisory lock that pg_advisory_* cannot reach: those have 1 and 2 as the fourth field, and key
-// locks (key_lock/name.cpp) from 18752 on.
-constexpr uint16 kField4 = 18751;
+// locks (key_lock/name.cpp) less than this.
+constexpr uint16 kFirstField4 = 32768;
 
-uint32 hash_of(const TableInfo* info, const Key& key) {
-    uint32 hash = 0;
-    for (int i = 0; i < key.by->count; i++) {
-        Form_pg_attribute column = TupleDescAttr(info->columns, key.by->columns[i].attnum - 1);
-        hash =
-            hash_combine(hash, datum_image_hash(key.values[i], column->attbyval, column->attlen));
-    }
-    return hash;
+// The table, and 47 bits of a hash of the key: with 32 a role finds, in seconds, a key for a row of
+// its own that keeps the turn of a row that policies hide from it.
+LOCKTAG turn_of(Relation rel, const TableInfo* info, const Key& key) {
+    const char* text = key_to_text(info, key);
+    uint64 hash = SipHash(SipKey{{RelationGetRelid(rel), 0}}).finish(text, strlen(text));
+    LOCKTAG turn;
+    SET_LOCKTAG_ADVISORY(turn, MyDatabaseId, RelationGetRelid(rel), static_cast<uint32>(hash),
+                         static_cast<uint16>(kFirstField4 | (hash >> 32)));
+    return turn;
 }
 
 void name_table_in_context(void* rel) {
@@ -26,8 +29,7 @@ void name_table_in_context(void* rel) {
 } // namespace
 
 LOCKTAG take_turn(Relation rel, const TableInfo* info, const Key& key) {
-    LOCKTAG turn;
-    SET_LOCKTAG_ADVISORY(turn, MyDatabaseId, RelationGetRelid(rel), hash_of(info, key), kField4);
+    LOCKTAG turn = turn_of(rel, info, key);
     ErrorContextCallback context = {error_context_stack, name_table_in_context, rel};
     error_context_stack = &context;
     LockAcquire(&turn, ExclusiveLock, false, false);
@@ -47,7 +49,7 @@ void keep_or_end_turn(const LOCKTAG& turn, bool has_row) {
 Oid table_of_turn(const LOCKTAG& tag) {
     bool is_turn = tag.locktag_type == LOCKTAG_ADVISORY &&
                    tag.locktag_lockmethodid == USER_LOCKMETHOD &&
-                   tag.locktag_field1 == MyDatabaseId && tag.locktag_field4 == kField4;
+                   tag.locktag_field1 == MyDatabaseId && tag.locktag_field4 >= kFirstField4;
     return is_turn ? tag.locktag_field2 : InvalidOid;
 }
 
