@@ -312,6 +312,14 @@ BEGIN ATOMIC
     HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 1
        AND pg_catalog.bool_or(t.tgparentid OPERATOR(pg_catalog.=) 0) -- not those of a partitioned table alone, where they are found
     UNION ALL
+    SELECT DISTINCT e.tgrelid::pg_catalog.regclass,
+           'the table has become unlogged: its escrow counters cannot be changed',
+           pg_catalog.format('ALTER TABLE %s SET LOGGED, or interlock.disable_escrow', e.tgrelid::pg_catalog.regclass),
+           ARRAY[e.mechanism], true
+      FROM checks e
+      JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) e.tgrelid AND c.relpersistence OPERATOR(pg_catalog.=) 'u'
+     WHERE e.kind OPERATOR(pg_catalog.=) 'escrow_trigger'
+    UNION ALL
     SELECT e.tgrelid::pg_catalog.regclass,
            pg_catalog.format('trigger "%s" does not fire after all others: writes are refused', e.tgname),
            'ALTER TRIGGER ... RENAME TO: give the triggers of pg_interlock the names back that they had',

@@ -136,12 +136,35 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
     return integer_of_numeric(whole);
 }
 
+namespace {
+
+[[noreturn]] void raise_out_of_range() {
+    ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                    errmsg("the value of an escrow counter is out of range")));
+}
+
+} // namespace
+
 int64 add_amounts(int64 left, int64 right) {
     int64 sum;
     if (pg_add_s64_overflow(left, right, &sum))
-        ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-                        errmsg("the value of an escrow counter is out of range")));
+        raise_out_of_range();
     return sum;
+}
+
+void AmountSum::add(int64 amount) {
+    int64 sum;
+    if (pg_add_s64_overflow(low, amount, &sum)) {
+        sum = static_cast<int64>(static_cast<uint64>(low) + static_cast<uint64>(amount));
+        wraps += amount > 0 ? 1 : -1;
+    }
+    low = sum;
+}
+
+int64 AmountSum::amount() const {
+    if (wraps != 0)
+        raise_out_of_range();
+    return low;
 }
 
 } // namespace interlock

@@ -7,6 +7,7 @@
 #include "execution/write.h"
 #include "server/error.h"
 #include "server/scope.h"
+#include "server/siphash.h"
 #include "server/subtransaction.h"
 #include "sweeper/deadline.h"
 #include "table/own_table.h"
@@ -21,13 +22,15 @@ namespace {
 // Advisory locks with a fourth field of their own: pg_advisory_* and key locks cannot reach them.
 constexpr uint16 kGateClass = 70;
 
-// With the table itself: who may write another table cannot find a key there that closes this gate.
+// By a hash of 64 bits: who may write one row cannot find a key for it that closes the gate of a
+// row that policies hide, as with 32 bits, which take seconds.
 LOCKTAG gate_of(const EscrowCounter& counter) {
-    uint32 hash = hash_bytes(reinterpret_cast<const unsigned char*>(VARDATA_ANY(counter.name.key)),
-                             static_cast<int>(VARSIZE_ANY_EXHDR(counter.name.key)));
-    hash = hash_combine(hash, static_cast<uint32>(counter.column->attnum));
+    const text* key = counter.name.key;
+    SipKey place = {{counter.name.rel, static_cast<uint64>(counter.column->attnum)}};
+    uint64 hash = SipHash(place).finish(VARDATA_ANY(key), VARSIZE_ANY_EXHDR(key));
     LOCKTAG tag;
-    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, counter.name.rel, hash, kGateClass);
+    SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, static_cast<uint32>(hash >> 32),
+                         static_cast<uint32>(hash), kGateClass);
     return tag;
 }
 
@@ -196,12 +199,13 @@ Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Ra
         return verdict;
     if (counter->id == 0)
         counter->id = create_counter(counter->name);
-    int count;
-    *value =
-        add_amounts(add_amounts(*value, take_parts(*counter->column, counter->id, &count)), delta);
+    AmountSum sum = {*value, 0};
+    take_parts(*counter->column, counter->id, &sum);
+    sum.add(delta);
     // What it was granted rests on parts that the transaction does not see.
-    if (*value < counter->limits.least || *value > counter->limits.most)
+    if (!sum.is_within(counter->limits))
         raise_concurrent_update();
+    *value = sum.low;
     note_own_row(counter->id);
     return verdict;
 }
@@ -259,15 +263,13 @@ bool lock_value(const EscrowCounter& counter, bool wait, int64* value, CountedKi
     return true;
 }
 
-int64 end_parts(const EscrowCounter& counter) {
-    int count;
-    int64 sum = take_parts(*counter.column, counter.id, &count);
+void end_parts(const EscrowCounter& counter, AmountSum* sum) {
+    take_parts(*counter.column, counter.id, sum);
     if (read_undecided(*counter.column, counter.id).committed_count > 0)
         raise_concurrent_update();
-    sum = add_amounts(sum, end_expired(*counter.column, counter.id));
+    end_expired(*counter.column, counter.id, sum);
     drop_entry(counter.id);
     note_own_row(counter.id);
-    return sum;
 }
 
 void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,

@@ -62,8 +62,8 @@ bool lock_value(const EscrowCounter& counter, bool wait, int64* value,
                 CountedKind counted_as = CountedKind::kNone);
 
 // Deletes the parts, all of which are committed, and the expired reservations, and drops the entry:
-// under the exclusive gate and the lock of the row. Returns their sum.
-int64 end_parts(const EscrowCounter& counter);
+// under the exclusive gate and the lock of the row. Adds them to the sum.
+void end_parts(const EscrowCounter& counter, AmountSum* sum);
 
 // Raises IL012.
 [[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,

@@ -364,15 +364,25 @@ bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int6
     return found;
 }
 
+// As many parts as it takes.
+void insert_returns(const EscrowColumn& column, int64 counter, AmountSum sum) {
+    while (!sum.is_zero()) {
+        int64 amount = sum.wraps > 0 ? PG_INT64_MAX : sum.low;
+        insert_part(column, counter, {amount, -amount});
+        sum.add(-amount);
+    }
+}
+
 // By parts that are then folded. The lock keeps all others from loading the counters.
 void return_expired_of_column(Relation rel, const EscrowColumn& column) {
     int count;
     const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
     for (int i = 0; i < count; i++) {
-        int64 sum = end_expired(column, counters[i]);
+        AmountSum sum = {};
+        end_expired(column, counters[i], &sum);
         int64 value;
-        if (sum > 0 && lock_counter_value(rel, column, counters[i], &value))
-            insert_part(column, counters[i], {sum, -sum});
+        if (!sum.is_zero() && lock_counter_value(rel, column, counters[i], &value))
+            insert_returns(column, counters[i], sum);
     }
 }
 
@@ -385,10 +395,13 @@ void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
 }
 
 // Whether the counter's row can get back what is reserved.
-bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 reserved,
-                   int64 greatest) {
+bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 greatest) {
+    AmountSum total = sum_of_reservations(column, id);
     int64 value;
-    return !lock_counter_value(rel, column, id, &value) || value <= greatest - reserved;
+    if (total.is_zero() || !lock_counter_value(rel, column, id, &value))
+        return true;
+    total.add(value);
+    return total.is_at_most(greatest);
 }
 
 // Reservations last over a change of the limits: what they give back has to fit then. They do not
@@ -407,8 +420,7 @@ void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn*
     int count;
     const int64* counters = counters_of(info->relid, present->name, &count);
     for (int i = 0; i < count; i++) {
-        int64 reserved = sum_of_reservations(*present, counters[i]);
-        if (reserved > 0 && !fits_reserved(rel, *present, counters[i], reserved, request.greatest))
+        if (!fits_reserved(rel, *present, counters[i], request.greatest))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("column \"%s\" of table \"%s\" has reservations for which the "
                                    "maximum leaves no room",

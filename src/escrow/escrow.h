@@ -100,4 +100,23 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
 // 22003 when it overflows.
 int64 add_amounts(int64 left, int64 right);
 
+// Of parts and reservations, which are read in no order of time: a step may leave the range of
+// int64 where the end does not.
+struct AmountSum {
+    int64 low;   // as it wraps around
+    int64 wraps; // how often it has: upwards less downwards
+
+    void add(int64 amount);
+    void add(const AmountSum& other) {
+        add(other.low);
+        wraps += other.wraps;
+    }
+    bool is_zero() const { return low == 0 && wraps == 0; }
+    bool is_at_most(int64 most) const { return wraps < 0 || (wraps == 0 && low <= most); }
+    bool is_within(const EscrowLimits& limits) const {
+        return wraps == 0 && low >= limits.least && low <= limits.most;
+    }
+    int64 amount() const; // 22003 when it is out of range
+};
+
 } // namespace interlock

@@ -68,24 +68,19 @@ const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
 // locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
-// The sum of the first parts, up to `most`; of more where the row would leave the limits with these
-// (V3).
-int64 take_some(const EscrowCounter& counter, int64 value, int most, bool* is_all) {
-    int64 sum = 0;
-    int64 after;
+// The value with the first parts, up to `most`; with more where the row would leave the limits with
+// these (V3).
+AmountSum take_some(const EscrowCounter& counter, int64 value, int most, bool* is_all) {
+    AmountSum sum = {value, 0};
     do {
-        int count;
-        sum = add_amounts(sum, take_parts(*counter.column, counter.id, &count, most));
-        after = add_amounts(value, sum);
-        *is_all = count < most;
-    } while (!*is_all && (after < counter.limits.least || after > counter.limits.most));
+        *is_all = take_parts(*counter.column, counter.id, &sum, most) < most;
+    } while (!*is_all && !sum.is_within(counter.limits));
     return sum;
 }
 
 // Parts that came after the snapshot may pay for those that it has.
-void require_limits(const EscrowCounter& counter, int64 value) {
-    if (IsolationUsesXactSnapshot() &&
-        (value < counter.limits.least || value > counter.limits.most))
+void require_limits(const EscrowCounter& counter, const AmountSum& value) {
+    if (IsolationUsesXactSnapshot() && !value.is_within(counter.limits))
         raise_concurrent_update();
 }
 
@@ -105,10 +100,10 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
         result = Fold::kNoRow;
         if (!lock_value(*counter, wait, &value))
             return;
-        int64 sum = take_some(*counter, value, most, &is_all);
+        AmountSum after = take_some(*counter, value, most, &is_all);
         result = is_all ? Fold::kFolded : Fold::kSome;
-        require_limits(*counter, add_amounts(value, sum));
-        if (sum != 0 && !write_value(*counter, add_amounts(value, sum)))
+        require_limits(*counter, after);
+        if (after.amount() != value && !write_value(*counter, after.amount()))
             ereport(ERROR, (errcode(ERRCODE_TRIGGERED_ACTION_EXCEPTION),
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",

@@ -271,27 +271,24 @@ void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
     table_close(rel, NoLock);
 }
 
-int64 take_parts(const EscrowColumn& column, int64 counter, int* count, int most) {
-    int64 sum = 0;
-    *count = 0;
+int take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, int most) {
+    int count = 0;
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
-            sum = add_amounts(sum, amount_of_part(column, rel, tuple));
+            sum->add(amount_of_part(column, rel, tuple));
             delete_row(rel, tuple);
-            return ++*count < most;
+            return ++count < most;
         });
     });
     CommandCounterIncrement();
-    return sum;
+    return count;
 }
 
-int64 sum_of_parts(const EscrowColumn& column, int64 counter) {
-    int64 sum = 0;
+void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum) {
     scan_parts(counter, AccessShareLock, GetActiveSnapshot(), [&](Relation rel, HeapTuple tuple) {
-        sum = add_amounts(sum, amount_of_part(column, rel, tuple));
+        sum->add(amount_of_part(column, rel, tuple));
         return true;
     });
-    return sum;
 }
 
 namespace {
@@ -317,19 +314,19 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
     SnapshotData dirty;
     InitDirtySnapshot(dirty);
     with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
-        parts.reserved = sum_of_reservations(column, counter, snapshot);
+        add_reservations(column, counter, snapshot, &parts.reserved);
         scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
             Part part = {amount_of_part(column, rel, tuple), reserved_by_part(column, rel, tuple)};
             TransactionId inserter = HeapTupleHeaderGetXmin(tuple->t_data);
             bool is_own = TransactionIdIsCurrentTransactionId(inserter);
             if (!is_own && !TransactionIdIsValid(dirty.xmin) &&
                 !XidInMVCCSnapshot(inserter, snapshot)) {
-                parts.committed = add_amounts(parts.committed, part.amount);
+                parts.committed.add(part.amount);
                 parts.committed_count++;
                 return true;
             }
             if (is_own) // the snapshot has what this transaction has done
-                parts.reserved = add_amounts(parts.reserved, -part.reserved);
+                parts.reserved.add(-part.reserved);
             add_in_doubt(&parts, &room, {inserter, effects_of(part)});
             return true;
         });
@@ -338,13 +335,15 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
 }
 
 Range range_of(int64 row, const UndecidedParts& parts) {
-    int64 value = add_amounts(row, parts.committed);
-    Range range = {value, add_amounts(value, parts.reserved)};
+    AmountSum inf = parts.committed;
+    inf.add(row);
+    AmountSum sup = inf;
+    sup.add(parts.reserved);
     for (int i = 0; i < parts.count; i++) {
-        range.inf = add_amounts(range.inf, -parts.in_doubt[i].effects.inf_on_abort);
-        range.sup = add_amounts(range.sup, parts.in_doubt[i].effects.sup_on_abort);
+        inf.add(-parts.in_doubt[i].effects.inf_on_abort);
+        sup.add(parts.in_doubt[i].effects.sup_on_abort);
     }
-    return range;
+    return {inf.amount(), sup.amount()};
 }
 
 TransactionId undecided_transaction(int64 counter) {

@@ -48,19 +48,19 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
-// Deletes the parts that the transaction sees, the first ones up to `most`, and returns their sum
-// (E9). Under the lock of the row, or of the gate.
-int64 take_parts(const EscrowColumn& column, int64 counter, int* count, int most = PG_INT32_MAX);
+// Deletes the parts that the transaction sees, the first ones up to `most`, adds them to the sum
+// and returns their number (E9). Under the lock of the row, or of the gate.
+int take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, int most = PG_INT32_MAX);
 
-// The sum of the parts under the active snapshot.
-int64 sum_of_parts(const EscrowColumn& column, int64 counter);
+// Adds the parts under the active snapshot.
+void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum);
 
 // What parts and reservations amount to past snapshots (E6): the sums of those that are committed,
 // and the parts of transactions in progress, also of this one. Call under the lock of the row.
 struct UndecidedParts {
-    int64 committed;
+    AmountSum committed;
     int committed_count;
-    int64 reserved;
+    AmountSum reserved;
     InDoubt* in_doubt;
     int count;
 };

@@ -186,6 +186,14 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
                                "enabled",
                                table),
                         errhint("Detach it, or call interlock.disable_escrow.")));
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\" has become unlogged since its escrow counters were "
+                               "enabled",
+                               table),
+                        errdetail("A crash would empty it, and not the journal of its counters."),
+                        errhint("ALTER TABLE %s SET LOGGED, or call interlock.disable_escrow.",
+                                qualified_name(rel))));
     if (!column->has_key)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the key of table \"%s\" has changed since its escrow counters were "

@@ -400,19 +400,21 @@ void note_fold(int64 counter, TimestampTz began) {
     LWLockRelease(header->lock);
 }
 
+// Also not one that was dropped, which stays while this transaction pins it.
 bool read_entry(int64 counter, Range* range, FoldTimes* times) {
     if (header == nullptr)
         return false;
     LWLockAcquire(header->lock, LW_SHARED);
     EscrowEntry* entry = find_entry(counter);
-    if (entry != nullptr) {
+    bool found = entry != nullptr && entry->epoch != 0;
+    if (found) {
         SpinLockAcquire(&entry->lock);
         *range = entry->range;
         *times = entry->times;
         SpinLockRelease(&entry->lock);
     }
     LWLockRelease(header->lock);
-    return entry != nullptr;
+    return found;
 }
 
 // Notes without pins of their own: the list's item has one until it is handed over.
@@ -448,6 +450,18 @@ void settle_notes() {
     LWLockRelease(header->lock);
 }
 
+// Nothing is pinned: no session is in it, and no prepared transaction.
+void drop_entries_of(Oid database) {
+    LWLockAcquire(header->lock, LW_EXCLUSIVE);
+    settle_with_lock();
+    HASH_SEQ_STATUS scan;
+    hash_seq_init(&scan, entries);
+    while (auto* entry = static_cast<EscrowEntry*>(hash_seq_search(&scan)))
+        if (entry->key.database == database && !is_pinned(entry))
+            hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
+    LWLockRelease(header->lock);
+}
+
 void preload_escrow() {
     DefineCustomIntVariable(
         "interlock.max_escrow_counters",
@@ -455,6 +469,7 @@ void preload_escrow() {
         "Others are loaded in place of counters that no transaction is changing.", &max_counters,
         8192, 16, 1 << 20, PGC_POSTMASTER, 0, nullptr, nullptr, nullptr);
     add_shared_area({request_memory, attach_memory});
+    watch_dropped_databases();
 }
 
 void report_escrow_usage(UsageReport* report) {

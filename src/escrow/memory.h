@@ -84,6 +84,11 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, 
 // with parts of this transaction stays unused until it has ended.
 void drop_entry(int64 counter);
 
+// Those of a database that was dropped. CREATE DATABASE can give another one its OID, and copies of
+// one template have the same counters and triggers.
+void drop_entries_of(Oid database);
+void watch_dropped_databases(); // once, where the library is preloaded
+
 // After the commit of a fold that began then.
 void note_fold(int64 counter, TimestampTz began);
 

@@ -197,14 +197,12 @@ Expired lock_expired(int64 counter, bool wait, int most) {
     return expired;
 }
 
-int64 end_expired(const EscrowColumn& column, int64 counter) {
+void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum) {
     Expired expired = lock_expired(counter, true, PG_INT32_MAX);
-    int64 sum = 0;
     for (int i = 0; i < expired.count; i++) {
-        sum = add_amounts(sum, amount_of_reservation(column, expired.first[i]));
+        sum->add(amount_of_reservation(column, expired.first[i]));
         delete_reservation(expired.first[i]);
     }
-    return sum;
 }
 
 void forget_expired(int64 counter) {
@@ -213,18 +211,19 @@ void forget_expired(int64 counter) {
         delete_reservation(expired.first[i]);
 }
 
-int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot) {
-    int64 sum = 0;
+void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot,
+                      AmountSum* sum) {
     each_reservation(kCounter, kByCounter, counter, AccessShareLock, snapshot,
                      [&](Relation rel, HeapTuple tuple) {
-                         sum = add_amounts(sum, amount_in(column, rel, tuple));
+                         sum->add(amount_in(column, rel, tuple));
                          return true;
                      });
-    return sum;
 }
 
-int64 sum_of_reservations(const EscrowColumn& column, int64 counter) {
-    return sum_of_reservations(column, counter, GetLatestSnapshot());
+AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter) {
+    AmountSum sum = {};
+    add_reservations(column, counter, GetLatestSnapshot(), &sum);
+    return sum;
 }
 
 namespace {

@@ -46,13 +46,13 @@ struct Expired {
     bool is_all; // false: there are more, or some are locked by others
 };
 Expired lock_expired(int64 counter, bool wait, int most);
-// Deletes them all, and returns the sum. Under the exclusive gate.
-int64 end_expired(const EscrowColumn& column, int64 counter);
+// Deletes them all, and adds what they have taken. Under the exclusive gate.
+void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum);
 // Deletes them all: nothing gets back what they have taken.
 void forget_expired(int64 counter);
 
-int64 sum_of_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot);
-int64 sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now
+void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot, AmountSum* sum);
+AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now
 bool has_reservations(int64 counter);
 
 // Raises 55000 when there are reservations: of the counters of a column, or of one of them. Under

@@ -12,14 +12,27 @@ namespace interlock {
 
 namespace {
 
+// What they have taken together: of the first ones, where that is more than a part can have.
+int64 add_expired(const EscrowColumn& column, Expired* expired) {
+    AmountSum sum = {};
+    for (int i = 0; i < expired->count; i++) {
+        AmountSum before = sum;
+        sum.add(amount_of_reservation(column, expired->first[i]));
+        if (sum.wraps != 0) {
+            expired->count = i;
+            expired->is_all = false;
+            return before.low;
+        }
+    }
+    return sum.low;
+}
+
 // False: there are more, some are locked by others, or the counter is.
 bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
     if (!enter_gate(counter, ShareLock, wait))
         return false;
     Expired expired = lock_expired(counter.id, wait, sweep_batch);
-    int64 sum = 0;
-    for (int i = 0; i < expired.count; i++)
-        sum = add_amounts(sum, amount_of_reservation(*counter.column, expired.first[i]));
+    int64 sum = add_expired(*counter.column, &expired);
     if (expired.count > 0 && !enter_untested(counter, {sum, -sum}, wait))
         return wait; // having waited: there is no such row, to which it could be given back
     for (int i = 0; i < expired.count; i++)

@@ -9,11 +9,12 @@ namespace interlock {
 template <typename Visit>
 void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot snapshot,
                ScanKeyData* keys, int count, Visit&& visit) {
+    // The lock of the table keeps REINDEX CONCURRENTLY from dropping the index that has the name.
+    Relation rel = table_open(internal_table(table), mode);
     Oid found = get_relname_relid(index, internal_schema());
     if (!OidIsValid(found))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_OBJECT),
                         errmsg("index \"%s.%s\" does not exist", kInternalSchema, index)));
-    Relation rel = table_open(internal_table(table), mode);
     SysScanDesc scan = systable_beginscan(rel, found, true, snapshot, count, keys);
     HeapTuple tuple;
     while (HeapTupleIsValid(tuple = systable_getnext(scan)))

@@ -46,9 +46,11 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
         raise_no_such_row(row.rel, row.info, *row.key);
     counter->id = find_counter(counter->name);
     if (counter->id != 0) {
-        end_parts(*counter);
-        int64 reserved = sum_of_reservations(*counter->column, counter->id);
-        if (wanted > counter->limits.most - reserved)
+        AmountSum former = {};
+        end_parts(*counter, &former);
+        AmountSum total = sum_of_reservations(*counter->column, counter->id);
+        total.add(wanted);
+        if (!total.is_at_most(counter->limits.most))
             refuse_argument(
                 "value", "leaves no room for what is reserved",
                 "View interlock.reservations shows what is reserved, beside the value.");
@@ -87,11 +89,11 @@ Datum escrow_value(PG_FUNCTION_ARGS) {
         close_table(counter->row.rel);
         PG_RETURN_NULL();
     }
-    int64 amount = DatumGetInt64(value);
+    AmountSum sum = {DatumGetInt64(value), 0};
     counter->id = counter_in_snapshot(counter->name);
     if (counter->id != 0)
-        amount = add_amounts(amount, sum_of_parts(*counter->column, counter->id));
-    Datum result = numeric_of(*counter->column, amount);
+        add_parts(*counter->column, counter->id, &sum);
+    Datum result = numeric_of(*counter->column, sum.amount());
     close_table(counter->row.rel);
     return result;
 }

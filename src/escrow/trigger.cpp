@@ -64,7 +64,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
         int count;
         const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
         for (int i = 0; i < count; i++)
-            (void)end_expired(column, counters[i]);
+            forget_expired(counters[i]);
         refuse_reservations(rel, column, counters, count);
         (void)forget_counters(RelationGetRelid(rel), column.name);
     });
@@ -119,9 +119,10 @@ void end_counter(const RowChange& change, const EscrowColumn& column) {
     counter->id = find_counter(counter->name);
     if (counter->id == 0)
         return;
-    int64 sum = end_parts(*counter);
+    AmountSum sum = {};
+    end_parts(*counter, &sum);
     refuse_reservations(change.rel, column, &counter->id, 1);
-    if (sum != 0 && change.rel->rd_rel->relispartition)
+    if (!sum.is_zero() && change.rel->rd_rel->relispartition)
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("a row of partition \"%s\" has parts of escrow counters that are not "
@@ -203,10 +204,11 @@ void check_update(RowChange* change, const EscrowColumn& column) {
         counter->id = find_counter(counter->name);
         if (counter->id == 0)
             return;
-        int64 sum = end_parts(*counter);
+        AmountSum sum = {after, 0};
+        end_parts(*counter, &sum);
         refuse_reservations(change->rel, column, &counter->id, 1);
         delete_counter(counter->id);
-        put(change, column.attnum, {value_of(column, add_amounts(after, sum)), false});
+        put(change, column.attnum, {value_of(column, sum.amount()), false});
         return;
     }
     if (after == before)

@@ -74,9 +74,15 @@ unlike($error, qr/Failing row contains/, 'does not show the row');
 is($node->safe_psql('postgres', "SET ROLE clerk; SELECT count(*) FROM interlock.escrow"), 0, 'the view shows no key that the role may not read');
 is(value('shop'), 7, 'the part of the fold that was refused is there');
 
-# A key of another table whose hash is that of the counter would close its gate, or find it closed.
-is($node->safe_psql('postgres', "BEGIN; SELECT FROM interlock.adjust('shop', 1, 'stock', 1);
-    SELECT classid::regclass FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 70"), 'shop', 'the gate of a counter is one of its table');
+# A key whose hash is that of another would close its gate, or find it closed. With one of 32 bits these two did.
+$node->safe_psql('postgres', q(CREATE TABLE rented (id bigint PRIMARY KEY, tenant name NOT NULL, stock int NOT NULL);
+SELECT interlock.enable_escrow('rented', 'stock'); INSERT INTO rented VALUES (7233, 'clerk', 100), (263516, 'mallory', 100);
+CREATE ROLE tenant; ALTER TABLE rented ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON rented USING (tenant = current_user);
+GRANT SELECT, UPDATE ON rented TO clerk, mallory));
+my $neighbour = Protocol::start($node, 'postgres');
+query($neighbour, "SET ROLE mallory; BEGIN; SELECT interlock.set_escrow('rented', 263516, 'stock', 5)");
+is($node->safe_psql('postgres', "SET ROLE clerk; SELECT outcome FROM interlock.try_adjust('rented', 7233, 'stock', -1)"), 'adjusted', 'nobody waits for a row that policies hide');
+query($neighbour, 'ROLLBACK');
 
 $node->safe_psql('postgres', q(CREATE TABLE several (id int PRIMARY KEY, other int NOT NULL UNIQUE, stock int NOT NULL); INSERT INTO several VALUES (1, 2, 9), (2, 1, 9);
 GRANT SELECT, UPDATE ON several TO clerk; SELECT interlock.enable_escrow('several', 'stock'), interlock.adjust('several', 1, 'stock', -1)));
@@ -277,6 +283,67 @@ for my $type (['smallint', 32767], ['int', 2147483647], ['bigint', '922337203685
     is($node->safe_psql('postgres', "SELECT stock = interlock.escrow_value('sized', 1, 'stock') FROM sized"), 't', 'so a fold writes it');
     $node->safe_psql('postgres', 'DROP TABLE sized');
 }
+
+# Parts are read in no order of time: their sums on the way may be larger than any number that was there. 9e18 in the row, ten
+# times 1e18 taken; and twenty times 9e17 given back in the order of the parts before ten times 9e17 are taken.
+$node->safe_psql('postgres', q(CREATE TABLE big (id int PRIMARY KEY, stock bigint NOT NULL); INSERT INTO big VALUES (1, 9200000000000000000), (2, 0);
+SELECT interlock.enable_escrow('big', 'stock', -1000000000000000000); SELECT interlock.adjust('big', 1, 'stock', -1), interlock.adjust('big', 2, 'stock', 1)));
+$node->safe_psql('postgres', "SELECT interlock.adjust('big', 1, 'stock', 1), interlock.adjust('big', 2, 'stock', -1)"); # which enters them into memory
+my ($holds_big, $sells) = map { Protocol::start($node, 'postgres') } 1, 2;
+query($holds_big, 'BEGIN; SELECT FROM big FOR UPDATE');
+query($sells, "SELECT interlock.adjust('big', 1, 'stock', -1000000000000000000)") for 1 .. 10;
+query($sells, "SELECT interlock.adjust('big', 2, 'stock', ${_}00000000000000000)") for (9) x 10, (-9) x 10, (9) x 10;
+query($holds_big, 'COMMIT');
+# Equal entries of the index are in the order of their places: those that give first
+$node->safe_psql('postgres', q(CREATE TEMP TABLE p AS SELECT * FROM interlock_internal.escrow_part WHERE counter = (SELECT id FROM interlock_internal.escrow_counter WHERE rel = 'big'::regclass AND key = '{2}');
+DELETE FROM interlock_internal.escrow_part WHERE counter IN (SELECT counter FROM p); INSERT INTO interlock_internal.escrow_part SELECT * FROM p ORDER BY amount DESC));
+sub big { return $node->safe_psql('postgres', "SELECT interlock.escrow_value('big', id, 'stock') FROM big ORDER BY id"); }
+is(big(), "-800000000000000000\n9000000000000000000", 'numbers whose parts add up beyond 64 bits');
+$node->restart;
+is($node->safe_psql('postgres', "SELECT outcome FROM big, interlock.try_adjust('big', id, 'stock', 1) ORDER BY id"), "adjusted\nadjusted", 'are loaded');
+is($node->safe_psql('postgres', "SELECT outcome FROM generate_series(1, 11) g, interlock.reserve('big', 2 + 0 * g, 'stock', 900000000000000000, '1 us')"), join("\n", ('reserved') x 11), 'and reserved');
+is($node->safe_psql('postgres', "SELECT count(*) FROM interlock.reservations WHERE rel = 'big'::regclass"), 11, 'eleven times');
+$node->safe_psql('postgres', "SELECT interlock.fold_escrow('big')");
+is($node->safe_psql('postgres', 'SELECT stock FROM big ORDER BY id'), "-799999999999999999\n9000000000000000001", 'they are folded');
+is($node->safe_psql('postgres', "SELECT count(*) FROM interlock.reservations WHERE rel = 'big'::regclass"), 0, 'what has expired is given back');
+$node->safe_psql('postgres', "SELECT interlock.set_escrow('big', 1, 'stock', 5); DELETE FROM big WHERE id = 2; SELECT interlock.disable_escrow('big', 'stock'); DROP TABLE big");
+
+# An index that was made anew by another session, while this one waits for its table
+stocked('reindexed');
+my ($reindexes, $reads) = map { Protocol::start($node, 'postgres') } 1, 2;
+query($reads, "SELECT interlock.escrow_value('reindexed', 1, 'stock')");
+query($reindexes, 'BEGIN; LOCK TABLE interlock_internal.escrow_part');
+Protocol::send_query($reads, "SELECT interlock.escrow_value('reindexed', 1, 'stock')");
+$node->poll_query_until('postgres', "SELECT cardinality(pg_blocking_pids($reads->{pid})) > 0") or die 'does not wait';
+query($reindexes, "CREATE INDEX made_anew ON interlock_internal.escrow_part (counter)");
+query($reindexes, "DROP INDEX interlock_internal.escrow_part_counter; ALTER INDEX interlock_internal.made_anew RENAME TO escrow_part_counter; COMMIT");
+is(Protocol::answer($reads), 7, 'an index that was made anew is the one that is read') || diag($reads->{error});
+
+# A number that the transaction has set is shown as it is, or not at all.
+stocked('set_anew');
+$node->safe_psql('postgres', "BEGIN; SELECT interlock.adjust('set_anew', 1, 'stock', -1); SELECT interlock.set_escrow('set_anew', 1, 'stock', 90); COMMIT");
+is($node->safe_psql('postgres', "SELECT remaining, at_most FROM interlock.escrow WHERE rel = 'set_anew'::regclass"), '|', 'what was dropped from memory is not shown');
+is(value('set_anew'), 90, 'and the number is right');
+
+# A crash would empty an unlogged table, and not the journal.
+stocked('unlogged');
+$node->safe_psql('postgres', 'ALTER TABLE unlogged SET UNLOGGED');
+like(error_of("SELECT interlock.adjust('unlogged', 1, 'stock', -1)"), qr/55000: table "unlogged" has become unlogged.*SET LOGGED/s, 'no changes of an unlogged table');
+is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'unlogged'::regclass"), 'the table has become unlogged: its escrow counters cannot be changed', 'which is a finding');
+$node->safe_psql('postgres', 'ALTER TABLE unlogged SET LOGGED');
+is(value('unlogged'), 7, 'and no part is lost');
+
+# Another database of the same OID, and a copy of the same template, has the same counters. No part of the first is granted there.
+$node->safe_psql('postgres', 'CREATE DATABASE pattern');
+$node->safe_psql('pattern', q(CREATE EXTENSION pg_interlock; CREATE TABLE item (id int PRIMARY KEY, n int NOT NULL); SELECT interlock.enable_escrow('item', 'n');
+INSERT INTO item VALUES (1, 100); SELECT interlock.adjust('item', 1, 'n', -1)));
+$node->safe_psql('pattern', q(SELECT interlock.adjust('item', 1, 'n', 1); SELECT interlock.fold_escrow('item')));
+$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE pattern OID 90001');
+$node->safe_psql('copied', "SELECT interlock.adjust('item', 1, 'n', 900)");
+$node->safe_psql('postgres', $_) for 'DROP DATABASE copied (FORCE)', 'CREATE DATABASE copied TEMPLATE pattern OID 90001';
+is($node->safe_psql('copied', "SELECT outcome FROM interlock.try_adjust('item', 1, 'n', -500)"), 'insufficient', 'a database that was dropped leaves no counters in memory');
+is($node->safe_psql('copied', "SELECT interlock.escrow_value('item', 1, 'n')"), 100, 'for another one of its OID');
+$node->safe_psql('postgres', $_) for 'DROP DATABASE copied (FORCE)', 'DROP DATABASE pattern (FORCE)';
 
 # --- one table does not stop the folds of others
 $node->safe_psql('postgres', q(
