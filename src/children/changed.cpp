@@ -196,12 +196,13 @@ const char* present_search_path() {
 
 void note_changed(ChangedParent* parent, Oid child) {
     Assert(!parent->noted);
+    const char* path = present_search_path(); // what can fail comes first
     add(parent, false);
     parent->noted = true;
     parent->moved = false;
     parent->child = child;
     parent->user = GetUserId();
-    parent->search_path = present_search_path();
+    parent->search_path = path;
     pending++;
 }
 

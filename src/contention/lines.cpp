@@ -162,22 +162,24 @@ bool is_gone(const LineName& name) {
     return is_of_table(name.kind) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(name.object));
 }
 
-// The catalog is asked without the lock.
+// The catalog is asked without the lock, and before any line goes: an error would leave those that
+// have gone counted.
 void forget_gone() {
-    bool found = false;
+    auto* gone = static_cast<LineRef*>(palloc(sizeof(LineRef) * max_lines));
+    int count = 0;
     for (int n = 1; n <= max_lines; n++) {
         LineCopy copy;
         LineRef ref = ref_to(line_at(n));
-        if (!read_line(n, &copy) || !is_gone(copy.name))
-            continue;
-        found = true;
-        pg_atomic_compare_exchange_u64(&ref.line->serial, &ref.serial, 0);
+        if (read_line(n, &copy) && is_gone(copy.name))
+            gone[count++] = ref;
     }
-    if (!found)
-        return;
     LWLockAcquire(lines->lock, LW_EXCLUSIVE);
-    enter_places_again();
+    for (int i = 0; i < count; i++)
+        pg_atomic_compare_exchange_u64(&gone[i].line->serial, &gone[i].serial, 0);
+    if (count > 0)
+        enter_places_again();
     LWLockRelease(lines->lock);
+    pfree(gone);
 }
 
 // Each table and database is asked for, so it is done once in a second, by one session.

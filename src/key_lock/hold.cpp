@@ -290,14 +290,41 @@ void close_lock(NamedLock* lock) {
     pfree(lock);
 }
 
+namespace {
+
+// At once. Without room in the server's lock table nothing would end what is noted of it here.
+pg_noinline LockAcquireResult acquire_for_session(LockHold* hold) {
+    NamedLock* lock = hold->lock;
+    LockAcquireResult result = LOCKACQUIRE_NOT_AVAIL;
+    PG_TRY();
+    {
+        result = as_owner(nullptr, [&] { return LockAcquire(&lock->tag, hold->mode, true, true); });
+    }
+    PG_CATCH();
+    {
+        if (!is_real(hold))
+            drop_hold(hold);
+        close_lock(lock);
+        PG_RE_THROW();
+    }
+    PG_END_TRY();
+    return result;
+}
+
+} // namespace
+
 bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait) {
     LockHold* hold = find_or_add_hold(lock, mode, owner_for(scope));
     if (!is_real(hold))
         hold->count = 0;
     if (scope == LockScope::kSession && !has_session_hold(lock))
         drop_notes(lock);
-    LockAcquireResult result = as_owner(
-        hold->owner, [&] { return LockAcquire(&lock->tag, mode, hold->owner == nullptr, !wait); });
+    LockAcquireResult result =
+        scope == LockScope::kSession && !wait
+            ? acquire_for_session(hold)
+            : as_owner(hold->owner, [&] {
+                  return LockAcquire(&lock->tag, mode, hold->owner == nullptr, !wait);
+              });
     if (result == LOCKACQUIRE_NOT_AVAIL) {
         drop_hold(hold);
         return false;

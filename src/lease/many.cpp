@@ -253,6 +253,7 @@ int64 record_all(const Many& many, int64 ttl) {
 // For others the horizon is durable before it.
 int64 cover_all(const Many& many, int64 ttl) {
     for (;;) {
+        CHECK_FOR_INTERRUPTS();
         int64 expires = monotonic_now() + ttl;
         if (covers(many.database, expires))
             return expires;

@@ -61,6 +61,7 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
     lease->expires = *expires;
     put_lease(claim.node, claim.lease);
     release_node(claim.node);
+    drop_if_ended_and_serve(claim.lease); // it can end earlier than the one that its waiters know
     return Renewal::kDone;
 }
 

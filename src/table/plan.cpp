@@ -99,7 +99,7 @@ bool is_planned_at_once(const PlanShape& shape) { return shape.by_index || shape
 
 // Makes the generic plan unless there is a valid one: SPI finds it when it runs. The server
 // requires a resource owner for saved plans only.
-void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_cached) {
+void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_kept) {
     with_settings([&] {
         for (const char* setting : {"jit", shape.by_index ? "enable_seqscan" : nullptr,
                                     shape.in_order ? "enable_bitmapscan" : nullptr})
@@ -108,7 +108,7 @@ void plan_at_once(const PlanShape& shape, SPIPlanPtr plan, bool is_cached) {
                                         true, 0, false);
         CachedPlan* cached = SPI_plan_get_cached_plan(plan);
         if (cached != nullptr)
-            ReleaseCachedPlan(cached, is_cached ? CurrentResourceOwner : nullptr);
+            ReleaseCachedPlan(cached, is_kept ? CurrentResourceOwner : nullptr);
     });
 }
 
@@ -230,12 +230,12 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     if (plan == nullptr)
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));
-    if (is_cached)
+    if (is_cached) { // first: an error in planning would leave it behind
         SPI_keepplan(plan);
+        keep(shape, plan);
+    }
     if (is_planned_at_once(shape))
         plan_at_once(shape, plan, is_cached);
-    if (is_cached)
-        keep(shape, plan);
     return plan;
 }
 

@@ -1,6 +1,6 @@
 -- MRK-7: workers claim rows that are free and match.
 BEGIN;
-SELECT plan(85);
+SELECT plan(86);
 CREATE TYPE urgency AS ENUM ('low', 'high');
 CREATE DOMAIN urgent AS urgency;
 CREATE TABLE job (id int PRIMARY KEY, queue text NOT NULL DEFAULT 'mail', place int, at timestamptz, body jsonb, done bool, tags text[],
@@ -162,6 +162,15 @@ CREATE POLICY seen ON job FOR SELECT TO marker_claim_role USING (id <> 9);
 CREATE POLICY written ON job FOR UPDATE TO marker_claim_role USING (id > 6);
 SELECT free();
 SELECT results_eq($$SELECT as_worker('SELECT key FROM interlock.claim_rows(''job'', ''w'', 9, order_column => ''id'')')$$, $$VALUES ('{"id": 7}'::jsonb), ('{"id": 8}')$$, 'policies apply');
+-- a plan that cannot be made leaves nothing behind
+CREATE FUNCTION plans_left() RETURNS bigint LANGUAGE sql AS $$SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'CachedPlanSource' AND parent = 'CacheMemoryContext'$$;
+CREATE POLICY fails ON job FOR SELECT TO marker_claim_role USING (1 / 0 = 1);
+CREATE TEMP TABLE plans AS SELECT plans_left() AS before;
+DO $$ BEGIN FOR i IN 1 .. 50 LOOP
+    BEGIN PERFORM as_worker('SELECT key FROM interlock.claim_rows(''job'', ''w'', 9, order_column => ''id'')'); EXCEPTION WHEN division_by_zero THEN NULL; END;
+END LOOP; END $$;
+SELECT ok(plans_left() - before < 25, 'a statement that cannot be planned is not kept') FROM plans;
+DROP POLICY fails ON job;
 ALTER TABLE job DISABLE ROW LEVEL SECURITY;
 
 -- triggers of others; by statements

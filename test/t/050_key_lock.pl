@@ -259,6 +259,14 @@ for my $verb ('lock_keys', 'try_lock_keys')
     is($stdout, '0', "$verb: nothing is half held");
 }
 is($node->safe_psql('postgres', q(SELECT interlock.try_lock_keys(array_agg('name ' || g)) FROM generate_series(1, 100) g)), 't', 'and it works again');
+is($node->safe_psql('postgres', q(DO $$ BEGIN
+    FOR i IN 1 .. 90000 LOOP
+        BEGIN PERFORM pg_advisory_xact_lock(i); EXCEPTION WHEN out_of_memory THEN EXIT; END;
+    END LOOP;
+    FOR i IN 1 .. 300 LOOP
+        BEGIN PERFORM interlock.lock_key('name ' || i, scope => 'session'); EXCEPTION WHEN out_of_memory THEN NULL; END;
+    END LOOP; END $$;
+    SELECT used = (SELECT count(*) FROM interlock.key_locks) FROM interlock.usage WHERE what = 'key names' AND role IS NULL AND database IS NULL)), 't', 'no name stays that was not locked');
 
 # Names with the same hash: two locks, never one, never a false grant
 $node->append_conf('postgresql.conf', 'interlock.key_hash_bits = 1');

@@ -4,8 +4,11 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Protocol ();
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -294,6 +297,29 @@ is(ask('unrecorded', "SELECT durable, expires_at > now() + '5 min' FROM interloc
 is(ask('unrecorded', "SET statement_timeout = '60 s'", "SELECT interlock.renew_lease('a', $renewed, '15 s') IS NOT NULL"), 't', 'unrecorded: a shorter one is not');
 is(ask('unrecorded', 'SELECT durable FROM interlock.leases'), 't', 'and it has a record then');
 $lock->quit;
+
+# --- A reclaim that takes a lease from another -------------------------------------------------------------
+
+# Who waits for the one that was taken is served when the new one ends. Each session's latch is set within ten seconds of its
+# last statement, which would hide that it is not.
+change('interlock.lease_durable_after', '1min');
+create('reclaimed');
+my $first = acquire('reclaimed', 'a', "'5 s'");
+release('reclaimed', 'a', $first);
+my $second = acquire('reclaimed', 'a', "'8 s'");
+restart_with('immediate');
+is(outcome('reclaimed', 'other'), 'recovering', 'reclaimed: in the grace');
+$lock = $node->background_psql('reclaimed');
+$lock->query_safe('BEGIN; LOCK TABLE interlock_internal.lease_store');
+is(ask('reclaimed', "SET statement_timeout = '200 ms'", "SELECT interlock.renew_lease('a', $first, '1 h')"), '57014', 'reclaimed: a renewal that is canceled has a lease in memory');
+$lock->query_safe('COMMIT');
+$lock->quit;
+my $waits = Protocol::start($node, 'reclaimed');
+Protocol::send_query($waits, "SELECT outcome FROM interlock.acquire_lease('a', '5 s', wait => '50 min')");
+$node->poll_query_until('reclaimed', q(SELECT count(*) = 1 FROM interlock.lease_waiters)) or die 'nobody waits';
+pause(11);
+is(renew('reclaimed', 'a', $second, '1 s'), 't', 'reclaimed: by a higher token');
+is(Protocol::answer($waits), 'acquired', 'reclaimed: who waits is served when that one has ended');
 
 # --- A record that another has reused --------------------------------------------------------------------
 
