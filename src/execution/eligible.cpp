@@ -159,6 +159,18 @@ bool session_is_eligible() {
 // is read (PredicateLockTID): the statement does both.
 bool transaction_is_eligible() { return session_is_eligible() && !IsolationUsesXactSnapshot(); }
 
+namespace {
+
+// CREATE INDEX, REINDEX and CLUSTER call the functions of an index's expressions while it is being
+// built, which would then have two versions of a row. For a statement the planner opens that index,
+// and raises the error. They have the table open, as CheckTableNotInUse() asks.
+bool may_be_indexed_now(Relation rel) {
+    return InSecurityRestrictedOperation() && rel->rd_refcnt > 1 &&
+           CheckRelationLockedByMe(rel, ShareUpdateExclusiveLock, true);
+}
+
+} // namespace
+
 bool table_is_eligible(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION &&
            // This code uses heap tuples and their headers.
@@ -171,7 +183,7 @@ bool table_is_eligible(Relation rel) {
            // The rewriter replaces the statement.
            rel->rd_rules == nullptr &&
            // The planner replaces them by their expressions; a slot has null there.
-           !has_virtual_columns(RelationGetDescr(rel));
+           !has_virtual_columns(RelationGetDescr(rel)) && !may_be_indexed_now(rel);
 }
 
 bool may_read_without_statement(Relation rel, const TableInfo* info, const UniqueKey& by,

@@ -1,6 +1,6 @@
 -- What callers of versioned rows rely on: the ways to call, outcomes, SQLSTATEs, and JSON in DETAIL.
 BEGIN;
-SELECT plan(38);
+SELECT plan(39);
 
 CREATE TABLE doc (id bigint PRIMARY KEY, body text);
 CREATE TABLE tagged (id uuid PRIMARY KEY, body text, updated_time timestamptz DEFAULT '2026-01-01 00:00:00.123456+00');
@@ -83,6 +83,14 @@ SELECT is(detail_of($$SELECT interlock.versioned_update('tagged', '00000000-0000
     'public.tagged', 'with a timestamp as well');
 SELECT is(detail_of($$SELECT interlock.versioned_delete('pair', '{"a": 1, "b": "\"q\""}', 1)$$),
     '{"table": "public.pair", "key": {"a": 1, "b": "\"q\""}}', 'keys are quoted as JSON');
+
+-- the index that is being built has no place for a new version of the row
+CREATE TABLE indexed (id int PRIMARY KEY, x text);
+SELECT interlock.enable_versioning('indexed');
+INSERT INTO indexed VALUES (1, 'a');
+CREATE FUNCTION writes(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN
+    PERFORM interlock.try_versioned_update('public.indexed', $1, 1, '{"x": "z"}'); RETURN $1; END$$;
+SELECT throws_ok('CREATE INDEX ON indexed (writes(id))', 'XX001', NULL, 'a function of an index cannot write the table that is being indexed');
 
 -- what is granted
 SELECT function_privs_are('interlock', 'versioned_update', ARRAY['regclass', 'text', 'bigint', 'jsonb'], 'public', ARRAY['EXECUTE']);
