@@ -10,11 +10,30 @@ namespace {
 // locks (key_lock/name.cpp) less than this.
 constexpr uint16 kFirstField4 = 32768;
 
+// Not printed, as that depends on the session's settings.
+uint64 image_of(const FormData_pg_attribute& column, Datum value) {
+    SipKey place = {{static_cast<uint64>(column.attnum), 0}};
+    if (column.attbyval) {
+        SipHash hash(place);
+        hash.add(static_cast<uint64>(value));
+        return hash.finish(nullptr, 0);
+    }
+    if (column.attlen == -1) {
+        const varlena* bytes = PG_DETOAST_DATUM_PACKED(value);
+        return SipHash(place).finish(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+    }
+    const char* bytes = DatumGetPointer(value);
+    return SipHash(place).finish(bytes, column.attlen > 0 ? column.attlen : strlen(bytes));
+}
+
 // The table, and 47 bits of a hash of the key: with 32 a role finds, in seconds, a key for a row of
 // its own that keeps the turn of a row that policies hide from it.
 LOCKTAG turn_of(Relation rel, const TableInfo* info, const Key& key) {
-    const char* text = key_to_text(info, key);
-    uint64 hash = SipHash(SipKey{{RelationGetRelid(rel), 0}}).finish(text, strlen(text));
+    SipHash row(SipKey{{RelationGetRelid(rel), 0}});
+    for (int i = 0; i < key.by->count; i++)
+        row.add(
+            image_of(*TupleDescAttr(info->columns, key.by->columns[i].attnum - 1), key.values[i]));
+    uint64 hash = row.finish(nullptr, 0);
     LOCKTAG turn;
     SET_LOCKTAG_ADVISORY(turn, MyDatabaseId, RelationGetRelid(rel), static_cast<uint32>(hash),
                          static_cast<uint16>(kFirstField4 | (hash >> 32)));
