@@ -314,12 +314,17 @@ $lock->query_safe('BEGIN; LOCK TABLE interlock_internal.lease_store');
 is(ask('reclaimed', "SET statement_timeout = '200 ms'", "SELECT interlock.renew_lease('a', $first, '1 h')"), '57014', 'reclaimed: a renewal that is canceled has a lease in memory');
 $lock->query_safe('COMMIT');
 $lock->quit;
-my $waits = Protocol::start($node, 'reclaimed');
-Protocol::send_query($waits, "SELECT outcome FROM interlock.acquire_lease('a', '5 s', wait => '50 min')");
-$node->poll_query_until('reclaimed', q(SELECT count(*) = 1 FROM interlock.lease_waiters)) or die 'nobody waits';
+my ($waits, $waits_for_end, $waits_longer) = map { Protocol::start($node, 'reclaimed') } 1 .. 3;
+Protocol::send_query($waits, "SELECT outcome FROM interlock.acquire_lease('a', '1 h', wait => '50 min')");
+Protocol::send_query($waits_for_end, "SELECT outcome FROM interlock.acquire_lease('b', '1 h', wait => '50 min')");
+$node->poll_query_until('reclaimed', q(SELECT count(*) = 2 FROM interlock.lease_waiters)) or die 'nobody waits';
 pause(11);
 is(renew('reclaimed', 'a', $second, '1 s'), 't', 'reclaimed: by a higher token');
-is(Protocol::answer($waits), 'acquired', 'reclaimed: who waits is served when that one has ended');
+is(Protocol::answer($waits_for_end), 'acquired', 'reclaimed: the grace is over');
+is(outcome('reclaimed', 'c', "'8 s'"), 'acquired', 'reclaimed: another lease');
+is(Protocol::query($waits_longer, "SELECT outcome FROM interlock.acquire_lease('c', '5 s', wait => '50 min')"), 'acquired', 'reclaimed: ends later');
+is(ask('reclaimed', "SELECT state FROM pg_stat_activity WHERE pid = $waits->{pid}"), 'idle', 'reclaimed: who waits was served when that one had ended');
+is(Protocol::answer($waits), 'acquired', 'reclaimed: with the lease');
 
 # --- A record that another has reused --------------------------------------------------------------------
 
