@@ -313,9 +313,9 @@ BEGIN ATOMIC
        AND pg_catalog.bool_or(t.tgparentid OPERATOR(pg_catalog.=) 0) -- not those of a partitioned table alone, where they are found
     UNION ALL
     SELECT DISTINCT e.tgrelid::pg_catalog.regclass,
-           'the table has become unlogged: its escrow counters cannot be changed',
-           pg_catalog.format('ALTER TABLE %s SET LOGGED, or interlock.disable_escrow', e.tgrelid::pg_catalog.regclass),
-           ARRAY[e.mechanism], true
+           'the table has become unlogged: inserts, and changes of its escrow counters, are refused',
+           pg_catalog.format('TRUNCATE it if there was a crash, then ALTER TABLE %s SET LOGGED', e.tgrelid::pg_catalog.regclass),
+           ARRAY[e.mechanism], false
       FROM checks e
       JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) e.tgrelid AND c.relpersistence OPERATOR(pg_catalog.=) 'u'
      WHERE e.kind OPERATOR(pg_catalog.=) 'escrow_trigger'

@@ -68,6 +68,10 @@ void each_escrow(const TableInfo* info, Visit&& visit) {
         visit(*column);
 }
 
+// The epoch of a column's counters without the metadata, for a caller that has not opened the
+// table; 0: it has none.
+uint64 epoch_in_catalog(Oid relid, const NameData& column);
+
 // A trigger's arguments, as enable_escrow gives them.
 enum EscrowArgument { kColumn, kLeast, kMost, kPlainUpdates, kMovesVersion, kKeyColumns };
 
@@ -76,6 +80,7 @@ constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
 
 // The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, or the
 // key has changed.
+void require_logged(Relation rel); // 55000 otherwise
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum);
 
 // --- Amounts, as integers of the column's smallest step -----------------------------------------

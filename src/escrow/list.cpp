@@ -11,11 +11,7 @@ using namespace interlock;
 namespace {
 
 // Any role can call the function with any number.
-bool may_see(int64 counter) {
-    Oid rel;
-    NameData column;
-    if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
-        return false;
+bool may_see(Oid rel, const NameData& column) {
     AttrNumber attnum = get_attnum(rel, NameStr(column));
     return attnum != InvalidAttrNumber &&
            (pg_class_aclcheck(rel, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
@@ -35,7 +31,11 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
     Range range = {};
     FoldTimes times = {};
     int64 counter = DatumGetInt64(arguments.required(0, "counter"));
-    bool found = may_see(counter) && read_entry(counter, &range, &times);
+    Oid rel;
+    NameData column;
+    bool found = read_counter(counter, &rel, &column) && get_rel_name(rel) != nullptr &&
+                 may_see(rel, column) &&
+                 read_entry(counter, epoch_in_catalog(rel, column), &range, &times);
     Datum values[4] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup),
                        TimestampTzGetDatum(times.folded_at), TimestampTzGetDatum(times.changed_at)};
     bool nulls[4] = {!found, !found, times.folded_at == 0, times.changed_at == 0};

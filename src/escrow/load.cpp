@@ -2,6 +2,8 @@
 
 #include "marker/marker.h"
 #include "ownership/ownership.h"
+#include "table/catalog_trigger.h"
+#include "table/own_table.h"
 #include "transition/transition.h"
 #include "version/version.h"
 
@@ -60,6 +62,22 @@ void find_twin(EscrowColumn* column) {
 }
 
 } // namespace
+
+uint64 epoch_in_catalog(Oid relid, const NameData& column) {
+    uint64 epoch = 0;
+    AttrNumber attnum = get_attnum(relid, NameStr(column));
+    Oid function = own_trigger_function("escrow_trigger");
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Trigger trigger;
+    while (next_trigger(&triggers, &row, &relid, &trigger))
+        if (trigger.tgfoid == function && trigger.tgnargs > kKeyColumns &&
+            read_arguments(triggers, row, &trigger) &&
+            strcmp(trigger.tgargs[kColumn], NameStr(column)) == 0)
+            epoch = epoch_of(relid, attnum, trigger.tgoid);
+    end_triggers(&triggers);
+    return epoch;
+}
 
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
     for (PlainUpdates each : {PlainUpdates::kReject, PlainUpdates::kDelta})
@@ -165,6 +183,17 @@ void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn
                          kEscrowTriggerPrefix)));
 }
 
+void require_logged(Relation rel) {
+    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("table \"%s\" has become unlogged since its escrow counters were enabled",
+                        RelationGetRelationName(rel)),
+                 errdetail("A crash empties it, and not the journal of its counters."),
+                 errhint("TRUNCATE it if there was a crash, then ALTER TABLE %s SET LOGGED.",
+                         qualified_name(rel))));
+}
+
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum) {
     const EscrowColumn* column = escrow_of(info, attnum);
     const char* table = RelationGetRelationName(rel);
@@ -186,14 +215,7 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
                                "enabled",
                                table),
                         errhint("Detach it, or call interlock.disable_escrow.")));
-    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("table \"%s\" has become unlogged since its escrow counters were "
-                               "enabled",
-                               table),
-                        errdetail("A crash would empty it, and not the journal of its counters."),
-                        errhint("ALTER TABLE %s SET LOGGED, or call interlock.disable_escrow.",
-                                qualified_name(rel))));
+    require_logged(rel);
     if (!column->has_key)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("the key of table \"%s\" has changed since its escrow counters were "

@@ -400,13 +400,12 @@ void note_fold(int64 counter, TimestampTz began) {
     LWLockRelease(header->lock);
 }
 
-// Also not one that was dropped, which stays while this transaction pins it.
-bool read_entry(int64 counter, Range* range, FoldTimes* times) {
-    if (header == nullptr)
+bool read_entry(int64 counter, uint64 epoch, Range* range, FoldTimes* times) {
+    if (header == nullptr || epoch == 0)
         return false;
     LWLockAcquire(header->lock, LW_SHARED);
     EscrowEntry* entry = find_entry(counter);
-    bool found = entry != nullptr && entry->epoch != 0;
+    bool found = entry != nullptr && entry->epoch == epoch;
     if (found) {
         SpinLockAcquire(&entry->lock);
         *range = entry->range;

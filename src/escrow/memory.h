@@ -92,8 +92,8 @@ void watch_dropped_databases(); // once, where the library is preloaded
 // After the commit of a fold that began then.
 void note_fold(int64 counter, TimestampTz began);
 
-// The entry as it is; false when there is none.
-bool read_entry(int64 counter, Range* range, FoldTimes* times);
+// The entry of that epoch as it is; false when there is none.
+bool read_entry(int64 counter, uint64 epoch, Range* range, FoldTimes* times);
 
 // Notes of this transaction, which is about to be prepared: one for each item. False: no room.
 // They count from keep_notes on.

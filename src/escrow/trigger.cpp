@@ -36,6 +36,7 @@ Datum escrow_trigger(PG_FUNCTION_ARGS) {
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
         change.new_row = trigger->tg_trigslot;
+        require_logged(rel); // or it could get the parts of a row that a crash has taken
         check_limits(change, column);
         return PointerGetDatum(trigger->tg_trigtuple);
     }

@@ -325,11 +325,19 @@ $node->safe_psql('postgres', "BEGIN; SELECT interlock.adjust('set_anew', 1, 'sto
 is($node->safe_psql('postgres', "SELECT remaining, at_most FROM interlock.escrow WHERE rel = 'set_anew'::regclass"), '|', 'what was dropped from memory is not shown');
 is(value('set_anew'), 90, 'and the number is right');
 
+# Nor is a range of other triggers, or of another file of the table.
+$node->safe_psql('postgres', "SELECT interlock.adjust('set_anew', 1, 'stock', -1)") for 1, 2;
+is($node->safe_psql('postgres', "SELECT remaining::int, at_most::int FROM interlock.escrow WHERE rel = 'set_anew'::regclass"), '88|88', 'what is in memory is shown');
+$node->safe_psql('postgres', $_) for 'VACUUM FULL set_anew', "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT interlock.adjust('set_anew', 1, 'stock', -5); COMMIT";
+is($node->safe_psql('postgres', "SELECT remaining, at_most FROM interlock.escrow WHERE rel = 'set_anew'::regclass"), '|', 'but not after a rewrite of the table');
+is(value('set_anew'), 83, 'and the number is right');
+
 # A crash would empty an unlogged table, and not the journal.
 stocked('unlogged');
 $node->safe_psql('postgres', 'ALTER TABLE unlogged SET UNLOGGED');
 like(error_of("SELECT interlock.adjust('unlogged', 1, 'stock', -1)"), qr/55000: table "unlogged" has become unlogged.*SET LOGGED/s, 'no changes of an unlogged table');
-is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'unlogged'::regclass"), 'the table has become unlogged: its escrow counters cannot be changed', 'which is a finding');
+is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'unlogged'::regclass"), 'the table has become unlogged: inserts, and changes of its escrow counters, are refused', 'which is a finding');
+like(error_of('INSERT INTO unlogged VALUES (2, 3)'), qr/55000: table "unlogged" has become unlogged/, 'nor new rows, which could get the parts of others after a crash');
 $node->safe_psql('postgres', 'ALTER TABLE unlogged SET LOGGED');
 is(value('unlogged'), 7, 'and no part is lost');
 
