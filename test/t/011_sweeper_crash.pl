@@ -2,8 +2,11 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
 my $primary = PostgreSQL::Test::Cluster->new('primary');
@@ -44,7 +47,7 @@ wait_released($primary, 'released after an immediate stop');
 my $pid = $primary->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_interlock launcher'");
 lock_all($primary, '2 s');
 kill 'KILL', $pid;
-ok($primary->poll_query_until('postgres', q(
+ok(poll_over_crash($primary, q(
         SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_interlock launcher')), 'the launcher came back');
 wait_released($primary, 'released after a crash of the launcher');
 

@@ -3,8 +3,11 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 
 my $node = PostgreSQL::Test::Cluster->new('main');
@@ -83,7 +86,7 @@ sub crash_backend
     my $log = -s $node->logfile;
     kill 'KILL', $pid;
     ok($node->wait_for_log(qr/all server processes terminated; reinitializing/, $log), 'a backend was killed');
-    ok($node->poll_query_until('postgres', 'SELECT true'), 'the server is back');
+    ok(poll_over_crash($node, 'SELECT true'), 'the server is back');
     is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started, 'by itself');
     eval { $victim->quit };
 }

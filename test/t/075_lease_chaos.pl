@@ -7,11 +7,14 @@
 
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
 use IPC::Open3;
 use List::Util qw(any first max min shuffle);
 use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Server;
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC);
 
@@ -662,7 +665,7 @@ my %large = (
     crash => sub {
         my ($pid) = backend(pick('true', "state <> 'idle'")) =~ /^(\d+)/ or return;
         kill 'KILL', $pid;
-        $primary->poll_query_until('postgres', 'SELECT true');
+        poll_over_crash($primary, 'SELECT true');
     },
     kill => sub { kill_server($primary); $primary->start; },
     immediate => sub { $primary->stop('immediate'); $primary->start; },

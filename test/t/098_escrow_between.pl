@@ -53,7 +53,7 @@ sub waits
     return;
 }
 # After a kill of the first session, which the server may not have noticed yet
-sub is_back { $node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $s1->{pid})") or die 'the server did not come back'; begin_sessions(); return; }
+sub is_back { poll_over_crash($node, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $s1->{pid})") or die 'the server did not come back'; begin_sessions(); return; }
 sub crash { $node->stop('immediate'); $node->start; begin_sessions(); return; }
 begin_sessions();
 

@@ -11,7 +11,7 @@ use warnings;
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 
-our @EXPORT = qw(start_server);
+our @EXPORT = qw(start_server poll_over_crash);
 
 # start_server(SETTINGS): runs, with the extension preloaded and created in database "postgres".
 sub start_server
@@ -23,6 +23,19 @@ sub start_server
     $node->start;
     $node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock');
     return $node;
+}
+
+# poll_over_crash(NODE, SQL): as poll_query_until in database "postgres", also while the server refuses connections after a
+# crash. A psql that is refused need not read its input, and to write it fails then.
+sub poll_over_crash
+{
+    my ($node, $sql) = @_;
+    for (1 .. 100)
+    {
+        my $answer = eval { $node->poll_query_until('postgres', $sql) };
+        return $answer if defined $answer;
+    }
+    return 0;
 }
 
 1;
