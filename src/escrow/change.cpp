@@ -167,8 +167,8 @@ bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as)
             if (entered)
                 return false;
             UndecidedParts parts = read_undecided(*counter.column, counter.id);
-            entered = enter_counter(counter.id, counter.column->epoch, range_of(value, parts),
-                                    parts.in_doubt, parts.count);
+            entered = enter_counter(counter.id, counter.column->epoch, counter.column->trigger_oid,
+                                    range_of(value, parts), parts.in_doubt, parts.count);
         }
         return false;
     });

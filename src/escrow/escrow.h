@@ -40,6 +40,7 @@ struct EscrowColumn {
     bool has_key;           // the table's key is still that of the arguments
     const char* least_text; // as the arguments have them
     const char* most_text;
+    Oid trigger_oid;
     uint64 epoch; // another one after each change of the trigger and each rewrite of the table
     EscrowColumn* next;
 };
@@ -68,9 +69,8 @@ void each_escrow(const TableInfo* info, Visit&& visit) {
         visit(*column);
 }
 
-// The epoch of a column's counters without the metadata, for a caller that has not opened the
-// table; 0: it has none.
-uint64 epoch_in_catalog(Oid relid, const NameData& column);
+// The epoch of a column's counters, also for a caller that has not opened the table.
+uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid);
 
 // A trigger's arguments, as enable_escrow gives them.
 enum EscrowArgument { kColumn, kLeast, kMost, kPlainUpdates, kMovesVersion, kKeyColumns };

@@ -10,13 +10,23 @@ using namespace interlock;
 
 namespace {
 
-// Any role can call the function with any number.
-bool may_see(Oid rel, const NameData& column) {
-    AttrNumber attnum = get_attnum(rel, NameStr(column));
-    return attnum != InvalidAttrNumber &&
-           (pg_class_aclcheck(rel, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+bool may_see(Oid rel, AttrNumber attnum) {
+    return (pg_class_aclcheck(rel, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
             pg_attribute_aclcheck(rel, attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK) &&
            check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
+}
+
+// Any role can call the function with any number. An entry of another epoch, from before a rewrite
+// of the table or another trigger, says nothing any more.
+bool read_visible_entry(int64 counter, EntryState* state) {
+    Oid rel;
+    NameData column;
+    if (!read_entry(counter, state) || !read_counter(counter, &rel, &column) ||
+        get_rel_name(rel) == nullptr)
+        return false;
+    AttrNumber attnum = get_attnum(rel, NameStr(column));
+    return attnum != InvalidAttrNumber && may_see(rel, attnum) &&
+           epoch_of(rel, attnum, state->trigger) == state->epoch;
 }
 
 } // namespace
@@ -28,17 +38,14 @@ PG_FUNCTION_INFO_V1(may_end_reservation);
 // escrow_entry(counter) -> (inf, sup, folded_at, changed_at), in the smallest steps of the column
 Datum escrow_entry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    Range range = {};
-    FoldTimes times = {};
+    EntryState entry = {};
     int64 counter = DatumGetInt64(arguments.required(0, "counter"));
-    Oid rel;
-    NameData column;
-    bool found = read_counter(counter, &rel, &column) && get_rel_name(rel) != nullptr &&
-                 may_see(rel, column) &&
-                 read_entry(counter, epoch_in_catalog(rel, column), &range, &times);
-    Datum values[4] = {Int64GetDatum(range.inf), Int64GetDatum(range.sup),
+    bool found = read_visible_entry(counter, &entry);
+    const FoldTimes& times = entry.times;
+    Datum values[4] = {Int64GetDatum(entry.range.inf), Int64GetDatum(entry.range.sup),
                        TimestampTzGetDatum(times.folded_at), TimestampTzGetDatum(times.changed_at)};
-    bool nulls[4] = {!found, !found, times.folded_at == 0, times.changed_at == 0};
+    bool nulls[4] = {!found, !found, !found || times.folded_at == 0,
+                     !found || times.changed_at == 0};
     return result_row(fcinfo, values, nulls);
 }
 

@@ -2,14 +2,10 @@
 
 #include "marker/marker.h"
 #include "ownership/ownership.h"
-#include "table/catalog_trigger.h"
-#include "table/own_table.h"
 #include "transition/transition.h"
 #include "version/version.h"
 
 namespace interlock {
-
-namespace {
 
 // The trigger's row in the catalog is a new one after ENABLE, DISABLE and CREATE OR REPLACE, at
 // another place when one transaction does several of them; the table's file after TRUNCATE and a
@@ -40,6 +36,8 @@ uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
     return hash_bytes_extended(reinterpret_cast<const unsigned char*>(parts), sizeof(parts), 0);
 }
 
+namespace {
+
 // Of types whose input runs no code of others: the trigger may be forged, and the key retyped.
 bool has_key(const TableInfo* info, const Trigger* trigger) {
     if (info->key.count == 0 || trigger->tgnargs - kKeyColumns != info->key.count)
@@ -62,22 +60,6 @@ void find_twin(EscrowColumn* column) {
 }
 
 } // namespace
-
-uint64 epoch_in_catalog(Oid relid, const NameData& column) {
-    uint64 epoch = 0;
-    AttrNumber attnum = get_attnum(relid, NameStr(column));
-    Oid function = own_trigger_function("escrow_trigger");
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Trigger trigger;
-    while (next_trigger(&triggers, &row, &relid, &trigger))
-        if (trigger.tgfoid == function && trigger.tgnargs > kKeyColumns &&
-            read_arguments(triggers, row, &trigger) &&
-            strcmp(trigger.tgargs[kColumn], NameStr(column)) == 0)
-            epoch = epoch_of(relid, attnum, trigger.tgoid);
-    end_triggers(&triggers);
-    return epoch;
-}
 
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates) {
     for (PlainUpdates each : {PlainUpdates::kReject, PlainUpdates::kDelta})
@@ -112,6 +94,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->range = range_of_type(attribute->atttypid, attribute->atttypmod);
     column->attnum = attnum;
     column->type = attribute->atttypid;
+    column->trigger_oid = trigger->tgoid;
     column->epoch = epoch_of(info->relid, attnum, trigger->tgoid);
     info->counted = bms_add_member(info->counted, attnum);
     if (!column->fold_moves_version)

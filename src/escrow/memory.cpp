@@ -15,7 +15,8 @@ struct EscrowEntry {
     EscrowKey key;
     slock_t lock;
     int32 pins;
-    uint64 epoch;
+    uint64 epoch; // 0: it was dropped while it was pinned
+    Oid trigger;  // that the epoch is of
     Range range;
     FoldTimes times;
     TimestampTz decided_at; // the last end of a transaction that has changed it
@@ -339,7 +340,8 @@ int merge_in_doubt(InDoubt* in_doubt, int count) {
 
 } // namespace
 
-bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, int count) {
+bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoubt* in_doubt,
+                   int count) {
     count = merge_in_doubt(in_doubt, count);
     TimestampTz now = GetCurrentTimestamp();
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
@@ -356,6 +358,7 @@ bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, 
         if (fits) {
             entry->pins = count;
             entry->epoch = epoch;
+            entry->trigger = trigger;
             entry->range = range;
             entry->times = {0, now}; // the parts may be older
             entry->decided_at = now;
@@ -400,16 +403,15 @@ void note_fold(int64 counter, TimestampTz began) {
     LWLockRelease(header->lock);
 }
 
-bool read_entry(int64 counter, uint64 epoch, Range* range, FoldTimes* times) {
-    if (header == nullptr || epoch == 0)
+bool read_entry(int64 counter, EntryState* state) {
+    if (header == nullptr)
         return false;
     LWLockAcquire(header->lock, LW_SHARED);
     EscrowEntry* entry = find_entry(counter);
-    bool found = entry != nullptr && entry->epoch == epoch;
+    bool found = entry != nullptr;
     if (found) {
         SpinLockAcquire(&entry->lock);
-        *range = entry->range;
-        *times = entry->times;
+        *state = {entry->epoch, entry->trigger, entry->range, entry->times};
         SpinLockRelease(&entry->lock);
     }
     LWLockRelease(header->lock);

@@ -78,7 +78,8 @@ struct InDoubt {
 };
 
 // Enters a counter (E6). False when there is no room for it. Merges those in doubt.
-bool enter_counter(int64 counter, uint64 epoch, Range range, InDoubt* in_doubt, int count);
+bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoubt* in_doubt,
+                   int count);
 
 // Removes the entry: under the exclusive gate, when no other transaction is undecided (E10). One
 // with parts of this transaction stays unused until it has ended.
@@ -92,8 +93,14 @@ void watch_dropped_databases(); // once, where the library is preloaded
 // After the commit of a fold that began then.
 void note_fold(int64 counter, TimestampTz began);
 
-// The entry of that epoch as it is; false when there is none.
-bool read_entry(int64 counter, uint64 epoch, Range* range, FoldTimes* times);
+// The entry as it is, of whatever epoch; false when there is none.
+struct EntryState {
+    uint64 epoch;
+    Oid trigger;
+    Range range;
+    FoldTimes times;
+};
+bool read_entry(int64 counter, EntryState* state);
 
 // Notes of this transaction, which is about to be prepared: one for each item. False: no room.
 // They count from keep_notes on.

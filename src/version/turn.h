@@ -3,8 +3,8 @@
 // Writers that wait for a row by its own lock wait for one version of it: each new version wakes
 // all of them, and they wait again for the next one. A turn is a lock of the lock manager on the
 // row's key: a fair queue, of which one waiter is awake. The row's lock still decides, so rows
-// whose keys have the same hash may share a turn, and a row that is named by another key or table
-// may have two.
+// whose keys have the same hash may share a turn, and a row that is named by another key or table,
+// or by another form of a number (1 and 1.0), may have two.
 //
 // The first turn of a transaction is kept with the row's lock to its end, so that the next in the
 // queue wakes once, when it can have the row. Others are held only while the row is being locked,
