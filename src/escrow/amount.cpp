@@ -37,8 +37,9 @@ int64 limit_of(const EscrowColumn& column, const char* text, PGFunction to_insid
 }
 
 bool is_whole(Datum number) {
-    return DatumGetBool(DirectFunctionCall2(
-        numeric_eq, number, DirectFunctionCall2(numeric_trunc, number, Int32GetDatum(0))));
+    return DatumGetInt32(DirectFunctionCall1(numeric_scale, number)) == 0 ||
+           DatumGetBool(DirectFunctionCall2(
+               numeric_eq, number, DirectFunctionCall2(numeric_trunc, number, Int32GetDatum(0))));
 }
 
 [[noreturn]] void raise_lost_digits(const EscrowColumn& column) {
