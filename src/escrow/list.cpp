@@ -21,11 +21,10 @@ bool may_see(Oid rel, AttrNumber attnum) {
 bool read_visible_entry(int64 counter, EntryState* state) {
     Oid rel;
     NameData column;
-    if (!read_entry(counter, state) || !read_counter(counter, &rel, &column) ||
-        get_rel_name(rel) == nullptr)
+    if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
         return false;
     AttrNumber attnum = get_attnum(rel, NameStr(column));
-    return attnum != InvalidAttrNumber && may_see(rel, attnum) &&
+    return attnum != InvalidAttrNumber && may_see(rel, attnum) && read_entry(counter, state) &&
            epoch_of(rel, attnum, state->trigger) == state->epoch;
 }
 
