@@ -21,7 +21,6 @@ constexpr const char* kTriggerFunction = "lease_trigger";
 const char* default_template(Relation rel);
 void check_template(Relation rel, const char* key);
 const char* column_arguments(Relation rel, const Arguments& arguments, int n);
-const Trigger* find_requirement(Relation rel, const char* key);
 const Trigger* only_requirement(Relation rel);
 const char* trigger_name(Relation rel, const Trigger* existing, const char* key);
 [[noreturn]] void raise_no_requirement(Relation rel, const char* key);
@@ -40,7 +39,7 @@ Datum require_lease(PG_FUNCTION_ARGS) {
     const char* key = arguments.is_null(1) ? default_template(rel) : arguments.string(1, "key");
     check_template(rel, key);
     const char* columns = column_arguments(rel, arguments, 2);
-    const Trigger* existing = find_requirement(rel, key);
+    const Trigger* existing = find_trigger(rel, kTriggerFunction, key);
     refuse_partition(rel, existing != nullptr && existing->tgisclone);
     const char* name = trigger_name(rel, existing, key);
     char* command = psprintf(
@@ -61,7 +60,8 @@ Datum unrequire_lease(PG_FUNCTION_ARGS) {
     Relation rel = open_own_table(arguments.relation(0), AccessExclusiveLock);
     TableChange change = begin_change(arguments, rel);
     const char* key = arguments.string_or_null(1);
-    const Trigger* trigger = key != nullptr ? find_requirement(rel, key) : only_requirement(rel);
+    const Trigger* trigger =
+        key != nullptr ? find_trigger(rel, kTriggerFunction, key) : only_requirement(rel);
     if (trigger == nullptr)
         raise_no_requirement(rel, key);
     refuse_partition(rel, trigger->tgisclone);
@@ -190,16 +190,6 @@ const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
 
 bool is_requirement(const Trigger* trigger) {
     return trigger->tgnargs > 0 && trigger_calls(trigger, kTriggerFunction);
-}
-
-const Trigger* find_requirement(Relation rel, const char* key) {
-    const TriggerDesc* triggers = triggers_of(rel);
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
-        const Trigger* trigger = &triggers->triggers[i];
-        if (is_requirement(trigger) && strcmp(trigger->tgargs[0], key) == 0)
-            return trigger;
-    }
-    return nullptr;
 }
 
 // Not the one for the default template: that changes with the names of the table and its key.

@@ -37,20 +37,13 @@ Oid root_of_trigger(Oid relid, const Trigger* trigger) {
     return root;
 }
 
-const Trigger* find_trigger(Relation rel, const char* function_name) {
-    const TriggerDesc* triggers = triggers_of(rel);
-    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++)
-        if (trigger_calls(&triggers->triggers[i], function_name))
-            return &triggers->triggers[i];
-    return nullptr;
-}
-
-const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column) {
+const Trigger* find_trigger(Relation rel, const char* function_name, const char* argument) {
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
-        if (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], column) == 0 &&
-            trigger_calls(trigger, function_name))
+        bool has_argument = argument == nullptr ||
+                            (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], argument) == 0);
+        if (has_argument && trigger_calls(trigger, function_name))
             return trigger;
     }
     return nullptr;
@@ -74,7 +67,7 @@ char* new_trigger_name(const char* prefix, const char* column) {
 
 const char* column_trigger_name(Relation rel, const char* prefix, const char* function_name,
                                 const char* column) {
-    const Trigger* existing = find_column_trigger(rel, function_name, column);
+    const Trigger* existing = find_trigger(rel, function_name, column);
     if (existing != nullptr)
         return pstrdup(existing->tgname);
     char* name = new_trigger_name(prefix, column);
@@ -83,7 +76,7 @@ const char* column_trigger_name(Relation rel, const char* prefix, const char* fu
 }
 
 char* drop_of_column_trigger(Relation rel, const char* function_name, const char* column) {
-    const Trigger* trigger = find_column_trigger(rel, function_name, column);
+    const Trigger* trigger = find_trigger(rel, function_name, column);
     return trigger == nullptr ? nullptr
                               : psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger->tgname),
                                          qualified_name(rel));

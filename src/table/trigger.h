@@ -20,11 +20,10 @@ bool trigger_calls(const Trigger* trigger, const char* function_name);
 // The table the trigger was created for: this one, or one that this is a partition of.
 Oid root_of_trigger(Oid relid, const Trigger* trigger);
 
-// The first trigger of the function in the order of names; null: there is none.
-const Trigger* find_trigger(Relation rel, const char* function_name);
-
-// The trigger of the function whose first argument is the column; null: there is none.
-const Trigger* find_column_trigger(Relation rel, const char* function_name, const char* column);
+// The first trigger of the function in the order of names; with an argument, the one that has it as
+// its first. Null: there is none.
+const Trigger* find_trigger(Relation rel, const char* function_name,
+                            const char* argument = nullptr);
 
 // Its name, by whatever name it goes, or that of the one to create: prefix and column. A name that
 // would be too long ends in a hash, so that columns that begin alike do not share it. Raises 42710

@@ -168,7 +168,7 @@ const char* update_arguments(Jsonb* transitions, const char* initial, const char
 // Checked before the table is locked.
 bool has_insert_trigger(Oid relid, const char* column) {
     Relation rel = open_own_table(relid, AccessShareLock);
-    bool found = find_column_trigger(rel, kInsertTrigger.function, column) != nullptr;
+    bool found = find_trigger(rel, kInsertTrigger.function, column) != nullptr;
     relation_close(rel, AccessShareLock);
     return found;
 }
