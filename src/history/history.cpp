@@ -222,11 +222,6 @@ const char* present_trigger(const History* present) {
                                                           : kTriggerName;
 }
 
-void drop_if_there(Oid relid, const char* table, const char* trigger) {
-    if (OidIsValid(get_trigger_oid(relid, trigger, true)))
-        run_command(psprintf("DROP TRIGGER %s ON %s", quote_identifier(trigger), table));
-}
-
 // Without its parent it can be dropped.
 void drop_leftover(Oid relid, const char* table) {
     Relation rel = table_open(relid, NoLock);
@@ -239,14 +234,14 @@ void drop_leftover(Oid relid, const char* table) {
     }
     table_close(rel, NoLock);
     if (leftover != nullptr)
-        drop_if_there(relid, table, leftover->tgname);
+        drop_trigger(relid, table, leftover->tgname);
 }
 
 // The one for TRUNCATE stays behind when the history table is dropped.
 void drop_triggers(Oid relid, const char* table, const char* trigger) {
     drop_leftover(relid, table);
-    drop_if_there(relid, table, trigger);
-    drop_if_there(relid, table, kTruncateName);
+    drop_trigger(relid, table, trigger);
+    drop_trigger(relid, table, kTruncateName);
 }
 
 bool is_history_of_some_table(Oid relid) {

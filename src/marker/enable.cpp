@@ -318,16 +318,16 @@ const char* notify_trigger_name(Relation rel) {
 }
 
 void set_notify_trigger(Oid relid, const char* table, const char* trigger, Notify notify) {
-    const char* name = quote_identifier(trigger);
     if (notify != Notify::kOff)
         replace_trigger(
             relid, trigger,
             psprintf("CREATE OR REPLACE TRIGGER %s AFTER INSERT OR UPDATE OR DELETE ON %s "
                      "FOR EACH ROW EXECUTE FUNCTION %s(%s)",
-                     name, table, own_trigger_function_name("marker_notify_trigger"),
+                     quote_identifier(trigger), table,
+                     own_trigger_function_name("marker_notify_trigger"),
                      notify == Notify::kFull ? "'full'" : ""));
-    else if (OidIsValid(get_trigger_oid(relid, trigger, true)))
-        run_command(psprintf("DROP TRIGGER %s ON %s", name, table));
+    else
+        drop_trigger(relid, table, trigger);
 }
 
 void report_open_markers(const char* table, const Request& request) {

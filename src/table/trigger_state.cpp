@@ -66,6 +66,11 @@ void restore_trigger_states(const char* name, const List* states) {
     CommandCounterIncrement();
 }
 
+void drop_trigger(Oid relid, const char* table, const char* name) {
+    if (OidIsValid(get_trigger_oid(relid, name, true)))
+        run_command(psprintf("DROP TRIGGER %s ON %s", quote_identifier(name), table));
+}
+
 void replace_trigger(Oid relid, const char* name, const char* command) {
     List* states = trigger_states(relid, name);
     run_command(command);

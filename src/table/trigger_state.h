@@ -13,6 +13,9 @@ List* trigger_states(Oid relid, const char* name);
 // Restores it; triggers that were dropped are skipped.
 void restore_trigger_states(const char* name, const List* states);
 
+// Drops the trigger if it is there. Call it inside with_spi.
+void drop_trigger(Oid relid, const char* table, const char* name);
+
 // Runs a CREATE OR REPLACE TRIGGER. Call it inside with_spi.
 void replace_trigger(Oid relid, const char* name, const char* command);
 
