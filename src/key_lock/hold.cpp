@@ -249,6 +249,12 @@ ResourceOwner owner_for(LockScope scope) {
     return scope == LockScope::kSession ? nullptr : CurTransactionResourceOwner;
 }
 
+LockAcquireResult acquire(const LockHold* hold, bool wait) {
+    return as_owner(hold->owner, [&] {
+        return LockAcquire(&hold->lock->tag, hold->mode, hold->owner == nullptr, !wait);
+    });
+}
+
 bool release(const LockHold* hold) {
     return as_owner(hold->owner, [&] {
         return LockRelease(&hold->lock->tag, hold->mode, hold->owner == nullptr);
@@ -297,9 +303,7 @@ pg_noinline LockAcquireResult acquire_for_session(LockHold* hold) {
     NamedLock* lock = hold->lock;
     LockAcquireResult result = LOCKACQUIRE_NOT_AVAIL;
     PG_TRY();
-    {
-        result = as_owner(nullptr, [&] { return LockAcquire(&lock->tag, hold->mode, true, true); });
-    }
+    { result = acquire(hold, false); }
     PG_CATCH();
     {
         if (!is_real(hold))
@@ -320,11 +324,7 @@ bool take_lock(NamedLock* lock, LOCKMODE mode, LockScope scope, bool wait) {
     if (scope == LockScope::kSession && !has_session_hold(lock))
         drop_notes(lock);
     LockAcquireResult result =
-        scope == LockScope::kSession && !wait
-            ? acquire_for_session(hold)
-            : as_owner(hold->owner, [&] {
-                  return LockAcquire(&lock->tag, mode, hold->owner == nullptr, !wait);
-              });
+        scope == LockScope::kSession && !wait ? acquire_for_session(hold) : acquire(hold, wait);
     if (result == LOCKACQUIRE_NOT_AVAIL) {
         drop_hold(hold);
         return false;
