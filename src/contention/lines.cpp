@@ -173,12 +173,13 @@ void forget_gone() {
         if (read_line(n, &copy) && is_gone(copy.name))
             gone[count++] = ref;
     }
-    LWLockAcquire(lines->lock, LW_EXCLUSIVE);
-    for (int i = 0; i < count; i++)
-        pg_atomic_compare_exchange_u64(&gone[i].line->serial, &gone[i].serial, 0);
-    if (count > 0)
+    if (count > 0) {
+        LWLockAcquire(lines->lock, LW_EXCLUSIVE);
+        for (int i = 0; i < count; i++)
+            pg_atomic_compare_exchange_u64(&gone[i].line->serial, &gone[i].serial, 0);
         enter_places_again();
-    LWLockRelease(lines->lock);
+        LWLockRelease(lines->lock);
+    }
     pfree(gone);
 }
 
