@@ -390,8 +390,7 @@ void return_expired_of_column(Relation rel, const EscrowColumn& column) {
 void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
     int count;
     const int64* counters = counters_of(relid, column.name, &count);
-    for (int i = 0; i < count; i++)
-        forget_expired(counters[i]);
+    forget_expired(counters, count);
 }
 
 // Whether the counter's row can get back what is reserved.

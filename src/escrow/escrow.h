@@ -78,9 +78,11 @@ enum EscrowArgument { kColumn, kLeast, kMost, kPlainUpdates, kMovesVersion, kKey
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates);
 constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
 
-// The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, or the
-// key has changed.
-void require_logged(Relation rel); // 55000 otherwise
+// Raises 55000 for a table that was made unlogged later: a crash empties it, and not the journal.
+void require_logged(Relation rel);
+
+// The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, the
+// key has changed, or the table has become a partition or unlogged.
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum);
 
 // --- Amounts, as integers of the column's smallest step -----------------------------------------

@@ -199,16 +199,19 @@ Expired lock_expired(int64 counter, bool wait, int most) {
 
 void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum) {
     Expired expired = lock_expired(counter, true, PG_INT32_MAX);
-    for (int i = 0; i < expired.count; i++) {
+    for (int i = 0; i < expired.count; i++)
         sum->add(amount_of_reservation(column, expired.first[i]));
-        delete_reservation(expired.first[i]);
-    }
+    delete_expired(expired);
 }
 
-void forget_expired(int64 counter) {
-    Expired expired = lock_expired(counter, true, PG_INT32_MAX);
+void delete_expired(const Expired& expired) {
     for (int i = 0; i < expired.count; i++)
         delete_reservation(expired.first[i]);
+}
+
+void forget_expired(const int64* counters, int count) {
+    for (int i = 0; i < count; i++)
+        delete_expired(lock_expired(counters[i], true, PG_INT32_MAX));
 }
 
 void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot,

@@ -48,8 +48,9 @@ struct Expired {
 Expired lock_expired(int64 counter, bool wait, int most);
 // Deletes them all, and adds what they have taken. Under the exclusive gate.
 void end_expired(const EscrowColumn& column, int64 counter, AmountSum* sum);
-// Deletes them all: nothing gets back what they have taken.
-void forget_expired(int64 counter);
+void delete_expired(const Expired& expired);
+// Of those counters: nothing gets back what they have taken.
+void forget_expired(const int64* counters, int count);
 
 void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapshot, AmountSum* sum);
 AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter); // as of now

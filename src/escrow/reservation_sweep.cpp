@@ -14,17 +14,18 @@ namespace {
 
 // What they have taken together: of the first ones, where that is more than a part can have.
 int64 add_expired(const EscrowColumn& column, Expired* expired) {
-    AmountSum sum = {};
+    int64 sum = 0;
     for (int i = 0; i < expired->count; i++) {
-        AmountSum before = sum;
-        sum.add(amount_of_reservation(column, expired->first[i]));
-        if (sum.wraps != 0) {
+        int64 with_this;
+        if (pg_add_s64_overflow(sum, amount_of_reservation(column, expired->first[i]),
+                                &with_this)) {
             expired->count = i;
             expired->is_all = false;
-            return before.low;
+            break;
         }
+        sum = with_this;
     }
-    return sum.low;
+    return sum;
 }
 
 // False: there are more, some are locked by others, or the counter is.
@@ -35,8 +36,7 @@ bool return_expired(const EscrowCounter& counter, bool wait, int64* count) {
     int64 sum = add_expired(*counter.column, &expired);
     if (expired.count > 0 && !enter_untested(counter, {sum, -sum}, wait))
         return wait; // having waited: there is no such row, to which it could be given back
-    for (int i = 0; i < expired.count; i++)
-        delete_reservation(expired.first[i]);
+    delete_expired(expired);
     *count += expired.count;
     return expired.is_all;
 }
@@ -111,8 +111,7 @@ DuePage read_due_of(Oid rel, const text* key) {
 // The table or the counter was dropped: there is nothing to give it back to.
 bool drop_expired(int64 counter, int64* count) {
     Expired expired = lock_expired(counter, false, sweep_batch);
-    for (int i = 0; i < expired.count; i++)
-        delete_reservation(expired.first[i]);
+    delete_expired(expired);
     *count += expired.count;
     return expired.is_all;
 }

@@ -64,8 +64,7 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
             return;
         int count;
         const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
-        for (int i = 0; i < count; i++)
-            forget_expired(counters[i]);
+        forget_expired(counters, count);
         refuse_reservations(rel, column, counters, count);
         (void)forget_counters(RelationGetRelid(rel), column.name);
     });
