@@ -77,12 +77,17 @@ is(value('shop'), 7, 'the part of the fold that was refused is there');
 # A key whose hash is that of another would close its gate, or find it closed. With one of 32 bits these two did.
 $node->safe_psql('postgres', q(CREATE TABLE rented (id bigint PRIMARY KEY, tenant name NOT NULL, stock int NOT NULL);
 SELECT interlock.enable_escrow('rented', 'stock'); INSERT INTO rented VALUES (7233, 'clerk', 100), (263516, 'mallory', 100);
-CREATE ROLE tenant; ALTER TABLE rented ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON rented USING (tenant = current_user);
+ALTER TABLE rented ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON rented USING (tenant = current_user);
 GRANT SELECT, UPDATE ON rented TO clerk, mallory));
 my $neighbour = Protocol::start($node, 'postgres');
 query($neighbour, "SET ROLE mallory; BEGIN; SELECT interlock.set_escrow('rented', 263516, 'stock', 5)");
 is($node->safe_psql('postgres', "SET ROLE clerk; SELECT outcome FROM interlock.try_adjust('rented', 7233, 'stock', -1)"), 'adjusted', 'nobody waits for a row that policies hide');
 query($neighbour, 'ROLLBACK');
+# Nor has the same key of another table its gate.
+$node->safe_psql('postgres', 'CREATE TABLE rented_too (LIKE rented INCLUDING ALL)');
+$node->safe_psql('postgres', "SELECT interlock.enable_escrow('rented_too', 'stock'); INSERT INTO rented_too TABLE rented");
+is($node->safe_psql('postgres', "BEGIN; SELECT FROM interlock.adjust('rented', 7233, 'stock', 1) a, interlock.adjust('rented_too', 7233, 'stock', 1) b;
+    SELECT count(DISTINCT (classid, objid)) FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid = 70"), 2, 'the gate of a counter is one of its table');
 
 $node->safe_psql('postgres', q(CREATE TABLE several (id int PRIMARY KEY, other int NOT NULL UNIQUE, stock int NOT NULL); INSERT INTO several VALUES (1, 2, 9), (2, 1, 9);
 GRANT SELECT, UPDATE ON several TO clerk; SELECT interlock.enable_escrow('several', 'stock'), interlock.adjust('several', 1, 'stock', -1)));
