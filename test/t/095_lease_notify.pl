@@ -35,8 +35,9 @@ sub holds
 
 sub release { return query($one, "SELECT interlock.release_lease('$_[0]', $_[1])"); }
 
-# Waits for the next notification, and returns it; '' if it is not there after a while.
-sub next_notification
+# Waits for a notification, and returns it; '' if none is there after a while.
+my $is_silent = 0;
+sub any_notification
 {
     for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
     {
@@ -44,7 +45,37 @@ sub next_notification
         return shift @{ $listener->{notifications} } if @{ $listener->{notifications} // [] };
         select(undef, undef, undef, 0.1);
     }
+    $is_silent = 1;
     return '';
+}
+
+# Who does not come within a second, as on a slow machine, is notified once more, which is not the next notification.
+my %seen;
+sub next_notification
+{
+    my $number = any_notification();
+    $number = any_notification() while $number ne '' && $seen{$number}++;
+    return $number;
+}
+
+sub forget_notifications
+{
+    query($listener, 'SELECT 1');
+    @{ $listener->{notifications} } = ();
+}
+
+# Who does not answer within a second loses its turn: a slow machine tries again, with another key.
+my $tries = 0;
+sub tries
+{
+    my ($expected, $name, $body) = @_;
+    my $got = '';
+    for (1 .. 50)
+    {
+        $got = $body->('try ' . ++$tries);
+        last if $got eq $expected || $is_silent;
+    }
+    is($got, $expected, $name);
 }
 
 # --- One after the other --------------------------------------------------------------------------------------------------
@@ -57,15 +88,23 @@ is(join(' ', asks('job', 'ann')), "held $ticket", 'who asks again has the same t
 my (undef, $second) = asks('job', 'ben');
 isnt($second, $ticket, 'another caller has another');
 is(query($one, "SELECT count(*) FROM interlock.acquire_lease('job', holder => 'cem') WHERE ticket IS NULL"), 1, 'who does not ask for a notification has none');
-is(release('job', $token), 't', 'the lease is released');
-is(next_notification(), $ticket, 'LEA-2, SEC-9: the first who asked is notified, by the number of the ticket alone');
-($outcome, $token) = asks('job', 'ann');
-is($outcome, 'acquired', 'and acquires the lease');
-release('job', $token);
-is(next_notification(), $second, 'the next one when that is released');
-($outcome, $token) = asks('job', 'ben');
-is($outcome, 'acquired', 'who has its turn');
-release('job', $token);
+query($one, "SELECT interlock.break_leases('job', 'test', current_user)");
+tries('ann is notified, acquired, ben is notified, acquired', 'LEA-2, SEC-9: the first is notified by the number of the ticket alone, the next when it releases', sub {
+    my ($key) = @_;
+    my $token = holds($key);
+    my %asked = map { (asks($key, $_))[1] => $_ } 'ann', 'ben';
+    my @seen;
+    for my $holder ('ann', 'ben')
+    {
+        release($key, $token);
+        my $number = next_notification();
+        (my $outcome, $token) = asks($key, $holder);
+        push @seen, "$asked{$number} is notified", $outcome;
+    }
+    release($key, $token);
+    query($one, "SELECT interlock.break_leases('$key', 'test', current_user)");
+    return join ', ', @seen;
+});
 is(query($one, q(SELECT used FROM interlock.usage WHERE what = 'leases' AND role IS NULL)), 0, 'no ticket is left');
 
 # --- Behind sessions that wait --------------------------------------------------------------------------------------------
@@ -87,8 +126,7 @@ for (['shared/one', 'shared/one', ", mode => 'shared'"], ['tree/b', 'tree', ''])
     $token = holds($key, "'10 min'$mode");
     send_query($waiter, "SELECT outcome FROM interlock.acquire_lease('$above', '10 min', wait => '10 min')");
     $node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters') or die 'nobody waits';
-    query($listener, 'SELECT 1');
-    @{ $listener->{notifications} } = ();
+    forget_notifications();
     ($outcome, $ticket) = asks($asked, 'ann', $mode =~ s/^, //r);
     is($outcome, 'held', "$asked: behind a session that waits");
     like($ticket, qr/^\d+$/, "$asked: it gets a ticket, and does not wait");
@@ -102,20 +140,17 @@ for (['shared/one', 'shared/one', ", mode => 'shared'"], ['tree/b', 'tree', ''])
     release($key, $token);
 }
 
-# Another caller with a ticket does not come between, while the first may still come. A slow machine tries again.
-for my $try (1 .. 50)
-{
-    my $key = "between $try";
-    $token = holds($key);
-    (undef, $ticket) = asks($key, 'ann');
+# Another caller with a ticket does not come between, while the first may still come.
+tries('held acquired', 'LEA-2: who asks between the notification and the answer to it is not served before', sub {
+    my ($key) = @_;
+    my $token = holds($key);
+    asks($key, 'ann');
     release($key, $token);
     my ($between) = asks($key, 'ben');
     my ($first) = asks($key, 'ann');
-    next if $between eq 'acquired' && $try < 50;
-    is("$between $first", 'held acquired', 'LEA-2: who asks between the notification and the answer to it is not served before');
-    last;
-}
-@{ $listener->{notifications} } = ();
+    return "$between $first";
+});
+forget_notifications();
 
 # One that does not come
 $token = holds('away');
@@ -125,7 +160,7 @@ my %notified;
 $notified{ next_notification() }++ until $notified{ $tickets[2] } || $notified{''};
 is(scalar(grep { $notified{$_} } @tickets), 3, 'LEA-2: when the first do not come, the next ones are notified');
 is((asks('away', 'client 3'))[0], 'acquired', 'and served');
-@{ $listener->{notifications} } = ();
+forget_notifications();
 
 # --- However the lease ends -----------------------------------------------------------------------------------------------
 
@@ -149,7 +184,7 @@ for my $end (sort keys %ends)
     $body->($end, $token);
     is(next_notification(), $ticket, "LEA-2: notified of a lease that $end");
     is((asks($end, 'ann'))[0], 'acquired', 'which can be had') unless $end eq 'expires';
-    @{ $listener->{notifications} } = ();
+    forget_notifications();
 }
 my $session = start($node);
 query($session, q(SELECT FROM interlock.acquire_lease('of a session', bind => 'session')));
@@ -158,15 +193,19 @@ $session->{socket}->close;
 is(next_notification(), $ticket, 'LEA-2: notified of a lease that ends with its session');
 
 # On paths, and of those whose notifications nobody hears
-$token = holds('path/a');
-my %path = map { $_ => (asks($_, 'ann'))[1] } 'path', 'path/a/b';
-query($listener, 'UNLISTEN *');
-release('path/a', $token);
-is((asks('path', 'ann'))[0], 'acquired', 'a channel that nobody listens to disturbs nobody');
-query($listener, 'LISTEN interlock_lease');
-@{ $listener->{notifications} } = ();
-query($one, q(SELECT interlock.release_lease('path', holder => 'ann')));
-is(next_notification(), $path{'path/a/b'}, 'a lease above the key was in the way');
+tries('acquired, notified', 'a channel that nobody listens to disturbs nobody, a lease above the key was in the way', sub {
+    my ($path) = @_;
+    my $token = holds("$path/a");
+    my %ticket = map { $_ => (asks($_, 'ann'))[1] } $path, "$path/a/b";
+    query($listener, 'UNLISTEN *');
+    release("$path/a", $token);
+    my ($outcome, $of_path) = asks($path, 'ann');
+    query($listener, 'LISTEN interlock_lease');
+    forget_notifications();
+    return $outcome if $outcome ne 'acquired';
+    release($path, $of_path);
+    return next_notification() eq $ticket{"$path/a/b"} ? 'acquired, notified' : 'another notification';
+});
 
 # Input
 is(query($one, q(SELECT interlock.acquire_lease('x', notify => true))), '22004', 'a ticket needs a holder');
@@ -188,7 +227,7 @@ is(used_by('asker'), 330, 'which count');
 is(ask(q(SELECT interlock.break_leases('room', 'too many', 'asker'))), 0, 'it has no lease');
 is(used_by('asker') . ' ' . used_by('patient'), '30 1', 'SEC-4: break_leases ends the tickets of the role, by the pattern');
 is(ask(q(SELECT interlock.break_leases('room%', 'too many', 'asker'))) . ' ' . used_by('asker') . ' ' . used_by('patient'), '0 0 1', 'all of them');
-@{ $listener->{notifications} } = ();
+forget_notifications();
 is(ask(q(SELECT interlock.break_leases('room', 'of whomever'))), 1, 'without a role it breaks the lease');
 is(next_notification(), $patient, 'LEA-2: and who has asked for it is notified');
 is(ask(q(SELECT interlock.break_leases('room', 'done', 'patient'))) . used_by('patient'), '00', 'no ticket is left');
@@ -222,10 +261,10 @@ for my $first (0 .. $clients / 10 - 1)
 }
 is(scalar keys %client_of, $clients, 'a thousand wait, none of them on a connection');
 is(query($one, q(SELECT count(*) FROM interlock.lease_waiters)), 0, 'no session waits');
-@{ $listener->{notifications} } = ();
+forget_notifications();
 is(query($pool[0], "SELECT interlock.renew_lease('hot', $token) IS NOT NULL"), 't', 'LEA-2: the holder renews');
 is(query($pool[0], "SELECT interlock.release_lease('hot', $token)"), 't', 'and releases');
-while (keys %served < $clients and (my $number = next_notification()))
+while (keys %served < $clients and (my $number = any_notification()))
 {
     my $session = $pool[ rand @pool ];
     my $client = $client_of{$number};
@@ -241,9 +280,9 @@ is_deeply(\@order, [ sort { $a <=> $b } @order ], 'LEA-2: in the order of asking
 
 # --- What becomes of tickets ----------------------------------------------------------------------------------------------
 
-$token = holds('crash', "'1 min'");
+$token = holds('crash');
 asks('crash', 'ann');
-@{ $listener->{notifications} } = ();
+forget_notifications();
 $node->restart;
 ($listener, $one) = (start($node), start($node));
 query($listener, 'LISTEN interlock_lease');
