@@ -137,7 +137,8 @@ Datum convert(const ChildColumn& column, Datum value) {
     case KeyCast::kInteger:
         return value;
     case KeyCast::kCalls: { // a length or a conversion of explicit casts may follow the value
-        auto* function = const_cast<FmgrInfo*>(&column.function);
+        FmgrInfo copy;
+        FmgrInfo* function = for_call(column.function, &copy);
         if (function->fn_nargs == 1)
             return FunctionCall1(function, value);
         if (function->fn_nargs == 2)

@@ -33,7 +33,7 @@ struct ChildColumn {
     int16 length;      // of that
     bool by_value;
     KeyCast cast;
-    FmgrInfo function; // kCalls
+    KeptFunction function; // kCalls
 };
 
 enum ChildEvent { kChildInserts, kChildUpdates, kChildDeletes, kChildEvents };

@@ -4,6 +4,7 @@
 
 #include "children/foreign_key.h"
 #include "table/own_table.h"
+#include "table/relation_code.h"
 
 namespace interlock {
 
@@ -173,7 +174,8 @@ void load_cast(ChildColumn* column, MemoryContext memory) {
         return;
     case COERCION_PATH_FUNC:
         column->cast = KeyCast::kCalls;
-        fmgr_info_cxt(function, &column->function, memory);
+        fmgr_info_cxt(function, &column->function.kept, memory);
+        column->function.runs_code = !is_built_in(function);
         return;
     case COERCION_PATH_COERCEVIAIO:
         column->cast = KeyCast::kByText;
@@ -263,7 +265,7 @@ int highest_level(Oid table, int depth, HTAB* known) {
     int most = 0;
     for (const ChildGuard& guard : guards_of(table_info(rel)))
         most = Max(most, 1 + levels_above(guard.parent, depth + 1, known));
-    relation_close(rel, NoLock);
+    relation_close(rel, AccessShareLock); // which the writer may have no right to keep
     return most;
 }
 

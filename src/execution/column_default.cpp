@@ -35,6 +35,8 @@ ColumnDefault load_default(Relation rel, Form_pg_attribute attribute) {
     if (get_typtype(attribute->atttypid) == TYPTYPE_DOMAIN)
         return {true, false, nullptr};
     Node* value = build_column_default(rel, attribute->attnum);
+    if (value != nullptr && calls_users_code(value)) // which planning may call once for all
+        return {true, false, nullptr};
     if (value != nullptr)
         value = reinterpret_cast<Node*>(expression_planner(reinterpret_cast<Expr*>(value)));
     return {true, is_plain(value), value};

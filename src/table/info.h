@@ -7,6 +7,7 @@
 #pragma once
 
 #include "contention/count.h"
+#include "server/kept_function.h"
 
 namespace interlock {
 
@@ -20,9 +21,9 @@ struct KeyColumn {
     Oid type;    // below any domain
     Oid collation;
     Oid io_parameter;
-    FmgrInfo input;
-    FmgrInfo compare;   // three-way comparison of the index's operator family
-    FmgrInfo equal;     // what the operator calls
+    KeptFunction input;
+    FmgrInfo compare;   // three-way comparison of the index's operator family; kept, as by the
+    FmgrInfo equal;     // relation cache: operator classes are made by superusers alone
     const char* equals; // "OPERATOR(schema.=)", safe under any search_path
 };
 
@@ -67,13 +68,12 @@ struct TableInfo {
     RowCheck* row_checks; // of our BEFORE UPDATE triggers, in the order in which they fire
     int row_check_count;
     int index_count;
-    int unique_count;     // of the indexes
-    bool runs_code;       // an INSERT runs triggers, rules, checks or defaults
-    bool only_row_checks; // an UPDATE runs no code before it is done but row_checks
-                          // (execution/row_change.h)
-    TableCheck* checks;   // of the constraints in `columns`
-    FmgrInfo populate;    // jsonb_populate_record for the row type
-    bool populate_reusable;
+    int unique_count;      // of the indexes
+    bool runs_code;        // an INSERT runs triggers, rules, checks or defaults
+    bool only_row_checks;  // an UPDATE runs no code before it is done but row_checks
+                           // (execution/row_change.h)
+    TableCheck* checks;    // of the constraints in `columns`
+    KeptFunction populate; // jsonb_populate_record for the row type
     mutable ColumnDefault*
         defaults; // by column, null before the first use (execution/column_default.cpp)
     mutable Unmodified unmodified; // of one of our own tables (execution/unmodified.cpp)

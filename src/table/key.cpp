@@ -29,7 +29,8 @@ Datum from_text(const TableInfo* info, char* text) {
     const KeyColumn& key = info->key.columns[0];
     return with_hint([info] { hint_key(info); },
                      [&] {
-                         return InputFunctionCall(const_cast<FmgrInfo*>(&key.input), text,
+                         FmgrInfo copy;
+                         return InputFunctionCall(for_call(key.input, &copy), text,
                                                   key.io_parameter, kNoTypmod);
                      });
 }

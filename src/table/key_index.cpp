@@ -2,6 +2,7 @@
 
 #include "server/scope.h"
 #include "table/name.h"
+#include "table/relation_code.h"
 
 namespace interlock {
 
@@ -106,7 +107,8 @@ void load_key_column(const TableInfo* info, KeyColumn* key) {
 
     Oid input_function;
     getTypeInputInfo(key->type, &input_function, &key->io_parameter);
-    fmgr_info_cxt(input_function, &key->input, info->memory);
+    fmgr_info_cxt(input_function, &key->input.kept, info->memory);
+    key->input.runs_code = reading_runs_code(key->type);
     fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
                   info->memory);
     Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);

@@ -13,25 +13,18 @@ namespace interlock {
 
 namespace {
 
-// The conversion caches metadata of nested row types, which change without an invalidation of this
-// relation. So only tables without such columns reuse it.
-bool holds_nested_rows(TupleDesc columns) {
+bool some_column_runs_code(TupleDesc columns) {
     for (int i = 0; i < columns->natts; i++) {
         Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        if (attribute->attisdropped)
-            continue;
-        Oid type = get_base_element_type(attribute->atttypid);
-        if (!OidIsValid(type))
-            type = getBaseType(attribute->atttypid);
-        if (type_is_rowtype(type) || get_typtype(attribute->atttypid) == TYPTYPE_DOMAIN)
+        if (!attribute->attisdropped && reading_runs_code(attribute->atttypid))
             return true;
     }
     return false;
 }
 
 void load_populate(TableInfo* info) {
-    prepare_populate(&info->populate, info->columns->tdtypeid, info->memory);
-    info->populate_reusable = !holds_nested_rows(info->columns);
+    prepare_populate(&info->populate.kept, info->columns->tdtypeid, info->memory);
+    info->populate.runs_code = some_column_runs_code(info->columns);
 }
 
 // Read from the catalog. The relation cache has the key as well, and the partition's condition: but

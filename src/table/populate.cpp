@@ -21,13 +21,8 @@ HeapTuple populate_row(FmgrInfo* populate, TupleDesc columns, Jsonb* json) {
 } // namespace
 
 HeapTuple row_from_jsonb(const TableInfo* info, Jsonb* json) {
-    FmgrInfo fresh;
-    auto* populate = const_cast<FmgrInfo*>(&info->populate);
-    if (!info->populate_reusable) {
-        fmgr_info_copy(&fresh, populate, CurrentMemoryContext);
-        populate = &fresh;
-    }
-    HeapTuple row = populate_row(populate, info->columns, json);
+    FmgrInfo copy;
+    HeapTuple row = populate_row(for_call(info->populate, &copy), info->columns, json);
     row->t_tableOid = info->relid;
     return row;
 }

@@ -59,6 +59,16 @@ bool does_more_than_compute(Node* node, void* context) {
     return walk_expression(node, does_more_than_compute, context);
 }
 
+bool is_users_function(Oid function, void*) { return !is_built_in(function); }
+
+bool calls_users_code(Node* node, void* context) {
+    if (node == nullptr)
+        return false;
+    if (IsA(node, CoerceToDomain) || check_functions_in_node(node, is_users_function, context))
+        return true;
+    return walk_expression(node, calls_users_code, context);
+}
+
 bool is_any(Oid, void*) { return true; }
 
 // Planning evaluates such a call. Its result may depend on a setting, on catalogs without
@@ -173,6 +183,29 @@ bool only_computes(Relation index) {
 }
 
 bool only_computes(Node* expression) { return !does_more_than_compute(expression, nullptr); }
+
+bool calls_users_code(Node* expression) { return calls_users_code(expression, nullptr); }
+
+bool reading_runs_code(Oid type) {
+    while (OidIsValid(type)) {
+        switch (get_typtype(type)) {
+        case TYPTYPE_BASE:
+            type = get_element_type(type);
+            break;
+        case TYPTYPE_ENUM:
+            return false;
+        case TYPTYPE_RANGE:
+            type = get_range_subtype(type);
+            break;
+        case TYPTYPE_MULTIRANGE:
+            type = get_multirange_range(type);
+            break;
+        default:
+            return true;
+        }
+    }
+    return false;
+}
 
 bool inserting_runs_code(Relation rel) {
     const TupleConstr* constraints = RelationGetDescr(rel)->constr;

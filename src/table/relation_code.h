@@ -22,4 +22,11 @@ bool only_computes(Relation index);
 // The same for an expression.
 bool only_computes(Node* expression);
 
+// Whether an expression calls functions that are not the server's, or those of a domain.
+bool calls_users_code(Node* expression);
+
+// Whether reading a value of the type does: the type has a domain in it. Or a row type, whose
+// columns change without an invalidation of the tables that have columns of it.
+bool reading_runs_code(Oid type);
+
 } // namespace interlock
