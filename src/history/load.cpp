@@ -94,6 +94,7 @@ void load_ignored_columns(TableInfo* info) {
     if (history == nullptr)
         return;
     for (int i = 0; i < history->ignored_columns.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         AttrNumber column = find_attribute(info->columns, history->ignored_columns.names[i]);
         if (column != InvalidAttrNumber)
             history->ignored = bms_add_member(history->ignored, column);

@@ -83,6 +83,7 @@ struct Draft {
 void add_column(List** calls, const char* function, const char* arguments, const char* column) {
     ListCell* cell;
     foreach (cell, *calls) {
+        CHECK_FOR_INTERRUPTS();
         auto* call = static_cast<Call*>(lfirst(cell));
         if (strcmp(call->function, function) == 0 && strcmp(call->arguments, arguments) == 0) {
             call->columns = lappend(call->columns, pstrdup(column));

@@ -57,7 +57,9 @@ bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     return false;
 }
 
+// A stranger's trigger may have as many as a table of any size.
 ColumnRule* rule_named(ColumnRules* rules, const char* name) {
+    CHECK_FOR_INTERRUPTS();
     for (int i = 0; i < rules->count; i++)
         if (strcmp(rules->rules[i].name, name) == 0)
             return &rules->rules[i];
@@ -84,6 +86,7 @@ namespace {
 
 void find_columns(Ownership* ownership, TupleDesc columns) {
     for (int i = 0; i < ownership->rules.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         ColumnRule* rule = &ownership->rules.rules[i];
         rule->column = find_attribute(columns, rule->name);
         if (rule->column != InvalidAttrNumber &&

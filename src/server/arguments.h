@@ -95,12 +95,16 @@ public:
     Jsonb* jsonb_or_null(int n) const { return is_null(n) ? nullptr : DatumGetJsonbP(value(n)); }
     Interval* interval(int n, const char* arg) const { return DatumGetIntervalP(required(n, arg)); }
 
-    // Raises 22004 for nulls in it, too.
+    // Of columns. Raises 22004 for nulls in it, too, and 22023 for more than a table can have: what
+    // compares each with each others would go on for hours.
     NameList names(int n, const char* arg) const {
         NameList list;
         bool* nulls;
         deconstruct_array(DatumGetArrayTypeP(required(n, arg)), NAMEOID, NAMEDATALEN, false,
                           TYPALIGN_CHAR, &list.values, &nulls, &list.count);
+        if (list.count > MaxHeapAttributeNumber)
+            refuse_argument(
+                arg, psprintf("must not have more than %d elements", MaxHeapAttributeNumber));
         for (int i = 0; i < list.count; i++)
             if (nulls[i])
                 refuse_nulls(arg);

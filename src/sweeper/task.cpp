@@ -85,6 +85,7 @@ bool begin_table(SweepRun* run, Oid table) {
 }
 
 void end_table() {
+    CHECK_FOR_INTERRUPTS(); // who ends the worker only now has taken its life
     attempted.is_open = false;
     with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->owner = InvalidOid; });
 }

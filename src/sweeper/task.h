@@ -57,7 +57,8 @@ void note_table_failure(SweepRun* run, Oid table, const char* message);
 // left out of this run (LeftOut), and another run is requested.
 bool begin_table(SweepRun* run, Oid table);
 
-// The table is done with: what ends the worker from now on is not of it.
+// The table is done with: what ends the worker from now on is not of it. Outside a transaction;
+// ends a worker whose life is over, while the table is still to blame.
 void end_table();
 
 // The position from which the next worker continues if this one is terminated: called before each

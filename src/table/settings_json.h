@@ -40,6 +40,7 @@ void each_member(JsonbContainer* object, Visit&& visit) {
     const char* name = "";
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        CHECK_FOR_INTERRUPTS();
         if (token == WJB_KEY)
             name = pnstrdup(value.val.string.val, value.val.string.len);
         else if (token == WJB_VALUE)
@@ -53,9 +54,11 @@ void each_element(JsonbContainer* array, Visit&& visit) {
     JsonbIterator* iterator = JsonbIteratorInit(array);
     JsonbValue value;
     for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;)
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        CHECK_FOR_INTERRUPTS();
         if (token == WJB_ELEM)
             visit(const_cast<const JsonbValue*>(&value));
+    }
 }
 
 // --- Writing -------------------------------------------------------------------------------------

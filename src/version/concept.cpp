@@ -39,6 +39,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
         versioning->nullable = !attribute->attnotnull;
     }
     for (int i = 2; i < trigger->tgnargs; i++) {
+        CHECK_FOR_INTERRUPTS(); // a stranger may have given it thousands
         AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
         if (ignored != InvalidAttrNumber)
             versioning->ignored = bms_add_member(versioning->ignored, ignored);

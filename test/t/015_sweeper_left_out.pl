@@ -58,6 +58,18 @@ $node->safe_psql('postgres', q(
     BEGIN; ALTER TABLE m.reserved DISABLE TRIGGER zzzz_interlock_escrow_stock; ALTER TABLE m.reserved ENABLE ALWAYS TRIGGER zzzz_interlock_escrow_stock; COMMIT;
     CREATE INDEX ON m.reserved ((m.plans(1) + stock))
 ));
+# Its metadata takes longer to read than a worker lives.
+$node->safe_psql('postgres', q(
+    SET SESSION AUTHORIZATION mallory;
+    DO $$ DECLARE columns text; arguments text; BEGIN
+        SELECT string_agg(rpad('c' || i || '_', 60, 'x') || ' int', ', ') INTO columns FROM generate_series(1, 1590) i;
+        EXECUTE 'CREATE TABLE m.forged (id int PRIMARY KEY, lock_status smallint NOT NULL DEFAULT 0, ' || columns || ')';
+        SELECT string_agg(quote_literal(rpad('c' || i || '_', 59, 'x') || 'y'), ', ') INTO arguments FROM generate_series(1, 30000) i;
+        FOR i IN 1 .. 60 LOOP
+            EXECUTE format('CREATE TRIGGER forged_%s BEFORE UPDATE ON m.forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger(''a'', ''allow'', %s)', i, arguments);
+        END LOOP;
+        CREATE TRIGGER zz BEFORE UPDATE ON m.forged FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger('60000000 microseconds', 'enforce', 'a', 'b', 'c', 'd', 'e');
+    END $$));
 fill('shop', 's');
 $node->safe_psql('postgres', q(SELECT interlock.define_idempotency_scope('pay', ttl => '1 s', stale_after => '1 s');
     SELECT interlock.idempotency_claim('pay', 'k')));
