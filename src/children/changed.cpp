@@ -10,7 +10,8 @@ namespace {
 // What has happened, in this order. A rollback to a savepoint takes back the last ones.
 struct Happened {
     ChangedParent* parent;
-    bool moved; // else noted
+    bool moved;      // else noted
+    bool restricted; // in a security-restricted operation
     SubTransactionId subtransaction;
 };
 
@@ -33,14 +34,7 @@ void forget_all() {
 // The events that move the parents have fired before. One is left if a trigger of others has called
 // changes_parent(): its own event does nothing, and ours was not queued. So it is when a trigger
 // was dropped since: its events do not fire.
-void refuse_pending() {
-    const ChangedParent* left = nullptr;
-    for (int i = 0; i < happened.count && left == nullptr; i++)
-        if (is_pending(*happened[i].parent) &&
-            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(happened[i].parent->name.by->table)))
-            left = happened[i].parent;
-    if (left == nullptr)
-        return;
+[[noreturn]] void raise_pending(const ChangedParent* left) {
     const char* child = get_rel_name(left->child);
     ereport(ERROR,
             (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
@@ -50,6 +44,25 @@ void refuse_pending() {
                      "interlock.guard_children or detach a partition. A trigger that it did not "
                      "create must not call %s.%s().",
                      "interlock_internal", kChangesParent)));
+}
+
+bool has_table(const ChangedParent& parent) {
+    return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(parent.name.by->table));
+}
+
+void refuse_pending() {
+    for (int i = 0; i < happened.count; i++)
+        if (is_pending(*happened[i].parent) && has_table(*happened[i].parent))
+            raise_pending(happened[i].parent);
+}
+
+// Such an operation defers no trigger, so what is pending after its statements is left. The error
+// is that of the table whose code has left it, and not of the transaction that tries many tables.
+void refuse_pending_of_restricted(SubTransactionId ended) {
+    for (int i = happened.first_of(ended); i < happened.count && pending > 0; i++)
+        if (happened[i].restricted && is_pending(*happened[i].parent) &&
+            has_table(*happened[i].parent))
+            raise_pending(happened[i].parent);
 }
 
 void end_transaction(XactEvent event, void*) {
@@ -80,6 +93,8 @@ void take_back(const Happened& last) {
 }
 
 void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer, void*) {
+    if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
+        refuse_pending_of_restricted(ended);
     int first = happened.first_of(ended);
     if (event == SUBXACT_EVENT_COMMIT_SUB)
         happened.give_to(outer, first);
@@ -92,7 +107,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
 }
 
 void add(ChangedParent* parent, bool moved) {
-    happened.add({parent, moved, GetCurrentSubTransactionId()});
+    happened.add({parent, moved, InSecurityRestrictedOperation(), GetCurrentSubTransactionId()});
 }
 
 // --- Finding one ---------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ bool leads_to(Oid table, Oid child, int depth, HTAB* cleared) {
     bool found = false;
     for (const ChildGuard& guard : guards_of(table_info(rel)))
         found = found || leads_to(guard.parent, child, depth + 1, cleared);
-    relation_close(rel, NoLock);
+    relation_close(rel, AccessShareLock); // which the caller may have no right to keep
     static_cast<Cleared*>(hash_search(cleared, &table, HASH_ENTER, nullptr))->depth = depth;
     return found;
 }
