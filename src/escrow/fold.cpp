@@ -90,7 +90,7 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
     Fold result = Fold::kNotInUse;
     if (column == nullptr)
         return result;
-    as_restricted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+    as_untrusted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
         const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
         result = Fold::kOtherKey;
         if (counter == nullptr)
@@ -174,7 +174,6 @@ Fold fold_due(const DueCounter& due) {
     if (rel == nullptr)
         return Fold::kNoTable;
     Fold result = fold_counter(rel, due, false, kMostParts);
-    close_new_cursors();
     relation_close(rel, NoLock);
     return result;
 }

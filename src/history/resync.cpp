@@ -68,7 +68,7 @@ void raise_sequence(const Resync& resync, ReturnSetInfo* output) {
         return;
     int64 before = value_of_sequence(resync.sequence);
     int64 after = before;
-    as_restricted(owner_of_table(resync.sequence), SECURITY_NOFORCE_RLS, [&] {
+    as_untrusted(owner_of_table(resync.sequence), SECURITY_NOFORCE_RLS, [&] {
         after = Max(before, needed_value(resync));
         if (after > before)
             DirectFunctionCall2(setval_oid, ObjectIdGetDatum(resync.sequence),

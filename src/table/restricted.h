@@ -6,6 +6,7 @@
 #include "server/server.h"
 
 #include "server/scope.h"
+#include "server/subtransaction.h"
 #include "table/name.h"
 #include "table/relation.h"
 
@@ -26,6 +27,27 @@ void as_restricted(Oid user, int flags, Body&& body) {
     });
 }
 
+// Closes the cursors that the current subtransaction opened.
+void close_new_cursors();
+
+// As as_restricted. Code of `user` could also close a cursor of the caller, and open another under
+// its name, whose query the caller would then run: those that it opens are closed. A function that
+// runs code of tables which its caller has not written needs this; who writes a row runs the
+// table's triggers anyway.
+template <typename Body>
+void as_untrusted(Oid user, int flags, Body&& body) {
+    if (user == GetUserId()) {
+        as_restricted(user, flags, body);
+        return;
+    }
+    ErrorData* error = attempt([&] {
+        as_restricted(user, flags, body);
+        close_new_cursors();
+    });
+    if (error != nullptr)
+        ReThrowError(error);
+}
+
 // Runs body(), a part of configuring the table that runs its code: statements on the rows fire its
 // triggers and plan the expressions of its indexes, and reading a value calls the checks of a
 // domain. With the rights of the table's owner, also when an administrator calls, and past policies
@@ -36,7 +58,7 @@ void as_configuring_owner(Oid relid, Body&& body) {
     if (owner == GetUserId())
         body();
     else
-        as_restricted(owner, SECURITY_NOFORCE_RLS, body);
+        as_untrusted(owner, SECURITY_NOFORCE_RLS, body);
 }
 
 // Raises 42501 when a deletion (TRIGGER_TYPE_DELETE) or an INSERT would run the code of others with
@@ -52,9 +74,12 @@ void writing_as_owner(Relation rel, int16 event, Body&& body) {
     table_close(rel, NoLock);
 }
 
+// The same for a body that deletes, which may be for any caller, from many tables.
 template <typename Body>
 void deleting_as_owner(Relation rel, Body&& body) {
-    writing_as_owner(rel, TRIGGER_TYPE_DELETE, body);
+    refuse_untrusted_triggers(rel, TRIGGER_TYPE_DELETE);
+    as_untrusted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, body);
+    table_close(rel, NoLock);
 }
 
 template <typename Body>
@@ -82,10 +107,6 @@ pg_noinline void hiding_row(Relation rel, Body&& body) {
     { raise_without_row(context, table); }
     PG_END_TRY();
 }
-
-// Closes the cursors that the current subtransaction opened. Untrusted code could close one of the
-// caller's and open another under its name, whose query the caller would then run.
-void close_new_cursors();
 
 // Runs a statement that does `event` (TRIGGER_TYPE_INSERT and its like) to a table of the
 // extension, as its owner and restricted; returns the number of rows. 42501 when a trigger function

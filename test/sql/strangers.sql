@@ -240,6 +240,93 @@ DROP TRIGGER climb ON interlock.write_log;
 SELECT interlock.break_lease('strangers', 'why not') IS NULL AS anonymous;
 REVOKE TRIGGER ON interlock.writer_grant, interlock.row_lock_audit, interlock.lease_audit, interlock.write_log FROM interlock_mallory;
 
+-- a change of children that a forged trigger takes fails the sweep of its table, and not that of all others
+SELECT (interlock.lock_row('shared', 1, 'anna', ttl => '1 ms')).locked;
+SET ROLE interlock_mallory;
+CREATE TABLE mallory.parent (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1);
+SELECT interlock.enable_versioning('mallory.parent');
+INSERT INTO mallory.parent VALUES (1);
+CREATE TABLE mallory.child (id serial PRIMARY KEY, parent int REFERENCES mallory.parent);
+SELECT interlock.guard_children('mallory.child', 'mallory.parent');
+CREATE FUNCTION mallory.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER a AFTER INSERT ON mallory.child FOR EACH ROW
+    WHEN (interlock_internal.changes_parent('mallory.parent'::regclass, new.tableoid, new.parent)) EXECUTE FUNCTION mallory.nothing();
+CREATE TABLE mallory.marked (id int PRIMARY KEY);
+SELECT interlock.enable_marker('mallory.marked');
+INSERT INTO mallory.marked VALUES (1);
+SELECT (interlock.lock_row('mallory.marked', 1, 'x', ttl => '1 ms')).locked;
+CREATE FUNCTION mallory.changes() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO mallory.child (parent) VALUES (1); RETURN NULL; END';
+CREATE TRIGGER changes AFTER UPDATE ON mallory.marked FOR EACH ROW EXECUTE FUNCTION mallory.changes();
+RESET ROLE;
+SELECT pg_sleep(0.01);
+SELECT * FROM interlock.sweep();
+SELECT lock_status FROM shared WHERE id = 1;
+
+-- what a forged trigger names is not locked
+CREATE TABLE secret (id int PRIMARY KEY);
+SET ROLE interlock_mallory;
+CREATE TABLE mallory.top (id int PRIMARY KEY, a int, version bigint NOT NULL DEFAULT 1);
+SELECT interlock.enable_versioning('mallory.top');
+INSERT INTO mallory.top VALUES (1);
+CREATE CONSTRAINT TRIGGER forged AFTER INSERT ON mallory.top FOR EACH ROW
+    WHEN (interlock_internal.changes_parent('secret'::regclass, new.tableoid, new.a)) EXECUTE FUNCTION interlock_internal.children_trigger();
+CREATE TABLE mallory.under (id int PRIMARY KEY, top int REFERENCES mallory.top);
+BEGIN;
+SELECT interlock.guard_children('mallory.under', 'mallory.top');
+INSERT INTO mallory.under VALUES (1, 1);
+SELECT relation::regclass, mode FROM pg_locks WHERE relation = 'secret'::regclass;
+ROLLBACK;
+
+-- lists of columns that no table has are refused before each is compared with each
+SELECT sqlstate_of($$SELECT interlock.own_columns('shared', 'w', array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);
+SELECT sqlstate_of($$SELECT interlock.enable_history('shared', ignore_columns => array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);
+
+-- a cursor that code of others opens under the name of one of the caller's is not what the caller fetches from
+CREATE FUNCTION mallory.opens() RETURNS void LANGUAGE plpgsql AS $$ DECLARE c refcursor := 'c'; BEGIN
+    BEGIN CLOSE c; EXCEPTION WHEN OTHERS THEN NULL; END;
+    OPEN c FOR SELECT 'run as ' || current_user; END $$;
+CREATE FUNCTION mallory.opens_at_write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.opens(); RETURN COALESCE(NEW, OLD); END';
+CREATE FUNCTION mallory.opens_at_plan(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM mallory.opens(); RETURN x; END';
+CREATE TABLE mallory.counted (id int PRIMARY KEY, n int NOT NULL);
+INSERT INTO mallory.counted VALUES (1, 9);
+SELECT interlock.enable_escrow('mallory.counted', 'n');
+CREATE TRIGGER opens BEFORE UPDATE ON mallory.counted FOR EACH ROW EXECUTE FUNCTION mallory.opens_at_write();
+CREATE TABLE mallory.recorded (id int PRIMARY KEY, n int);
+SELECT interlock.enable_history('mallory.recorded', keep_versions => 1, keep_for => '1 ms');
+INSERT INTO mallory.recorded VALUES (1, 1);
+UPDATE mallory.recorded SET n = 2;
+UPDATE mallory.recorded SET n = 3;
+CREATE TRIGGER opens BEFORE DELETE ON mallory.recorded_history FOR EACH ROW EXECUTE FUNCTION mallory.opens_at_write();
+CREATE TABLE mallory.planned (id int PRIMARY KEY, x int);
+SELECT interlock.enable_versioning('mallory.planned');
+INSERT INTO mallory.planned VALUES (1, 1);
+CREATE INDEX ON mallory.planned (id) WHERE mallory.opens_at_plan(1) = 1;
+RESET ROLE;
+SELECT interlock.adjust('mallory.counted', 1, 'n', -1);
+SELECT interlock.adjust('mallory.counted', 1, 'n', -1);
+SELECT interlock.adjust('mallory.counted', 1, 'n', -1);
+BEGIN;
+DECLARE c CURSOR FOR SELECT 'mine';
+SELECT interlock.fold_escrow('mallory.counted');
+FETCH c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 'mine';
+SELECT * FROM interlock.trim_history();
+FETCH c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 'mine';
+SELECT count(*) FROM interlock.resync_sequences();
+FETCH c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 'mine';
+SELECT interlock.enable_marker('mallory.planned');
+FETCH c;
+ROLLBACK;
+
+DROP TABLE secret CASCADE;
 DROP TABLE parent, shared, shared_history;
 DROP OWNED BY interlock_mallory CASCADE;
 DROP FUNCTION sqlstate_of(text);
