@@ -127,7 +127,7 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
     Numeric number = DatumGetNumeric(value);
     if (numeric_is_nan(number) || numeric_is_inf(number))
         refuse_argument(name, "must be a finite number");
-    Datum most = NumericGetDatum(int64_to_numeric(INT64CONST(1000000000000000000)));
+    Datum most = NumericGetDatum(int64_to_numeric(kMostAmount));
     Datum whole = scaled(column, value);
     if (is_less(most, DirectFunctionCall1(numeric_abs, whole)))
         refuse_argument(name, "is too large");

@@ -107,6 +107,9 @@ int64 amount_argument(const Arguments& arguments, int n, const char* name,
 // 22003 when it overflows.
 int64 add_amounts(int64 left, int64 right);
 
+// The most that one change may move a counter by, up or down.
+constexpr int64 kMostAmount = INT64CONST(1000000000000000000);
+
 // Of parts and reservations, which are read in no order of time: a step may leave the range of
 // int64 where the end does not.
 struct AmountSum {

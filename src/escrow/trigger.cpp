@@ -167,6 +167,16 @@ bool is_own_write(const RowChange& change, const EscrowColumn& column) {
     raise_not_enough(counter, delta, verdict, nullptr);
 }
 
+int64 change_between(const EscrowColumn& column, int64 before, int64 after) {
+    int64 delta;
+    if (pg_sub_s64_overflow(after, before, &delta) || delta > kMostAmount || delta < -kMostAmount)
+        ereport(ERROR,
+                (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+                 errmsg("the change of escrow column \"%s\" is too large", NameStr(column.name)),
+                 errhint("Set the value with interlock.set_escrow.")));
+    return delta;
+}
+
 // The row is locked, so the old value is the newest one.
 void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
     EscrowCounter* counter = counter_in(*change, column);
@@ -215,7 +225,7 @@ void check_update(RowChange* change, const EscrowColumn& column) {
         return;
     if (column.plain_updates == PlainUpdates::kReject)
         refuse_plain_update(*change, column);
-    change_by_delta(change, column, add_amounts(after, -before), before);
+    change_by_delta(change, column, change_between(column, before, after), before);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 -- Escrow counters: bad input, privileges, kinds of columns, plain writes, what other concepts make of it. Several sessions, crashes and
 -- prepared transactions are in test/t/098_escrow.pl.
 BEGIN;
-SELECT plan(92);
+SELECT plan(94);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0);
@@ -115,6 +115,13 @@ SELECT throws_ok($$SELECT interlock.fold_escrow('item')$$, '42501');
 SELECT is_empty($$SELECT FROM interlock.escrow$$, 'a stranger sees nothing');
 SELECT throws_ok($$SELECT * FROM interlock_internal.escrow_part$$, '42501');
 RESET ROLE;
+
+-- more than one change can have
+CREATE TABLE deep (id int PRIMARY KEY, n bigint NOT NULL);
+SELECT interlock.enable_escrow('deep', 'n', -5, plain_updates => 'delta');
+INSERT INTO deep VALUES (1, 9223372036854775807);
+SELECT throws_ok('UPDATE deep SET n = -1', '22003', 'the change of escrow column "n" is too large');
+SELECT lives_ok('UPDATE deep SET n = n - 1000000000000000000', 'the largest one');
 
 -- the end
 SELECT lives_ok($$SELECT interlock.disable_escrow('item', 'stock')$$, 'disabled');
