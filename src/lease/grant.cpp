@@ -65,13 +65,29 @@ Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
     return next;
 }
 
+// The one that was found last, if it is still in the way. Many that wait for the same lease, or
+// have tickets for it, would each step over all keys that are no child's with such a lease.
+Ref likely_in_the_way(Ref top, LeaseKind wanted, int64 now) {
+    for (Ref node = node_at(top)->likely_child; node != 0; node = node_at(node)->likely_child) {
+        if (!any_excludes(wanted, node_at(node)->here))
+            continue;
+        Ref lease = node_at(node)->leases;
+        bool is_in_the_way = excludes(wanted, kind_of(lease_at(lease)->mode)) &&
+                             (is_live(*lease_at(lease), now) || lease_at(lease)->pins > 0);
+        return is_in_the_way ? lease : 0;
+    }
+    return 0;
+}
+
 // A lease below the key, which has users, that excludes the kind and cannot be dropped. As a drop
 // may drop a key, the walk is a user of those on its path. It goes on from there and does not begin
 // anew: others wait for the lock meanwhile.
 Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
     if (!any_excludes(wanted, node_at(top)->below))
         return 0;
-    Ref found = 0;
+    Ref found = likely_in_the_way(top, wanted, now);
+    if (found != 0)
+        return found;
     for (Ref node = top; found == 0;) {
         Ref next = next_excluding(top, &node, wanted);
         if (next == 0)
@@ -82,6 +98,7 @@ Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 n
     }
     for (Ref left = lease_at(found)->node; left != top;) {
         Ref parent = node_at(left)->parent;
+        node_at(parent)->likely_child = left;
         release_node(left);
         left = parent;
     }

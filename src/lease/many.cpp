@@ -180,6 +180,25 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
+void serve_tree_of(const LeaseKey& key) {
+    LeaseKey root = key;
+    root.length = key.root;
+    Ref node = find_node(root);
+    if (node != 0 && has_queue(node))
+        serve_queue(node, nullptr);
+}
+
+// The first leases. A waiter may have seen one of them in its way; each queue is served once.
+void take_back(Many* many, int granted) {
+    for (int i = 0; i < granted; i++) {
+        drop_lease(find_lease(find_node(many->requests[i].key), many->tokens[i]));
+        many->tokens[i] = 0;
+    }
+    for (int i = 0; i < granted; i++)
+        if (i == 0 || many->requests[i].key.root_hash != many->requests[i - 1].key.root_hash)
+            serve_tree_of(many->requests[i].key);
+}
+
 // No other process sees only some of them granted: all partitions are locked meanwhile.
 Attempt try_together(Many* many, LeaseAnswer* answer) {
     Attempt attempt = Attempt::kDone;
@@ -189,11 +208,8 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
         attempt = try_one(many, granted, answer);
         granted += attempt == Attempt::kDone ? 1 : 0;
     }
-    for (int i = 0; attempt != Attempt::kDone && i < granted; i++) {
-        end_lease(many->database, find_lease(find_node(many->requests[i].key), many->tokens[i]),
-                  LeaseEnd::kGivenBack);
-        many->tokens[i] = 0;
-    }
+    if (attempt != Attempt::kDone)
+        take_back(many, granted);
     for_each_partition(*many, [](LWLock* lock) { LWLockRelease(lock); });
     return attempt;
 }

@@ -102,6 +102,8 @@ void hang_node(Ref ref) {
 
 void unhang_node(Ref ref) {
     LeaseNode* node = node_at(ref);
+    if (node->parent != 0 && node_at(node->parent)->likely_child == ref)
+        node_at(node->parent)->likely_child = 0;
     if (node->next_sibling != 0)
         node_at(node->next_sibling)->previous_sibling = node->previous_sibling;
     if (node->previous_sibling != 0)

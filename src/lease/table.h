@@ -97,6 +97,7 @@ struct LeaseNode {
     Ref first_child; // siblings of a first level hang in their partition
     Ref next_sibling;
     Ref previous_sibling;
+    Ref likely_child; // one with a lease that was in the way lately; 0: none (lease/grant.cpp)
     Ref leases;
     uint32 here[2];   // leases, by kind
     uint32 below[2];  // in all descendants
