@@ -131,20 +131,31 @@ bool convert_integer(const ChildColumn& column, Datum* value) {
     }
 }
 
+// A length or a conversion of explicit casts may follow the value.
+Datum call_cast(FmgrInfo* function, Datum value) {
+    if (function->fn_nargs == 1)
+        return FunctionCall1(function, value);
+    if (function->fn_nargs == 2)
+        return FunctionCall2(function, value, Int32GetDatum(-1));
+    return FunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
+}
+
 Datum convert(const ChildColumn& column, Datum value) {
-    switch (column.cast) {
+    FmgrInfo asked;
+    auto* function = const_cast<FmgrInfo*>(&column.function);
+    KeyCast cast = column.cast;
+    if (cast == KeyCast::kAsked) {
+        Oid oid;
+        cast = key_cast(column.type, column.parent_type, &oid);
+        if (cast == KeyCast::kCalls)
+            fmgr_info(oid, function = &asked);
+    }
+    switch (cast) {
     case KeyCast::kSame:
     case KeyCast::kInteger:
         return value;
-    case KeyCast::kCalls: { // a length or a conversion of explicit casts may follow the value
-        FmgrInfo copy;
-        FmgrInfo* function = for_call(column.function, &copy);
-        if (function->fn_nargs == 1)
-            return FunctionCall1(function, value);
-        if (function->fn_nargs == 2)
-            return FunctionCall2(function, value, Int32GetDatum(-1));
-        return FunctionCall3(function, value, Int32GetDatum(-1), BoolGetDatum(false));
-    }
+    case KeyCast::kCalls:
+        return call_cast(function, value);
     case KeyCast::kByText: {
         Oid output, input, parameter;
         bool is_varlena;
@@ -152,6 +163,7 @@ Datum convert(const ChildColumn& column, Datum value) {
         getTypeInputInfo(column.parent_type, &input, &parameter);
         return OidInputFunctionCall(input, OidOutputFunctionCall(output, value), parameter, -1);
     }
+    case KeyCast::kAsked:
     case KeyCast::kNone:
         break;
     }

@@ -23,7 +23,9 @@
 namespace interlock {
 
 // How a value of the foreign key becomes one of the parent's key.
-enum class KeyCast : uint8 { kSame, kInteger, kCalls, kByText, kNone };
+// kAsked: as the catalog has it for each value, for types of users, who can drop the cast and its
+// function.
+enum class KeyCast : uint8 { kSame, kInteger, kCalls, kByText, kNone, kAsked };
 
 struct ChildColumn {
     AttrNumber column; // of the child
@@ -33,7 +35,7 @@ struct ChildColumn {
     int16 length;      // of that
     bool by_value;
     KeyCast cast;
-    KeptFunction function; // kCalls
+    FmgrInfo function; // kCalls
 };
 
 enum ChildEvent { kChildInserts, kChildUpdates, kChildDeletes, kChildEvents };
@@ -90,6 +92,10 @@ bool read_when(const Trigger* trigger, CallShape* shape);
 // Fills in the part: a trigger's arguments, then what the catalogs say.
 void load_guard(TableInfo* info, const Trigger* trigger);
 void load_foreign_keys(TableInfo* info);
+
+// How the server compares the two in a foreign key (ATAddForeignKeyConstraint): the types have an
+// operator in common, or the child's is cast to the parent's. kCalls: by the function.
+KeyCast key_cast(Oid from, Oid to, Oid* function);
 
 // The guard of that parent over these columns; null when there is none.
 const ChildGuard* find_guard(const TableInfo* info, const CallShape& shape);

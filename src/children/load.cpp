@@ -154,35 +154,39 @@ void load_guard(TableInfo* info, const Trigger* trigger) {
         add_guard(info, shape, trigger)->triggers[event] = pstrdup(trigger->tgname);
 }
 
+KeyCast key_cast(Oid from, Oid to, Oid* function) {
+    *function = InvalidOid;
+    switch (find_coercion_pathway(to, from, COERCION_ASSIGNMENT, function)) {
+    case COERCION_PATH_RELABELTYPE:
+        return KeyCast::kSame;
+    case COERCION_PATH_FUNC:
+        return KeyCast::kCalls;
+    case COERCION_PATH_COERCEVIAIO:
+        return KeyCast::kByText;
+    default:
+        return KeyCast::kNone;
+    }
+}
+
 namespace {
 
 bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 
-// As the server compares the two (ATAddForeignKeyConstraint): they have an operator in common, or
-// the child's type is cast to the parent's.
 void load_cast(ChildColumn* column, MemoryContext memory) {
-    Oid function = InvalidOid;
     if (column->type == column->parent_type)
         return;
     if (is_integer(column->type) && is_integer(column->parent_type)) {
         column->cast = KeyCast::kInteger;
         return;
     }
-    switch (
-        find_coercion_pathway(column->parent_type, column->type, COERCION_ASSIGNMENT, &function)) {
-    case COERCION_PATH_RELABELTYPE:
+    if (!is_built_in(column->type) || !is_built_in(column->parent_type)) {
+        column->cast = KeyCast::kAsked;
         return;
-    case COERCION_PATH_FUNC:
-        column->cast = KeyCast::kCalls;
-        fmgr_info_cxt(function, &column->function.kept, memory);
-        column->function.runs_code = !is_built_in(function);
-        return;
-    case COERCION_PATH_COERCEVIAIO:
-        column->cast = KeyCast::kByText;
-        return;
-    default:
-        column->cast = KeyCast::kNone;
     }
+    Oid function;
+    column->cast = key_cast(column->type, column->parent_type, &function);
+    if (column->cast == KeyCast::kCalls)
+        fmgr_info_cxt(function, &column->function, memory);
 }
 
 void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* column) {

@@ -46,6 +46,19 @@ SELECT sqlstate_of($$INSERT INTO child VALUES (2, 'b')$$);
 INSERT INTO child VALUES (3, 'a');
 COMMIT;
 SELECT * FROM child, parent;
+-- which may be another one
+BEGIN;
+DROP CAST (pg_temp.letter AS int);
+DROP FUNCTION pg_temp.number_of(pg_temp.letter);
+CREATE FUNCTION pg_temp.number_of(x pg_temp.letter) RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE CAST (pg_temp.letter AS int) WITH FUNCTION pg_temp.number_of(pg_temp.letter) AS IMPLICIT;
+COMMIT;
+INSERT INTO child VALUES (4, 'b');
+DROP CAST (pg_temp.letter AS int);
+SELECT sqlstate_of($$INSERT INTO child VALUES (5, 'b')$$);
+CREATE CAST (pg_temp.letter AS int) WITH INOUT AS ASSIGNMENT;
+SELECT sqlstate_of($$INSERT INTO child VALUES (6, 'b')$$);
+SELECT * FROM child, parent;
 
 -- A check that calls the same verb for another row
 CREATE TEMP TABLE nested (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1);
