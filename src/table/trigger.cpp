@@ -122,6 +122,7 @@ void name_argument(const Trigger* trigger, int n, NameData* name) {
 }
 
 TriggerData* row_trigger(FunctionCallInfo fcinfo, const char* function_name, TriggerEvent timing) {
+    CHECK_FOR_INTERRUPTS(); // the server asks for none between the rows of AFTER triggers
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
     if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) ||
         (trigger->tg_event & TRIGGER_EVENT_TIMINGMASK) != timing)

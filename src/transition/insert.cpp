@@ -105,6 +105,7 @@ bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     Oid root = root_of(rel);
     CommandId command = HeapTupleHeaderGetCmin(row->t_data);
     for (MovedRow** place = &first_move; *place != nullptr; place = &(*place)->next) {
+        CHECK_FOR_INTERRUPTS(); // moves that no trigger takes stay to the end of the transaction
         const MovedRow* moved = *place;
         if (moved->root == root && command <= moved->command &&
             strcmp(NameStr(moved->column), NameStr(machine->name)) == 0 &&
