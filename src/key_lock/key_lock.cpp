@@ -138,7 +138,9 @@ LockName make_name(const text* key, int element = 0) {
     return name;
 }
 
+// An array may have a hundred million.
 int order_of_names(const void* left, const void* right) {
+    CHECK_FOR_INTERRUPTS();
     return compare_names(*static_cast<const LockName*>(left), *static_cast<const LockName*>(right));
 }
 
@@ -156,6 +158,7 @@ Keys keys_argument(const Arguments& arguments, int n) {
                      MemoryContextAllocHuge(CurrentMemoryContext, sizeof(LockName) * (count + 1))),
                  0, 0};
     for (int i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
         if (nulls[i])
             refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
         keys.names[i] = make_name(DatumGetTextPP(values[i]), i + 1);
@@ -216,6 +219,7 @@ bool has_descendant(const Keys& keys, int i) {
 
 // By name; of one name the mode that excludes most first, so that the others are covered.
 int order_of_requests(const void* left, const void* right) {
+    CHECK_FOR_INTERRUPTS();
     const auto* a = static_cast<const LockRequest*>(left);
     const auto* b = static_cast<const LockRequest*>(right);
     int order = compare_names(a->name, b->name);
