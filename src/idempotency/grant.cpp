@@ -158,6 +158,7 @@ bool is_granted_by_plan(Datum scope, Oid user) {
 namespace interlock {
 
 bool may_use_scope(Datum scope) {
+    PreventCommandIfParallelMode("a function of interlock.idempotency"); // which takes a snapshot
     Oid user = GetUserId();
     if (superuser_arg(user))
         return true;

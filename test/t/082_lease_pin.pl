@@ -68,6 +68,8 @@ for my $sql (q(SELECT interlock.assert_lease('parallel', token) FROM interlock.l
     like(attempt($me, "SET $parallel = on; SELECT run(\$\$$sql\$\$)"), qr/^25000: cannot execute interlock\.\w+\(\) during a parallel operation/,
         "$name is refused in a worker");
 }
+like(attempt($me, "SET $parallel = on; SELECT run(\$\$SELECT interlock.idempotency_lookup('s', 'k')\$\$)"),
+    qr/^25000: cannot execute a function of interlock\.idempotency during a parallel operation/, 'idempotency keys are, too');
 is(ask("SELECT pins FROM interlock.leases WHERE key = 'parallel'"), 0, 'and nothing is left pinned');
 is(ask("SELECT interlock.break_lease('parallel', 'test') IS NOT NULL"), 't', 'the lease can be broken');
 ask('DELETE FROM interlock.lease_audit');
