@@ -1,5 +1,7 @@
 #include "lease/load.h"
 
+#include "lease/grant.h"
+
 namespace interlock {
 
 namespace {
@@ -61,16 +63,26 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
     return Max(left, database.serves_from - now);
 }
 
-void put_long_lease(const LongLease& record, StorePlace place) {
+bool put_if_there_is_room(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
     Ref lease = put_former_lease(key, record.lease, record.text(record.lease.expires), place);
     LWLockRelease(partition_lock(key.partition));
-    if (lease == 0)
-        ereport(ERROR,
-                (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-                 errmsg("not enough lease slots to restore the leases from before the restart"),
-                 errhint("Increase interlock.max_leases and restart the server.")));
+    return lease != 0;
+}
+
+void put_long_lease(const LongLease& record, StorePlace place) {
+    if (put_if_there_is_room(record, place))
+        return;
+    drop_expired_leases(); // which other databases keep until somebody looks for room
+    if (!put_if_there_is_room(record, place))
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+             errmsg("not enough lease slots to restore the leases from before the restart"),
+             errhint("View interlock.usage shows which roles have them; break_leases ends those "
+                     "of other databases. Or increase interlock.max_leases, and restart the "
+                     "server.")));
 }
 
 void load_long_leases(const LeaseDatabase& database, Relation store, const Boot& boot) {
@@ -94,6 +106,7 @@ void load_leases(LeaseDatabase* database) {
         LeaseState before = {};
         change_state(store, [&](LeaseState* state) { before = *state; });
         take_over_state(database, before, boot);
+        forget_dropped_databases();
         load_long_leases(*database, store, boot);
         make_durable(database, 0); // R10
         pg_write_barrier();
