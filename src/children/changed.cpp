@@ -12,7 +12,6 @@ struct Happened {
     ChangedParent* parent;
     bool moved;      // else noted
     bool restricted; // in a security-restricted operation
-    SubTransactionId subtransaction;
 };
 
 // In the transaction's context.
@@ -107,7 +106,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
 }
 
 void add(ChangedParent* parent, bool moved) {
-    happened.add({parent, moved, InSecurityRestrictedOperation(), GetCurrentSubTransactionId()});
+    happened.add({parent, moved, InSecurityRestrictedOperation()});
 }
 
 // --- Finding one ---------------------------------------------------------------------------------

@@ -9,21 +9,15 @@ namespace {
 
 struct GrantItem {
     EscrowEntry* entry;
-    SubTransactionId subtransaction;
     Effects effects;
     int note; // while it is being prepared; -1: none
-};
-
-struct OwnRow {
-    int64 counter;
-    SubTransactionId subtransaction;
 };
 
 // A list that is full, and longer than this, is merged before it grows.
 constexpr int kMergedFrom = 64;
 
 TransactionList<GrantItem> grants;
-TransactionList<OwnRow> own_rows;
+TransactionList<int64> own_rows; // their counters
 bool registered = false;
 
 void end_grants(int first, bool committed) {
@@ -121,18 +115,16 @@ void need_grant_room() {
         grants.grow();
 }
 
-void note_grant(EscrowEntry* entry, const Part& part) {
-    grants.add({entry, GetCurrentSubTransactionId(), effects_of(part), -1});
-}
+void note_grant(EscrowEntry* entry, const Part& part) { grants.add({entry, effects_of(part), -1}); }
 
 void note_own_row(int64 counter) {
     register_once(&registered, end_transaction, end_subtransaction);
-    own_rows.add({counter, GetCurrentSubTransactionId()});
+    own_rows.add(counter);
 }
 
 bool wrote_row_of(int64 counter) {
-    for (const OwnRow& row : own_rows)
-        if (row.counter == counter)
+    for (int64 own : own_rows)
+        if (own == counter)
             return true;
     return false;
 }

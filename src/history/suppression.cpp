@@ -18,7 +18,6 @@ constexpr Oid kAllTables = InvalidOid;
 struct ScopeEvent {
     Oid table;
     bool opens; // else it closes the innermost open scope of the table
-    SubTransactionId subtransaction;
     char* reason;
 };
 
@@ -95,24 +94,20 @@ int depth_of(Oid table) {
     return depth;
 }
 
-void remove_event(int i) {
-    memmove(&events[i], &events[i + 1], sizeof(ScopeEvent) * (events.count - i - 1));
-    events.count--;
-}
-
 // A scope that was opened and closed in one subtransaction is removed, so that loops do not use up
 // memory.
 void cancel_pairs(SubTransactionId subtransaction) {
     for (int i = 0; i < events.count; i++) {
-        if (events[i].opens || events[i].subtransaction != subtransaction)
+        if (events[i].opens || events.subtransaction_of(i) != subtransaction)
             continue;
         int opened = i - 1;
         while (opened >= 0 && events[opened].table != events[i].table)
             opened--;
-        if (opened < 0 || !events[opened].opens || events[opened].subtransaction != subtransaction)
+        if (opened < 0 || !events[opened].opens ||
+            events.subtransaction_of(opened) != subtransaction)
             continue;
-        remove_event(i);
-        remove_event(opened);
+        events.remove(i);
+        events.remove(opened);
         i -= 2;
     }
 }
@@ -145,7 +140,7 @@ void add_event(const ScopeEvent& event) {
 
 void open_scope(Oid table, const char* reason) {
     char* kept = reason == nullptr ? nullptr : MemoryContextStrdup(TopTransactionContext, reason);
-    add_event({table, true, GetCurrentSubTransactionId(), kept});
+    add_event({table, true, kept});
 }
 
 // False when there is none.
@@ -153,14 +148,14 @@ bool close_scope(Oid table) {
     int opened = find_open(table);
     if (opened < 0)
         return false;
-    SubTransactionId here = GetCurrentSubTransactionId();
-    if (events[opened].subtransaction != here) { // a rollback opens it again
-        add_event({table, false, here, nullptr});
+    if (events.subtransaction_of(opened) !=
+        GetCurrentSubTransactionId()) { // a rollback opens it again
+        add_event({table, false, nullptr});
         return true;
     }
     if (events[opened].reason != nullptr)
         pfree(events[opened].reason);
-    remove_event(opened);
+    events.remove(opened);
     return true;
 }
 

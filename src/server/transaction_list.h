@@ -11,9 +11,19 @@ template <typename Item>
 struct TransactionList {
     static_assert(std::is_trivially_copyable_v<Item>);
 
+    // The items from `first` on, up to the next run, are of one subtransaction. So the end of one
+    // costs the same however many items there are: no cancel ends a loop there.
+    struct Run {
+        SubTransactionId subtransaction;
+        int first;
+    };
+
     Item* items;
     int count;
     int room;
+    Run* runs;
+    int run_count;
+    int run_room;
 
     Item& operator[](int i) const { return items[i]; }
     Item* begin() const { return items; }
@@ -23,38 +33,69 @@ struct TransactionList {
     void need_room() {
         if (count == room)
             grow();
+        if (run_count == run_room)
+            grow_array(&runs, &run_room);
     }
 
-    void grow() {
-        int more = Max(8, room * 2);
-        size_t size = sizeof(Item) * more;
-        items =
-            static_cast<Item*>(items == nullptr ? MemoryContextAlloc(TopTransactionContext, size)
-                                                : repalloc_huge(items, size));
-        room = more;
-    }
+    void grow() { grow_array(&items, &room); }
 
+    // Of the current subtransaction.
     void add(const Item& item) {
         need_room();
+        forget_empty_runs();
+        SubTransactionId current = GetCurrentSubTransactionId();
+        if (run_count == 0 || runs[run_count - 1].subtransaction != current)
+            runs[run_count++] = {current, count};
         items[count++] = item;
+    }
+
+    void remove(int i) {
+        memmove(&items[i], &items[i + 1], sizeof(Item) * (count - i - 1));
+        count--;
+        for (int run = run_count - 1; run >= 0 && runs[run].first > i; run--)
+            runs[run].first--;
     }
 
     void forget() { *this = {}; }
 
-    // --- Of items with a member `subtransaction` -------------------------------------------------
-
-    // When a subtransaction ends, its items are the last ones, from this one on.
-    int first_of(SubTransactionId ended) const {
-        int first = count;
-        while (first > 0 && items[first - 1].subtransaction == ended)
-            first--;
-        return first;
+    SubTransactionId subtransaction_of(int i) const {
+        int run = run_count - 1;
+        while (runs[run].first > i)
+            run--;
+        return runs[run].subtransaction;
     }
 
-    // After its commit they are those of its parent.
+    // When a subtransaction ends, its items are the last ones, from this one on.
+    int first_of(SubTransactionId ended) {
+        forget_empty_runs();
+        bool has_items = run_count > 0 && runs[run_count - 1].subtransaction == ended;
+        return has_items ? runs[run_count - 1].first : count;
+    }
+
+    // After its commit they are those of its parent. `first` is what first_of() has returned.
     void give_to(SubTransactionId parent, int first) {
-        for (int i = first; i < count; i++)
-            items[i].subtransaction = parent;
+        if (first == count)
+            return;
+        runs[run_count - 1].subtransaction = parent;
+        if (run_count > 1 && runs[run_count - 2].subtransaction == parent)
+            run_count--;
+    }
+
+private:
+    // Of subtransactions that were rolled back.
+    void forget_empty_runs() {
+        while (run_count > 0 && runs[run_count - 1].first >= count)
+            run_count--;
+    }
+
+    template <typename Element>
+    static void grow_array(Element** elements, int* room) {
+        int more = Max(8, *room * 2);
+        size_t size = sizeof(Element) * more;
+        *elements = static_cast<Element*>(*elements == nullptr
+                                              ? MemoryContextAlloc(TopTransactionContext, size)
+                                              : repalloc_huge(*elements, size));
+        *room = more;
     }
 };
 

@@ -16,14 +16,9 @@ struct Place {
 };
 static_assert(sizeof(Place) == sizeof(Oid) + sizeof(BlockIdData) + 2 * sizeof(uint16));
 
-struct Assertion {
-    Place place;
-    SubTransactionId subtransaction;
-};
-
 // The places in the order of their assertions, each once, and the set of them, in the transaction's
 // context.
-TransactionList<Assertion> assertions = {};
+TransactionList<Place> assertions = {};
 HTAB* places = nullptr;
 
 Place place_of(Oid relid, const ItemPointerData& place) {
@@ -47,7 +42,7 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
         return;
     }
     for (int i = first; i < assertions.count; i++)
-        hash_search(places, &assertions[i].place, HASH_REMOVE, nullptr);
+        hash_search(places, &assertions[i], HASH_REMOVE, nullptr);
     assertions.count = first;
 }
 
@@ -73,7 +68,7 @@ void note_asserted(Oid relid, const ItemPointerData& row) {
     bool found;
     hash_search(places, &place, HASH_ENTER, &found);
     if (!found)
-        assertions.add({place, GetCurrentSubTransactionId()});
+        assertions.add(place);
 }
 
 bool is_asserted(Oid relid, const ItemPointerData& row) {
