@@ -130,6 +130,7 @@ char* canonical_initial(Relation rel, AttrNumber column, const Arguments& argume
                       &states, &nulls, &count);
     List* texts = NIL;
     for (int i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
         if (nulls[i])
             refuse_nulls("initial");
         texts = lappend(texts, TextDatumGetCString(states[i]));

@@ -174,6 +174,7 @@ Datum state_datum(Oid type, int32 typmod, char* state) {
 }
 
 char* canonical_state(Relation rel, Oid type, int32 typmod, char* state) {
+    CHECK_FOR_INTERRUPTS();
     Oid function;
     bool is_varlena;
     getTypeOutputInfo(type, &function, &is_varlena);

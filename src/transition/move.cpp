@@ -119,6 +119,7 @@ States given_array(const Arguments& arguments, int n, const char* name,
         refuse_empty(name);
     states.first = static_cast<State*>(palloc(sizeof(State) * states.count));
     for (int i = 0; i < states.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         if (nulls[i])
             refuse_nulls(name);
         Datum value = state_value(machine, values[i], type);
