@@ -84,13 +84,14 @@ void require_limits(const EscrowCounter& counter, const AmountSum& value) {
         raise_concurrent_update();
 }
 
-Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_INT32_MAX) {
+// By hand it waits for the row.
+Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand, int most = PG_INT32_MAX) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
     Fold result = Fold::kNotInUse;
     if (column == nullptr)
         return result;
-    as_untrusted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+    auto fold = [&] {
         const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
         result = Fold::kOtherKey;
         if (counter == nullptr)
@@ -98,7 +99,7 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
         int64 value;
         bool is_all;
         result = Fold::kNoRow;
-        if (!lock_value(*counter, wait, &value))
+        if (!lock_value(*counter, is_by_hand, &value))
             return;
         AmountSum after = take_some(*counter, value, most, &is_all);
         result = is_all ? Fold::kFolded : Fold::kSome;
@@ -108,7 +109,12 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool wait, int most = PG_
                             errmsg("a trigger or rule of table \"%s\" suppresses the fold of an "
                                    "escrow counter",
                                    RelationGetRelationName(rel))));
-    });
+    };
+    Oid owner = rel->rd_rel->relowner;
+    if (is_by_hand && owner == GetUserId()) // whose triggers may be deferred, as in an UPDATE
+        as_user(owner, SECURITY_NOFORCE_RLS, fold);
+    else
+        as_untrusted(owner, SECURITY_NOFORCE_RLS, fold);
     return result;
 }
 

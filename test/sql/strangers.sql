@@ -326,6 +326,20 @@ SELECT interlock.enable_marker('mallory.planned');
 FETCH c;
 ROLLBACK;
 
+-- nor can it defer triggers to the end of the caller's transaction, but for the owner itself
+SET ROLE interlock_mallory;
+CREATE TABLE mallory.later (id int PRIMARY KEY, n int NOT NULL);
+CREATE CONSTRAINT TRIGGER later AFTER UPDATE ON mallory.later DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.nothing();
+SELECT interlock.enable_escrow('mallory.later', 'n');
+INSERT INTO mallory.later VALUES (1, 9);
+SELECT interlock.adjust('mallory.later', 1, 'n', -1);
+SELECT interlock.adjust('mallory.later', 1, 'n', -1);
+RESET ROLE;
+SELECT interlock.fold_escrow('mallory.later');
+SET ROLE interlock_mallory;
+SELECT interlock.fold_escrow('mallory.later');
+RESET ROLE;
+
 DROP TABLE secret CASCADE;
 DROP TABLE parent, shared, shared_history;
 DROP OWNED BY interlock_mallory CASCADE;
