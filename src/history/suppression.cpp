@@ -97,14 +97,14 @@ int depth_of(Oid table) {
 // A scope that was opened and closed in one subtransaction is removed, so that loops do not use up
 // memory.
 void cancel_pairs(SubTransactionId subtransaction) {
-    for (int i = 0; i < events.count; i++) {
-        if (events[i].opens || events.subtransaction_of(i) != subtransaction)
+    int first = events.first_of(subtransaction);
+    for (int i = first; i < events.count; i++) {
+        if (events[i].opens)
             continue;
         int opened = i - 1;
-        while (opened >= 0 && events[opened].table != events[i].table)
+        while (opened >= first && events[opened].table != events[i].table)
             opened--;
-        if (opened < 0 || !events[opened].opens ||
-            events.subtransaction_of(opened) != subtransaction)
+        if (opened < first || !events[opened].opens)
             continue;
         events.remove(i);
         events.remove(opened);
@@ -118,6 +118,8 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
         (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB))
         return;
     int first = events.first_of(ended);
+    if (first == events.count)
+        return;
     if (event == SUBXACT_EVENT_ABORT_SUB) {
         events.count = first;
         return;
