@@ -11,7 +11,7 @@ namespace {
 struct Happened {
     ChangedParent* parent;
     bool moved;      // else noted
-    bool restricted; // in a security-restricted operation
+    bool restricted; // noted in a security-restricted operation
 };
 
 // In the transaction's context.
@@ -20,6 +20,7 @@ ParentColumns* columns = nullptr;
 const char* search_path = nullptr; // the last one
 TransactionList<Happened> happened = {};
 int pending = 0;
+int restricted = 0;    // how many were noted in such an operation
 int first_pending = 0; // none before it
 
 void forget_all() {
@@ -27,7 +28,7 @@ void forget_all() {
     columns = nullptr;
     search_path = nullptr;
     happened.forget();
-    pending = first_pending = 0;
+    pending = first_pending = restricted = 0;
 }
 
 // The events that move the parents have fired before. One is left if a trigger of others has called
@@ -58,10 +59,14 @@ void refuse_pending() {
 // Such an operation defers no trigger, so what is pending after its statements is left. The error
 // is that of the table whose code has left it, and not of the transaction that tries many tables.
 void refuse_pending_of_restricted(SubTransactionId ended) {
-    for (int i = happened.first_of(ended); i < happened.count && pending > 0; i++)
+    if (pending == 0 || restricted == 0)
+        return;
+    for (int i = happened.first_of(ended); i < happened.count; i++) {
+        CHECK_FOR_INTERRUPTS();
         if (happened[i].restricted && is_pending(*happened[i].parent) &&
             has_table(*happened[i].parent))
             raise_pending(happened[i].parent);
+    }
 }
 
 void end_transaction(XactEvent event, void*) {
@@ -88,6 +93,7 @@ void take_back(const Happened& last) {
     } else {
         last.parent->noted = false;
         pending--;
+        restricted -= last.restricted ? 1 : 0;
     }
 }
 
@@ -106,7 +112,9 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
 }
 
 void add(ChangedParent* parent, bool moved) {
-    happened.add({parent, moved, InSecurityRestrictedOperation()});
+    bool is_restricted = !moved && InSecurityRestrictedOperation();
+    happened.add({parent, moved, is_restricted});
+    restricted += is_restricted ? 1 : 0;
 }
 
 // --- Finding one ---------------------------------------------------------------------------------

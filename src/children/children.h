@@ -23,8 +23,8 @@
 namespace interlock {
 
 // How a value of the foreign key becomes one of the parent's key.
-// kAsked: as the catalog has it for each value, for types of users, who can drop the cast and its
-// function.
+// kAsked: as the catalog has it for each value, for casts of users, who can drop them and their
+// functions.
 enum class KeyCast : uint8 { kSame, kInteger, kCalls, kByText, kNone, kAsked };
 
 struct ChildColumn {

@@ -185,7 +185,9 @@ void load_cast(ChildColumn* column, MemoryContext memory) {
     }
     Oid function;
     column->cast = key_cast(column->type, column->parent_type, &function);
-    if (column->cast == KeyCast::kCalls)
+    if (column->cast == KeyCast::kCalls && !is_built_in(function))
+        column->cast = KeyCast::kAsked; // a superuser's
+    else if (column->cast == KeyCast::kCalls)
         fmgr_info_cxt(function, &column->function, memory);
 }
 
