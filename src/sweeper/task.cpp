@@ -85,7 +85,8 @@ bool begin_table(SweepRun* run, Oid table) {
 }
 
 void end_table() {
-    CHECK_FOR_INTERRUPTS(); // who ends the worker only now has taken its life
+    if (ProcDiePending) // not for a cancel, which is an error here
+        CHECK_FOR_INTERRUPTS();
     attempted.is_open = false;
     with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->owner = InvalidOid; });
 }
