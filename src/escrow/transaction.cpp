@@ -106,13 +106,12 @@ void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransacti
 
 void need_grant_room() {
     register_once(&registered, end_transaction, end_subtransaction);
-    if (grants.count < grants.room || grants.count < kMergedFrom) {
-        grants.need_room();
-        return;
+    if (grants.count == grants.room && grants.count >= kMergedFrom) {
+        merge_grants(grants.first_of(GetCurrentSubTransactionId()));
+        if (grants.count > grants.room / 2) // else it would soon be merged again
+            grants.grow();
     }
-    merge_grants(grants.first_of(GetCurrentSubTransactionId()));
-    if (grants.count > grants.room / 2) // else it would soon be merged again
-        grants.grow();
+    grants.need_room();
 }
 
 void note_grant(EscrowEntry* entry, const Part& part) { grants.add({entry, effects_of(part), -1}); }
