@@ -26,7 +26,8 @@ for my $role (@roles)
     $token{$role} = as($role, "SELECT token FROM interlock.acquire_lease('$role', '5 min')");
 }
 
-# Expired leases that are released are lost; what is lost is durable when something is granted after it
+# Expired leases that are released are lost; what is lost is durable when something is granted after it in the same one of the 64
+# partitions
 as('loser', q(
     CREATE TEMP TABLE lost AS SELECT n, (SELECT token FROM interlock.acquire_lease('lost ' || n, '1 ms')) AS token FROM generate_series(1, 6000) n;
     SELECT pg_sleep(0.01);
@@ -34,7 +35,7 @@ as('loser', q(
 ));
 my $expired = as('loser', "SELECT token FROM interlock.acquire_lease('expired', '1 ms')");
 as('loser', "SELECT pg_sleep(0.01); SELECT interlock.release_lease('expired', $expired)");
-as('loser', "SELECT count(token) FROM generate_series(1, 300) n, interlock.acquire_lease('after ' || n, '1 ms')");
+as('loser', "SELECT count(token) FROM generate_series(1, 3000) n, interlock.acquire_lease('after ' || n, '1 ms')");
 $node->stop('immediate');
 $node->start;
 
