@@ -122,8 +122,9 @@ finds('callers that poll', 'more than half of the calls for leases of class "bus
 
 my $holder = $node->background_psql('postgres');
 $holder->query_safe(q(SELECT interlock.lock_key('slow:1', scope => 'session')));
-finds('waits that are given up', 'more than 5 % of the waits for keys of class "slow" \(key\) are given up', '60 of 1000 calls, 6.0 %',
-    join(';', repeat(940, q(PERFORM interlock.try_lock_key('slow:' || i + 9))) =~ s/\+ 9/% 20 + 2/r, repeat(60, q(PERFORM interlock.try_lock_key('slow:1', wait => '1 ms')))));
+# On a slow machine the time is over before some of them wait.
+finds('waits that are given up', 'more than 5 % of the waits for keys of class "slow" \(key\) are given up', '(?:5[1-9] of 1000 calls, 5\.\d|60 of 1000 calls, 6\.0) %',
+    join(';', repeat(940, q(PERFORM interlock.try_lock_key('slow:' || i + 9))) =~ s/\+ 9/% 20 + 2/r, repeat(60, q(PERFORM interlock.try_lock_key('slow:1', wait => '10 ms')))));
 $holder->quit;
 $advice = finds('stale claims', 'more than 5 % of the claims of scope "pay\'s" become stale and are taken over', '7 of 107 claims, 6.5 %',
     join(';', repeat(100, q(PERFORM interlock.idempotency_claim('pay''s', 'k' || i, null); COMMIT)), 'SELECT pg_sleep(1.1)', repeat(7, q(PERFORM interlock.idempotency_claim('pay''s', 'k' || i, null); COMMIT))));
