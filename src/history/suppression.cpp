@@ -150,8 +150,7 @@ bool close_scope(Oid table) {
     int opened = find_open(table);
     if (opened < 0)
         return false;
-    if (events.subtransaction_of(opened) !=
-        GetCurrentSubTransactionId()) { // a rollback opens it again
+    if (opened < events.first_of(GetCurrentSubTransactionId())) { // a rollback opens it again
         add_event({table, false, nullptr});
         return true;
     }

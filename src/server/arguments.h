@@ -95,8 +95,8 @@ public:
     Jsonb* jsonb_or_null(int n) const { return is_null(n) ? nullptr : DatumGetJsonbP(value(n)); }
     Interval* interval(int n, const char* arg) const { return DatumGetIntervalP(required(n, arg)); }
 
-    // Of columns. Raises 22004 for nulls in it, too, and 22023 for more than a table can have: what
-    // compares each with each others would go on for hours.
+    // Of columns. Raises 22004 for nulls in it, too, and 22023 for more columns than a table can
+    // have: callers compare each name with all others.
     NameList names(int n, const char* arg) const {
         NameList list;
         bool* nulls;

@@ -58,17 +58,11 @@ struct TransactionList {
 
     void forget() { *this = {}; }
 
-    SubTransactionId subtransaction_of(int i) const {
-        int run = run_count - 1;
-        while (runs[run].first > i)
-            run--;
-        return runs[run].subtransaction;
-    }
-
-    // When a subtransaction ends, its items are the last ones, from this one on.
-    int first_of(SubTransactionId ended) {
+    // The items of the current subtransaction, or of one that ends, are the last ones, from this
+    // one on.
+    int first_of(SubTransactionId subtransaction) {
         forget_empty_runs();
-        bool has_items = run_count > 0 && runs[run_count - 1].subtransaction == ended;
+        bool has_items = run_count > 0 && runs[run_count - 1].subtransaction == subtransaction;
         return has_items ? runs[run_count - 1].first : count;
     }
 
