@@ -31,11 +31,8 @@ void forget_all() {
     pending = first_pending = restricted = 0;
 }
 
-// The events that move the parents have fired before. One is left if a trigger of others has called
-// changes_parent(): its own event does nothing, and ours was not queued. So it is when a trigger
-// was dropped since: its events do not fire.
-[[noreturn]] void raise_pending(const ChangedParent* left) {
-    const char* child = get_rel_name(left->child);
+[[noreturn]] void raise_pending(const ChangedParent& left) {
+    const char* child = get_rel_name(left.child);
     ereport(ERROR,
             (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
              errmsg("a change of children in table \"%s\" has not reached their parent",
@@ -46,26 +43,20 @@ void forget_all() {
                      "interlock_internal", kChangesParent)));
 }
 
-bool has_table(const ChangedParent& parent) {
-    return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(parent.name.by->table));
-}
-
-void refuse_pending() {
-    for (int i = 0; i < happened.count; i++)
-        if (is_pending(*happened[i].parent) && has_table(*happened[i].parent))
-            raise_pending(happened[i].parent);
-}
-
-// Such an operation defers no trigger, so what is pending after its statements is left. The error
-// is that of the table whose code has left it, and not of the transaction that tries many tables.
-void refuse_pending_of_restricted(SubTransactionId ended) {
-    if (pending == 0 || restricted == 0)
-        return;
-    for (int i = happened.first_of(ended); i < happened.count; i++) {
+// At the end of a transaction the events that move the parents have fired before. One is left if a
+// trigger of others has called changes_parent(): its own event does nothing, and ours was not
+// queued. So it is when a trigger was dropped since: its events do not fire.
+//
+// A restricted operation defers no trigger, so at the end of its subtransaction they have fired,
+// too. The error is that of the table whose code has left one, and not of a transaction that tries
+// many tables.
+void refuse_pending(int first, bool only_restricted) {
+    for (int i = first; i < happened.count; i++) {
         CHECK_FOR_INTERRUPTS();
-        if (happened[i].restricted && is_pending(*happened[i].parent) &&
-            has_table(*happened[i].parent))
-            raise_pending(happened[i].parent);
+        const ChangedParent& parent = *happened[i].parent;
+        if ((happened[i].restricted || !only_restricted) && is_pending(parent) &&
+            SearchSysCacheExists1(RELOID, ObjectIdGetDatum(parent.name.by->table)))
+            raise_pending(parent);
     }
 }
 
@@ -74,7 +65,7 @@ void end_transaction(XactEvent event, void*) {
     case XACT_EVENT_PRE_COMMIT:
     case XACT_EVENT_PRE_PREPARE:
         if (pending > 0)
-            refuse_pending();
+            refuse_pending(0, false);
         return;
     case XACT_EVENT_COMMIT:
     case XACT_EVENT_ABORT:
@@ -98,8 +89,8 @@ void take_back(const Happened& last) {
 }
 
 void end_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId outer, void*) {
-    if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
-        refuse_pending_of_restricted(ended);
+    if (event == SUBXACT_EVENT_PRE_COMMIT_SUB && pending > 0 && restricted > 0)
+        refuse_pending(happened.first_of(ended), true);
     int first = happened.first_of(ended);
     if (event == SUBXACT_EVENT_COMMIT_SUB)
         happened.give_to(outer, first);
