@@ -84,7 +84,6 @@ void read_keys(Reader* reader, Datum keys, Oid type) {
 }
 
 int order_of_keys(const void* left, const void* right) {
-    CHECK_FOR_INTERRUPTS();
     return compare_keys(*static_cast<const Key*>(left), *static_cast<const Key*>(right));
 }
 
@@ -104,7 +103,6 @@ struct PlacedKey {
 };
 
 int order_of_places(const void* left, const void* right) {
-    CHECK_FOR_INTERRUPTS();
     return compare_keys(*static_cast<const PlacedKey*>(left)->place,
                         *static_cast<const PlacedKey*>(right)->place);
 }

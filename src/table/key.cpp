@@ -247,6 +247,7 @@ char* key_to_text(const TableInfo* info, const Key& key) {
 }
 
 int compare_keys(const Key& left, const Key& right) {
+    CHECK_FOR_INTERRUPTS();
     if (left.by != right.by)
         return left.by->index < right.by->index ? -1 : 1;
     for (int i = 0; i < left.by->count; i++) {

@@ -44,7 +44,8 @@ char* key_to_text(const TableInfo* info, const Key& key);
 // The table's key of a stored row.
 Key key_of_tuple(const TableInfo* info, HeapTuple tuple);
 
-// Orders by index where the keys name rows by different ones.
+// Orders by index where the keys name rows by different ones. Asks for interrupts: a sort of keys
+// that a caller gives may take long.
 int compare_keys(const Key& left, const Key& right);
 
 } // namespace interlock

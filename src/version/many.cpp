@@ -126,7 +126,6 @@ Batch read_batch(const Arguments& arguments) {
 
 // Rows given twice keep their order, so that the second finds the version of the first.
 int compare_items(const void* left, const void* right) {
-    CHECK_FOR_INTERRUPTS();
     const Item* a = *static_cast<Item* const*>(left);
     const Item* b = *static_cast<Item* const*>(right);
     int order = compare_keys(*a->place, *b->place);
