@@ -65,8 +65,8 @@ Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
     return next;
 }
 
-// The one that was found last, if it is still in the way. Many that wait for the same lease, or
-// have tickets for it, would each step over all keys that are no child's with such a lease.
+// The lease that was found last, if it is still in the way. Many that wait for it, or have tickets,
+// would each step over all the keys beside its own.
 Ref likely_in_the_way(Ref top, LeaseKind wanted, int64 now) {
     for (Ref node = node_at(top)->likely_child; node != 0; node = node_at(node)->likely_child) {
         if (!any_excludes(wanted, node_at(node)->here))
