@@ -240,9 +240,25 @@ sub masked
     my ($text) = @_;
     $text =~ s/^(?:WARNING|DETAIL|HINT):.*\n//mg;
     $text =~ s/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?[+-]\d\d/TIME/g;
+    $text = join '', map { without_processes($_) } split /^(?=\()/m, $text;
     $text =~ s/\b\d{4,}\b/N/g;
     $text =~ s/-{3,}/--/g;
     $text =~ s/ +/ /g;
     $text =~ s/^ | $//mg;
     return $text =~ s/^\n//mgr;
+}
+
+# A process may have few digits, as has a count that must be right: the column tells them apart.
+sub without_processes
+{
+    my ($table) = @_;
+    my ($head) = $table =~ /^(.*)\n-+(?:\+-+)*$/m;
+    my @columns = split /\|/, $head // '';
+    my @processes = grep { $columns[$_] =~ /^\s*(?:pid|head_pid|blocked_by)\s*$/ } 0 .. $#columns;
+    my @lines = map { [ split /\|/, $_, -1 ] } split /^/m, $table;
+    for my $line (grep { @$_ == @columns } @lines)
+    {
+        $line->[$_] =~ s/\d+/N/ for @processes;
+    }
+    return join '', map { join '|', @$_ } @lines;
 }
