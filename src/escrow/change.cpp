@@ -213,7 +213,7 @@ Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Ra
 bool enter_untested(const EscrowCounter& counter, const Part& part, bool wait) {
     bool held = pin_and_note(counter, part);
     if (!held)
-        as_restricted(counter.row.rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
+        as_untrusted(counter.row.rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
             held = has_escrow_memory() && !wrote_row_of(counter.id) && load_entry(counter, wait) &&
                    pin_and_note(counter, part);
             int64 value;

@@ -301,6 +301,12 @@ CREATE TABLE mallory.planned (id int PRIMARY KEY, x int);
 SELECT interlock.enable_versioning('mallory.planned');
 INSERT INTO mallory.planned VALUES (1, 1);
 CREATE INDEX ON mallory.planned (id) WHERE mallory.opens_at_plan(1) = 1;
+CREATE TABLE mallory.reserved (id int PRIMARY KEY, n int NOT NULL);
+SELECT interlock.enable_escrow('mallory.reserved', 'n');
+INSERT INTO mallory.reserved VALUES (1, 9);
+SELECT token AS reserved FROM interlock.reserve('mallory.reserved', 1, 'n', 2, '1 h') \gset
+CREATE TABLE mallory.reserved_child () INHERITS (mallory.reserved); -- so that a statement locks the row
+CREATE INDEX at_plan ON mallory.reserved ((mallory.opens_at_plan(1) + n));
 RESET ROLE;
 SELECT interlock.adjust('mallory.counted', 1, 'n', -1);
 SELECT interlock.adjust('mallory.counted', 1, 'n', -1);
@@ -323,6 +329,18 @@ ROLLBACK;
 BEGIN;
 DECLARE c CURSOR FOR SELECT 'mine';
 SELECT interlock.enable_marker('mallory.planned');
+FETCH c;
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT 'mine';
+SELECT interlock.enable_escrow('mallory.reserved', 'n', maximum => 100);
+FETCH c;
+ROLLBACK;
+BEGIN; -- a counter whose row this transaction has written is not loaded into memory
+SELECT interlock.set_escrow('mallory.reserved', 1, 'n', 7);
+DECLARE c CURSOR FOR SELECT 'mine';
+ALTER INDEX mallory.at_plan RENAME TO planned_again; -- so that statements are planned again
+SELECT interlock.cancel_reservation(:reserved);
 FETCH c;
 ROLLBACK;
 
