@@ -4,7 +4,9 @@ namespace interlock {
 
 namespace {
 
-constexpr const char* kEquals = "OPERATOR(pg_catalog.=)";
+Oid equality_of(const MadeColumn& column) {
+    return lookup_type_cache(column.type, TYPECACHE_EQ_OPR)->eq_opr;
+}
 
 bool compare(const OwnTable& table, const TableInfo* info) {
     TupleDesc columns = info->columns;
@@ -15,7 +17,7 @@ bool compare(const OwnTable& table, const TableInfo* info) {
             return false;
     for (int i = 0; i < table.key_count; i++)
         if (info->key.columns[i].attnum != i + 1 ||
-            strcmp(info->key.columns[i].equals, kEquals) != 0)
+            info->key.columns[i].equals != equality_of(table.columns[i]))
             return false;
     return true;
 }
@@ -32,7 +34,7 @@ KeyColumn* unmodified_key(const OwnTable& table) {
     for (int i = 0; i < table.key_count; i++) {
         keys[i].attnum = i + 1;
         keys[i].type = table.columns[i].type;
-        keys[i].equals = kEquals;
+        keys[i].equals = equality_of(table.columns[i]);
     }
     return keys;
 }

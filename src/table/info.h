@@ -22,9 +22,9 @@ struct KeyColumn {
     Oid collation;
     Oid io_parameter;
     KeptFunction input;
-    FmgrInfo compare;   // three-way comparison of the index's operator family; kept, as by the
-    FmgrInfo equal;     // relation cache: operator classes are made by superusers alone
-    const char* equals; // "OPERATOR(schema.=)", safe under any search_path
+    FmgrInfo compare; // three-way comparison of the index's operator family; kept, as by the
+    FmgrInfo equal;   // relation cache: operator classes are made by superusers alone
+    Oid equals;       // the operator, whose schema may be renamed
 };
 
 // A unique index whose columns name one row at every moment (table/key_index.h).

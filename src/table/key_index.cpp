@@ -111,9 +111,8 @@ void load_key_column(const TableInfo* info, KeyColumn* key) {
     key->input.runs_code = reading_runs_code(key->type);
     fmgr_info_cxt(get_opfamily_proc(family, input_type, input_type, BTORDER_PROC), &key->compare,
                   info->memory);
-    Oid equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
-    fmgr_info_cxt(get_opcode(equals), &key->equal, info->memory);
-    key->equals = operator_text(equals);
+    key->equals = get_opfamily_member(family, input_type, input_type, BTEqualStrategyNumber);
+    fmgr_info_cxt(get_opcode(key->equals), &key->equal, info->memory);
 }
 
 void load_key_columns(const TableInfo* info, const UniqueKey* key) {

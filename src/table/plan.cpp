@@ -172,7 +172,7 @@ void add_key_condition(Statement* statement, const TableInfo* info, const Key& k
         Oid type = TupleDescAttr(info->columns, column.attnum - 1)->atttypid;
         statement->add("%st.%s%s %s $%d", i > 0 ? " AND " : "",
                        quote_identifier(column_name(info, column.attnum)), enum_cast(type),
-                       column.equals, statement->parameter(column.type));
+                       operator_text(column.equals), statement->parameter(column.type));
     }
 }
 

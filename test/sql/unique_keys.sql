@@ -206,6 +206,20 @@ ALTER TABLE ddl RENAME y TO w;
 SELECT interlock.versioned_update('ddl', '{"w": 3}', 8, '{"a": 1}'), interlock.versioned_update('ddl', 1, 9, '{"a": 1}'), interlock.versioned_update('ddl', '{"w": 3}', 10, '{"a": 1}');
 RESET interlock.direct_execution;
 
+-- the operator of a key in another schema
+CREATE TABLE named (id text NOT NULL, a int);
+CREATE UNIQUE INDEX ON named (id ci);
+SELECT interlock.enable_versioning('named');
+INSERT INTO named VALUES ('Anna', 0);
+SET interlock.direct_execution = off;
+SELECT interlock.versioned_update('named', 'anna'::text, 1, '{"a": 1}');
+CREATE SCHEMA operators;
+ALTER OPERATOR =% (text, text) SET SCHEMA operators;
+SELECT interlock.versioned_update('named', 'anna'::text, 2, '{"a": 2}');
+ALTER SCHEMA operators RENAME TO "more operators";
+SELECT interlock.versioned_update('named', 'anna'::text, 3, '{"a": 3}');
+RESET interlock.direct_execution;
+
 -- a NOT NULL constraint that older rows need not meet (18): as if there was none
 ALTER TABLE ddl ADD q int;
 CREATE UNIQUE INDEX ON ddl (q);
@@ -249,4 +263,4 @@ RESET default_transaction_isolation;
 
 DROP OWNED BY unique_keys_role;
 DROP ROLE unique_keys_role;
-DROP SCHEMA unique_keys CASCADE;
+DROP SCHEMA unique_keys, "more operators" CASCADE;
