@@ -18,28 +18,28 @@ struct NamedText {
 
 // A row that an update moved out of its partition.
 struct MovedRow {
-    MovedRow* next;
+    dlist_node place;
     Oid root;
     NameData column;
     const char* state; // null is no state
     NamedText* key;    // of the partition that it left: the other one may have another key
     int key_count;
     CommandId command; // the inserted row is the work of this command or of one that began before
-    int nest_level;
+    SubTransactionId subtransaction;
 };
 
 // In the order of the moves, in which the server fires the triggers of the inserts, too. An insert
 // removes its entry. Entries that are left when a trigger suppresses the insert are freed with the
 // transaction.
-MovedRow* first_move = nullptr;
-MovedRow** end_of_moves = &first_move;
+dlist_head moves = DLIST_STATIC_INIT(moves);
 
-// Takes the note away to which *place points.
-void remove_move(MovedRow** place) {
-    MovedRow* moved = *place;
-    if (end_of_moves == &moved->next)
-        end_of_moves = place;
-    *place = moved->next;
+MovedRow* move_at(dlist_node* place) {
+    static_assert(offsetof(MovedRow, place) == 0);
+    return reinterpret_cast<MovedRow*>(place);
+}
+
+void remove_move(MovedRow* moved) {
+    dlist_delete(&moved->place);
     for (int i = 0; i < moved->key_count; i++)
         if (moved->key[i].text != nullptr)
             pfree(moved->key[i].text);
@@ -50,24 +50,21 @@ void remove_move(MovedRow** place) {
 void forget_moves(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
         return;
-    first_move = nullptr;
-    end_of_moves = &first_move;
+    dlist_init(&moves);
 }
 
-void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId, SubTransactionId, void*) {
-    if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+MovedRow* last_move() {
+    return dlist_is_empty(&moves) ? nullptr : move_at(dlist_tail_node(&moves));
+}
+
+// Subtransactions are numbered in the order in which they begin. So the last notes are those of the
+// one that ends and of those within it, also when these have committed.
+void end_moves_of_subtransaction(SubXactEvent event, SubTransactionId ended, SubTransactionId,
+                                 void*) {
+    if (event != SUBXACT_EVENT_ABORT_SUB)
         return;
-    int level = GetCurrentTransactionNestLevel();
-    for (MovedRow** place = &first_move; *place != nullptr;) {
-        bool ends = (*place)->nest_level >= level;
-        if (ends && event == SUBXACT_EVENT_ABORT_SUB) {
-            remove_move(place);
-            continue;
-        }
-        if (ends)
-            (*place)->nest_level = level - 1;
-        place = &(*place)->next;
-    }
+    for (MovedRow* last; (last = last_move()) != nullptr && last->subtransaction >= ended;)
+        remove_move(last);
 }
 
 bool same_text(const char* left, const char* right) {
@@ -100,17 +97,17 @@ bool has_key(const MovedRow& moved, const TableInfo* info, HeapTuple row) {
 bool take_move(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                const char* state) {
     // COPY FREEZE has no command of its own in its rows, and moves none.
-    if (first_move == nullptr || HeapTupleHeaderXminFrozen(row->t_data))
+    if (dlist_is_empty(&moves) || HeapTupleHeaderXminFrozen(row->t_data))
         return false;
     Oid root = root_of(rel);
     CommandId command = HeapTupleHeaderGetCmin(row->t_data);
-    for (MovedRow** place = &first_move; *place != nullptr; place = &(*place)->next) {
+    for (dlist_node* place = moves.head.next; place != &moves.head; place = place->next) {
         CHECK_FOR_INTERRUPTS(); // moves that no trigger takes stay to the end of the transaction
-        const MovedRow* moved = *place;
+        MovedRow* moved = move_at(place);
         if (moved->root == root && command <= moved->command &&
             strcmp(NameStr(moved->column), NameStr(machine->name)) == 0 &&
             same_text(moved->state, state) && has_key(*moved, info, row)) {
-            remove_move(place);
+            remove_move(moved);
             return true;
         }
     }
@@ -132,9 +129,8 @@ void note_move(Relation rel, const TableInfo* info, const StateMachine* machine,
     moved->root = root_of(rel);
     moved->column = machine->name;
     moved->command = GetCurrentCommandId(true); // used, so that later commands get a higher one
-    moved->nest_level = GetCurrentTransactionNestLevel();
-    *end_of_moves = moved;
-    end_of_moves = &moved->next;
+    moved->subtransaction = GetCurrentSubTransactionId();
+    dlist_push_tail(&moves, &moved->place);
 }
 
 } // namespace interlock
