@@ -11,20 +11,21 @@ namespace interlock {
 
 namespace {
 
-Jsonb* targets_of(const StateMachine* machine, const char* from) {
+// Not a copy. Null: the state has no transitions.
+JsonbContainer* targets_of(const StateMachine* machine, const char* from) {
     JsonbValue value;
     if (getKeyJsonValueFromContainer(&machine->transitions->root, from, strlen(from), &value) ==
         nullptr)
         return nullptr;
-    return JsonbValueToJsonb(&value);
+    return value.val.binary.data;
 }
 
-bool contains_state(Jsonb* array, const char* state) {
+bool contains_state(JsonbContainer* array, const char* state) {
     JsonbValue wanted;
     wanted.type = jbvString;
     wanted.val.string.val = const_cast<char*>(state);
     wanted.val.string.len = strlen(state);
-    return findJsonbValueFromContainer(&array->root, JB_FARRAY, &wanted) != nullptr;
+    return findJsonbValueFromContainer(array, JB_FARRAY, &wanted) != nullptr;
 }
 
 bool is_declared(const StateMachine* machine, const char* state) {
@@ -41,8 +42,12 @@ bool is_declared(const StateMachine* machine, const char* state) {
 }
 
 const char* allowed_json(const StateMachine* machine, const char* from) {
-    Jsonb* allowed = from != nullptr ? targets_of(machine, from) : machine->initial;
-    return allowed != nullptr ? JsonbToCString(nullptr, &allowed->root, VARSIZE(allowed)) : "[]";
+    JsonbContainer* allowed = nullptr;
+    if (from != nullptr)
+        allowed = targets_of(machine, from);
+    else if (machine->initial != nullptr)
+        allowed = &machine->initial->root;
+    return allowed != nullptr ? JsonbToCString(nullptr, allowed, 0) : "[]";
 }
 
 bool has_arguments(const Trigger* trigger) {
@@ -127,16 +132,17 @@ StateMachine read_state_machine(Oid relid, TupleDesc columns, const Trigger* tri
 bool may_start(const StateMachine* machine, const char* state) {
     if (machine->initial == nullptr)
         return true;
-    return state != nullptr && contains_state(machine->initial, state);
+    return state != nullptr && contains_state(&machine->initial->root, state);
 }
 
 bool may_move(const StateMachine* machine, const char* from, const char* to) {
+    CHECK_FOR_INTERRUPTS(); // a caller may give many states
     if (to == nullptr)
         return false;
     if (from == nullptr)
-        return machine->initial != nullptr ? contains_state(machine->initial, to)
+        return machine->initial != nullptr ? contains_state(&machine->initial->root, to)
                                            : is_declared(machine, to);
-    Jsonb* targets = targets_of(machine, from);
+    JsonbContainer* targets = targets_of(machine, from);
     return targets != nullptr && contains_state(targets, to);
 }
 
