@@ -7,6 +7,7 @@ using namespace interlock;
 
 namespace {
 
+bool is_fired_by_move();
 void require_own_trigger(const TriggerData* trigger);
 
 } // namespace
@@ -16,7 +17,7 @@ PG_FUNCTION_INFO_V1(children_trigger);
 
 Datum children_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "children_trigger", TRIGGER_EVENT_AFTER);
-    if (count_pending() == 0)
+    if (count_pending() == 0 || is_fired_by_move())
         return 0;
     require_own_trigger(trigger);
     move_pending_parents();
@@ -25,6 +26,13 @@ Datum children_trigger(PG_FUNCTION_ARGS) {
 }
 
 namespace {
+
+// The depth of triggers at which parents are being moved; null: they are not.
+int* moves_at = nullptr;
+
+// A parent that is moved may be a child itself. Where its trigger is not deferred, it fires at the
+// end of that write; the move that writes goes on until nothing is pending.
+bool is_fired_by_move() { return moves_at != nullptr && trigger_depth() == *moves_at + 1; }
 
 void require_own_trigger(const TriggerData* trigger) {
     for (const ChildGuard& guard : guards_of(table_info(trigger->tg_relation)))
@@ -39,6 +47,7 @@ void require_own_trigger(const TriggerData* trigger) {
 // Tables that are further from the top first: moving a row of them changes a child of the next. In
 // each the rows by their keys.
 int compare_parents(const void* left, const void* right) {
+    CHECK_FOR_INTERRUPTS();
     const ChangedParent::Name& one = (*static_cast<ChangedParent* const*>(left))->name;
     const ChangedParent::Name& other = (*static_cast<ChangedParent* const*>(right))->name;
     if (one.by->table != other.by->table)
@@ -97,12 +106,8 @@ void keep_highest(Turn* turn) {
         qsort(turn->parents, turn->count, sizeof(ChangedParent*), compare_parents);
 }
 
-} // namespace
-
-namespace interlock {
-
 // Each is noted before it is moved: what its triggers do may come here again.
-void move_pending_parents() {
+void move_all() {
     while (count_pending() > 0) {
         Turn turn = pending_parents();
         keep_highest(&turn);
@@ -115,6 +120,15 @@ void move_pending_parents() {
         }
         pfree(turn.parents);
     }
+}
+
+} // namespace
+
+namespace interlock {
+
+void move_pending_parents() {
+    int depth = trigger_depth();
+    with_current(&moves_at, &depth, [] { move_all(); });
 }
 
 } // namespace interlock

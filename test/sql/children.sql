@@ -266,6 +266,35 @@ SELECT * FROM found;
 DROP VIEW found;
 DROP TABLE part, plain;
 
+\echo -- many parents that are children, without deferring anything
+CREATE TABLE shelf (id int PRIMARY KEY);
+CREATE TABLE box (id int PRIMARY KEY, shelf int REFERENCES shelf, touched int);
+CREATE TABLE item (id serial, box int REFERENCES box);
+SELECT interlock.enable_versioning('shelf'), interlock.enable_versioning('box');
+SELECT interlock.guard_children('box', 'shelf'), interlock.guard_children('item', 'box');
+INSERT INTO shelf SELECT generate_series(1, 5000);
+INSERT INTO box SELECT id, id FROM shelf;
+CREATE TABLE versions AS SELECT s.id, s.version AS shelf, b.version AS box FROM shelf s JOIN box b USING (id);
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+INSERT INTO item (box) SELECT id FROM box;
+COMMIT;
+SELECT s.version - v.shelf AS shelf, b.version - v.box AS box, count(*) FROM versions v JOIN shelf s USING (id) JOIN box b USING (id) GROUP BY 1, 2;
+\echo -- what a trigger of a parent changes besides has reached its parents at the end of its statement
+CREATE FUNCTION touches() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE before bigint; BEGIN
+    SELECT version INTO before FROM shelf WHERE id = 2;
+    INSERT INTO box VALUES (9999, 2);
+    RAISE NOTICE 'shelf 2 moved by %', (SELECT version - before FROM shelf WHERE id = 2);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER touches AFTER UPDATE ON box FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION touches();
+BEGIN;
+SET CONSTRAINTS ALL IMMEDIATE;
+INSERT INTO item (box) VALUES (1);
+COMMIT;
+DROP TABLE versions, item, box, shelf;
+DROP FUNCTION touches;
+
 \echo -- renamed, and moved to another schema
 CREATE SCHEMA other;
 ALTER TABLE line RENAME COLUMN doc_id TO document;
