@@ -598,6 +598,7 @@ CREATE TABLE interlock_internal.escrow_part (
     amount numeric NOT NULL,
     reserved numeric) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
+ALTER TABLE interlock_internal.escrow_part REPLICA IDENTITY FULL; -- a subscriber has to learn of folds
 REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');

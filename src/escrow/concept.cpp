@@ -20,6 +20,8 @@ void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUs
                         errhint("Change it with interlock.adjust or interlock.set_escrow.")));
 }
 
+void forget_rows() { drop_entries_of(MyDatabaseId); }
+
 constexpr TablePart kPart = {
     .number = &escrow_part,
     .trigger_function = "escrow_trigger",
@@ -35,6 +37,7 @@ extern const Concept kEscrowConcept = {
     .preload = preload_escrow,
     .sweep = &kEscrowSweep,
     .report_usage = report_escrow_usage,
+    .forget_rows = forget_rows,
     .parts = &kPart,
     .part_count = 1,
 };

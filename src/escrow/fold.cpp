@@ -16,6 +16,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -282,15 +283,12 @@ bool fold_between(CounterRun* fold, int64 from, int64 before) {
     return true;
 }
 
-void fold_all(SweepRun* run, List*) {
-    sweep_reservations(run);
+void fold_all(SweepRun* run) {
     CounterRun fold = begin_counter_run(run);
     char message[kErrorBytes] = "";
     int64 start = 1;
     bool is_undecided = false;
     if (!in_transaction(message, [&] {
-            if (!has_internal_table("escrow_part"))
-                return;
             start = any_counter();
             is_undecided = has_prepared_parts();
         })) {
@@ -301,6 +299,25 @@ void fold_all(SweepRun* run, List*) {
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
     if (fold_between(&fold, start, PG_INT64_MAX))
         (void)fold_between(&fold, 1, start);
+}
+
+// Whether the journal is there, and no subscription writes it.
+bool has_own_journal(SweepRun* run) {
+    char message[kErrorBytes] = "";
+    bool found = false;
+    if (!in_transaction(message, [&] {
+            found =
+                has_internal_table("escrow_part") && !is_subscribed(internal_table("escrow_part"));
+        }))
+        note_failure(run, "escrow", message);
+    return found;
+}
+
+void sweep_counters(SweepRun* run, List*) {
+    if (!has_own_journal(run))
+        return;
+    sweep_reservations(run);
+    fold_all(run);
 }
 
 } // namespace
@@ -318,7 +335,7 @@ void fold_column(Relation rel, const NameData* column) {
 
 extern const SweepTask kEscrowSweep = {
     .activity = "folding escrow counters",
-    .run = fold_all,
+    .run = sweep_counters,
 };
 
 } // namespace interlock

@@ -85,8 +85,9 @@ bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoub
 // with parts of this transaction stays unused until it has ended.
 void drop_entry(int64 counter);
 
-// Those of a database that was dropped. CREATE DATABASE can give another one its OID, and copies of
-// one template have the same counters and triggers.
+// The same for all of a database; those that are pinned stay unused until they are not. For one
+// that was dropped: CREATE DATABASE can give another one its OID, and copies of one template have
+// the same counters and triggers.
 void drop_entries_of(Oid database);
 void watch_dropped_databases(); // once, where the library is preloaded
 

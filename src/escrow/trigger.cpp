@@ -6,6 +6,7 @@
 #include "escrow/reservation.h"
 #include "execution/row_change.h"
 #include "server/error.h"
+#include "statement/running.h"
 #include "table/last_word.h"
 #include "table/row.h"
 
@@ -33,6 +34,10 @@ Datum escrow_trigger(PG_FUNCTION_ARGS) {
     Relation rel = trigger->tg_relation;
     RowChange change = change_of(trigger, table_info(rel));
     const EscrowColumn& column = *column_of_trigger(trigger, change.info);
+    // The publisher has tested it; and a fold is no change of the value.
+    if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event) && applies_subscription())
+        return PointerGetDatum(TRIGGER_FIRED_BY_INSERT(trigger->tg_event) ? trigger->tg_trigtuple
+                                                                          : trigger->tg_newtuple);
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event)) {
         require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
         change.new_row = trigger->tg_trigslot;

@@ -6,6 +6,7 @@
 
 #include "history/history.h"
 #include "history/table.h"
+#include "server/concept.h"
 #include "server/result_row.h"
 #include "server/sequence.h"
 #include "server/subtransaction.h"
@@ -104,21 +105,35 @@ char* query_of(const char* column, const char* rows) {
                     rows);
 }
 
+void resync_own(Oid schema, const char* sequence, const char* table, const char* column,
+                ReturnSetInfo* output) {
+    Oid relid = get_relname_relid(table, schema);
+    if (OidIsValid(relid)) // not with SQL of an older version
+        try_to_raise({get_relname_relid(sequence, schema), query_of(column, qualified_name(relid)),
+                      PG_INT64_MAX},
+                     output);
+}
+
+void forget_rows() {
+    for (const Concept* each : concepts())
+        if (each->forget_rows != nullptr)
+            each->forget_rows();
+}
+
 void resync_own_tables(ReturnSetInfo* output) {
+    constexpr const char* kToken = "idempotency_token";
     constexpr const char* kTables[][3] = {
-        {"idempotency_token", "idempotency", "token"},
+        {kToken, "idempotency", "token"},
         {"row_lock_audit_id_seq", "row_lock_audit", "id"},
         {"lease_audit_id_seq", "lease_audit", "id"},
         {"idempotency_audit_id_seq", "idempotency_audit", "id"},
         {"configuration_audit_id_seq", "configuration_audit", "id"},
         {"write_log_id_seq", "write_log", "id"}};
-    for (auto& [sequence, table, column] : kTables) {
-        if (!OidIsValid(get_relname_relid(table, own_schema()))) // SQL of an older version
-            continue;
-        try_to_raise({get_relname_relid(sequence, own_schema()),
-                      query_of(column, qualified_name(own_table(table))), PG_INT64_MAX},
-                     output);
-    }
+    for (auto& [sequence, table, column] : kTables)
+        resync_own(own_schema(), sequence, table, column, output);
+    resync_own(internal_schema(), "escrow_counter_id", "escrow_counter", "id", output);
+    if (is_own_sequence(get_relname_relid(kToken, own_schema())))
+        forget_rows();
 }
 
 // Any role can create a trigger of ours on a table of its own: only a sequence and table that look

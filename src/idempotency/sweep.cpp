@@ -6,6 +6,7 @@
 #include "server/subtransaction.h"
 #include "sweeper/sweeper.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -180,6 +181,8 @@ bool sweep_some_keys(int pace, TimestampTz* first, char* message) {
     constexpr int kOneByOne = 100;
     bool more = false;
     auto batch = [&] {
+        if (is_subscribed(idempotency_table()))
+            return;
         more = delete_expired_keys(sweep_batch) == sweep_batch;
         disable_timeout(STATEMENT_TIMEOUT, false);
         *first = first_expiry();

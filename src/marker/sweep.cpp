@@ -9,6 +9,7 @@
 #include "sweeper/sweeper.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -80,6 +81,8 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
     sweep.result.reached = budget.from;
+    if (is_subscribed(relid))
+        return sweep.result;
     if (!lock_without_waiting(relid, RowExclusiveLock)) {
         sweep.result.skipped = 1;
         return sweep.result;

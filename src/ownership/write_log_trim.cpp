@@ -6,6 +6,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 namespace interlock {
 
@@ -57,6 +58,8 @@ bool delete_old_lines(int32 max_rows, TimestampTz* next) {
         return false;
     bool more = false;
     Oid table = own_table("write_log");
+    if (is_subscribed(table))
+        return false;
     deleting_as_owner(table, [&] {
         more = delete_oldest(table, max_rows) == max_rows;
         TimestampTz first = first_line(table);

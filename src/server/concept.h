@@ -35,6 +35,10 @@ struct Concept {
     // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
     void (*report_usage)(UsageReport* report) = nullptr;
 
+    // Called by resync_sequences: what shared memory has of rows of this database may be older than
+    // they are, as a subscription has written them.
+    void (*forget_rows)() = nullptr;
+
     // Its metadata of tables and its checks of rows: an array.
     const TablePart* parts = nullptr;
     int part_count = 0;

@@ -102,6 +102,7 @@ extern "C" {
 #include <portability/instr_time.h>
 #include <postmaster/bgworker.h>
 #include <postmaster/interrupt.h>
+#include <replication/logicalworker.h>
 #include <replication/syncrep.h>
 #include <replication/walsender.h>
 #include <replication/walsender_private.h>

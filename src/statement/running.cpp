@@ -226,6 +226,10 @@ Comparison comparison_of(const TriggerData* trigger, AttrNumber column) {
     return statement->last.comparison;
 }
 
+bool applies_subscription() {
+    return innermost == nullptr && IsLogicalWorker() && trigger_depth() == 1;
+}
+
 bool is_fired_by_verb() { return innermost != nullptr && innermost->is_own; }
 
 bool is_moved(const TriggerData* trigger) {

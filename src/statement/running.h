@@ -35,6 +35,10 @@ Comparison comparison_of(const TriggerData* trigger, AttrNumber column);
 // without a statement.
 bool is_fired_by_verb();
 
+// Whether the row trigger that is being called was fired by a change that a subscription applies,
+// and not by a statement of code that runs meanwhile.
+bool applies_subscription();
+
 // Whether the row, for which comparison_of() has been asked when it was updated, is now deleted by
 // the same statement: it moves to another partition.
 bool is_moved(const TriggerData* trigger);

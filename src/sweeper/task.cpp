@@ -3,6 +3,7 @@
 #include "server/error.h"
 #include "sweeper/state.h"
 #include "table/plan.h"
+#include "table/subscription.h"
 
 namespace interlock {
 
@@ -69,6 +70,8 @@ void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
 }
 
 bool begin_table(SweepRun* run, Oid table) {
+    if (is_subscribed(table))
+        return false;
     Oid owner = owner_of_table(table);
     if (OidIsValid(owner) && run->left_out.has(table, owner)) {
         note_failure_of(run, find_name(table),

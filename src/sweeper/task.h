@@ -54,7 +54,7 @@ void note_failure(SweepRun* run, const char* what, const char* message);
 void note_table_failure(SweepRun* run, Oid table, const char* message);
 
 // Before code of the table's owner runs, in the transaction in which it does. False: the table is
-// left out of this run (LeftOut), and another run is requested.
+// left out of this run (LeftOut), and another run is requested; or a subscription writes it.
 bool begin_table(SweepRun* run, Oid table);
 
 // The table is done with: what ends the worker from now on is not of it. Outside a transaction;

@@ -1,0 +1,100 @@
+# A subscriber of everything: rows, counters, parts and reservations are those of the publisher at each commit, the subscriber's
+# sweeper leaves them alone, and nothing is lost or sold twice when it takes over.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my ($old, $new) = map { PostgreSQL::Test::Cluster->new($_) } qw(old new);
+for my $node ($old, $new)
+{
+    $node->init(allows_streaming => 'logical');
+    $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\ninterlock.sweeper_rescan = '1s'\nfsync = off");
+    $node->append_conf('postgresql.conf', 'interlock.sweeper = off') if $node == $old;
+    $node->start;
+    $node->safe_psql('postgres', 'CREATE DATABASE shop');
+}
+$old->safe_psql('shop', q(
+    CREATE EXTENSION pg_interlock;
+    CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
+    CREATE TABLE page (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+    CREATE TABLE page_1 PARTITION OF page FOR VALUES FROM (0) TO (100);
+    CREATE TABLE local (id int PRIMARY KEY);
+    SELECT interlock.enable_escrow('item', 'stock', 0, 1000), interlock.enable_marker('page'), interlock.enable_history('page', keep_versions => 1, keep_for => '1 ms'),
+        interlock.enable_marker('local')));
+my $schema = $old->basedir . '/schema.sql';
+$old->command_ok([ 'pg_dump', '-s', '-f', $schema, $old->connstr('shop') ], 'the schema');
+$new->command_ok([ 'psql', '-qX', '-v', 'ON_ERROR_STOP=1', '-d', $new->connstr('shop'), '-f', $schema ], 'is loaded');
+$old->safe_psql('shop', 'DROP TABLE local; CREATE PUBLICATION all_of_it FOR ALL TABLES WITH (publish_via_partition_root)');
+
+# What is there before the subscription, with parts
+$old->safe_psql('shop', q(INSERT INTO item VALUES (1, 100), (2, 10); SELECT interlock.adjust('item', 1, 'stock', -7);
+    SELECT interlock.acquire_lease('long', '1 h')));
+my $connection = $old->connstr('shop') =~ s/'/''/gr;
+$new->safe_psql('shop', "CREATE SUBSCRIPTION standby CONNECTION '$connection' PUBLICATION all_of_it");
+$new->wait_for_subscription_sync($old, 'standby', 'shop');
+
+my $state = q(SELECT id, stock, interlock.escrow_value('item', id, 'stock') FROM item UNION ALL
+    SELECT counter, amount, reserved FROM interlock_internal.escrow_part UNION ALL
+    SELECT counter, amount, extract(epoch FROM expires_at) FROM interlock_internal.escrow_reservation ORDER BY 1, 2, 3);
+sub same
+{
+    my ($name) = @_;
+    $old->wait_for_catchup('standby');
+    return is($new->safe_psql('shop', $state), $old->safe_psql('shop', $state), $name);
+}
+same('parts from before the subscription');
+
+$old->safe_psql('shop', $_)
+    for q(SELECT interlock.acquire_lease('longer', '2 h')), q(SELECT interlock.adjust('item', 1, 'stock', -3), interlock.adjust('item', 2, 'stock', -1)),
+    q(SELECT interlock.fold_escrow('item')),
+    q(SELECT interlock.adjust('item', 1, 'stock', -2)),
+    q(SELECT interlock.set_escrow('item', 2, 'stock', 50)),
+    q(SELECT interlock.reserve('item', 2, 'stock', 5, '1 h')),
+    q(SELECT interlock.reserve('item', 2, 'stock', 4, '10 ms'));
+same('a fold, a set value, parts and reservations');
+$old->safe_psql('shop', q(INSERT INTO item VALUES (3, 1); SELECT interlock.adjust('item', 3, 'stock', 5)));
+$old->safe_psql('shop', q(DELETE FROM item WHERE id = 3; UPDATE item SET id = 4 WHERE id = 1));
+same('a deleted row, and one with another key');
+
+# The sweeper of the subscriber works on its own table alone
+$old->safe_psql('shop', q(INSERT INTO page VALUES (1, 'a'); SELECT interlock.lock_row('page', 1, 'anna', '1 ms');
+    SELECT interlock.idempotency_claim('pay', 'old', ttl => '1 ms', stale_after => '1 ms')));
+$old->wait_for_catchup('standby');
+for my $id (1 .. 3)
+{
+    $new->safe_psql('shop', "INSERT INTO local VALUES ($id); SELECT interlock.lock_row('local', $id, 'bert', '1 ms')");
+    ok($new->poll_query_until('shop', "SELECT lock_status = 0 FROM local WHERE id = $id"), "the sweeper comes by ($id)");
+}
+is($new->safe_psql('shop', q(SELECT * FROM interlock.sweep())), '', 'nor does sweep() find more');
+my $marked = 'SELECT lock_status, (SELECT string_agg(id::text, \' \' ORDER BY id) FROM page_history) FROM page';
+is($new->safe_psql('shop', $marked), $old->safe_psql('shop', $marked), 'a marker stays that the publisher has to release');
+is($new->safe_psql('shop', 'SELECT count(*) FROM interlock.idempotency'), 1, 'a key that it has to delete');
+same('parts and reservations that it has to fold and to give back');
+
+# An entry in memory that is older than what has arrived
+is($new->safe_psql('shop', q(SELECT outcome FROM interlock.try_adjust('item', 2, 'stock', -1000))), 'insufficient', 'a look on the subscriber');
+$old->safe_psql('shop', q(SELECT interlock.adjust('item', 2, 'stock', -30)));
+$old->wait_for_catchup('standby');
+my $values = q(SELECT id, interlock.escrow_value('item', id, 'stock') FROM item ORDER BY id);
+my $before = $old->safe_psql('shop', $values);
+is($before, "2|11\n4|88", 'what is left on the publisher');
+is($new->safe_psql('shop', q(SELECT string_agg(DISTINCT subname, '') FROM pg_subscription)), 'standby', 'the subscription is still there');
+is($new->safe_psql('shop', q(SELECT count(*) FROM pg_stat_subscription WHERE pid IS NOT NULL AND relid IS NULL)), 1, 'and works');
+$old->stop;
+$new->safe_psql('shop', 'ALTER SUBSCRIPTION standby DISABLE; ALTER SUBSCRIPTION standby SET (slot_name = NONE); DROP SUBSCRIPTION standby');
+$new->safe_psql('shop', 'SELECT count(*) FROM interlock.resync_sequences()');
+is($new->safe_psql('shop', q(SELECT outcome, remaining FROM interlock.try_adjust('item', 2, 'stock', -30))), 'insufficient|11', 'the same is left after the takeover');
+is($new->safe_psql('shop', q(INSERT INTO item SELECT n, 9 FROM generate_series(10, 20) n;
+    SELECT count(interlock.adjust('item', n, 'stock', -1)) FROM generate_series(10, 20) n)), 11, 'new counters have new numbers');
+
+# Now the sweeper has its turn
+ok($new->poll_query_until('shop', 'SELECT lock_status = 0 FROM page'), 'the marker is released');
+ok($new->poll_query_until('shop', 'SELECT count(*) = 1 FROM interlock_internal.escrow_reservation'), 'the expired reservation is given back');
+ok($new->poll_query_until('shop', 'SELECT count(*) = 0 FROM interlock_internal.escrow_part'), 'parts are folded');
+is($new->safe_psql('shop', "SELECT id, stock FROM item WHERE id < 10 ORDER BY id"), "2|15\n4|88", 'all of them, once');
+
+$new->stop;
+done_testing();
