@@ -54,11 +54,7 @@ NullableDatum request_hash_argument(const Arguments& arguments, int request, int
 }
 
 const Interval* span_argument(const Arguments& arguments, int n, const char* name) {
-    if (arguments.is_null(n))
-        return nullptr;
-    const Interval* span = arguments.interval(n, name);
-    (void)duration_argument(span, name);
-    return span;
+    return arguments.is_null(n) ? nullptr : duration_to_store(arguments.interval(n, name), name);
 }
 
 ClaimRequest request_argument(const Arguments& arguments) {

@@ -81,8 +81,8 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Datum scope = scope_argument(arguments, 0);
     check_model(arguments.string(1, "model"));
-    duration_argument(arguments.interval(2, "ttl"), "ttl");
-    duration_argument(arguments.interval(3, "stale_after"), "stale_after");
+    Interval* ttl = duration_to_store(arguments.interval(2, "ttl"), "ttl");
+    Interval* stale_after = duration_to_store(arguments.interval(3, "stale_after"), "stale_after");
     (void)arguments.boolean(4, "replay_failures");
     (void)not_negative(DatumGetInt32(arguments.required(5, "max_response_bytes")),
                        "max_response_bytes");
@@ -96,6 +96,8 @@ Datum define_idempotency_scope(PG_FUNCTION_ARGS) {
         nulls[i] = arguments.is_null(i);
         values[i] = nulls[i] ? 0 : arguments.value(i);
     }
+    values[2] = IntervalPGetDatum(ttl);
+    values[3] = IntervalPGetDatum(stale_after);
     Jsonb* before = stored_scope(scope);
     write_own_table("idempotency_scope", TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE,
                     writing_scope(fcinfo->nargs), fcinfo->nargs, types, values, nulls);

@@ -13,6 +13,15 @@ int64 duration_argument(const Interval* interval, const char* name, const char* 
     return static_cast<int64>(duration);
 }
 
+Interval* duration_to_store(Interval* interval, const char* name) {
+    int64 duration = duration_argument(interval, name);
+    if (interval->month >= 0 && interval->day >= 0 && interval->time >= 0)
+        return interval;
+    auto* sum = static_cast<Interval*>(palloc0(sizeof(Interval)));
+    sum->time = duration;
+    return sum;
+}
+
 void refuse_argument(const char* name, const char* rule, const char* hint) {
     ereport(ERROR,
             (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("argument \"%s\" %s", name, rule),

@@ -35,6 +35,10 @@ constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 int64 duration_argument(const Interval* interval, const char* name,
                         const char* hint = "For example '5 min'.");
 
+// The same, as an interval for a column. The server prints some that have parts below zero in a way
+// that it does not read: one would stop the restore of the whole table.
+Interval* duration_to_store(Interval* interval, const char* name);
+
 // The errors of bad arguments, one for each kind. The hint may be null.
 // 22023: argument "name" and the rule, as in "must not be empty".
 [[noreturn]] void refuse_argument(const char* name, const char* rule, const char* hint = nullptr);
