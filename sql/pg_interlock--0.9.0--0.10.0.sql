@@ -579,14 +579,40 @@ SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter_id
 COMMENT ON SEQUENCE interlock_internal.escrow_counter_id IS
 'Numbers of escrow counters.';
 
+CREATE TYPE interlock_internal.counted_table;
+CREATE FUNCTION interlock_internal.counted_table_in(cstring) RETURNS interlock_internal.counted_table
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock_internal.counted_table_out(interlock_internal.counted_table) RETURNS cstring
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
+CREATE TYPE interlock_internal.counted_table (
+    INPUT = interlock_internal.counted_table_in, OUTPUT = interlock_internal.counted_table_out, LIKE = pg_catalog.oid);
+COMMENT ON TYPE interlock_internal.counted_table IS
+'A table by name, as regclass; none where no table has the name.';
+COMMENT ON FUNCTION interlock_internal.counted_table_in(cstring) IS 'Input of type counted_table.';
+COMMENT ON FUNCTION interlock_internal.counted_table_out(interlock_internal.counted_table) IS 'Output of type counted_table.';
+CREATE CAST (interlock_internal.counted_table AS oid) WITHOUT FUNCTION AS IMPLICIT;
+COMMENT ON CAST (interlock_internal.counted_table AS oid) IS 'For the index.';
+CREATE CAST (interlock_internal.counted_table AS regclass) WITHOUT FUNCTION;
+COMMENT ON CAST (interlock_internal.counted_table AS regclass) IS 'For views.';
+
 CREATE TABLE interlock_internal.escrow_counter (
     id bigint NOT NULL,
-    rel regclass NOT NULL,
+    rel interlock_internal.counted_table NOT NULL,
     column_name name NOT NULL,
     key text COLLATE pg_catalog."C" NOT NULL,
     CONSTRAINT escrow_counter_pkey PRIMARY KEY (id),
     CONSTRAINT escrow_counter_name UNIQUE (rel, column_name, key));
 REVOKE ALL ON TABLE interlock_internal.escrow_counter FROM PUBLIC;
+
+CREATE FUNCTION interlock_internal.counted_table_trigger() RETURNS trigger
+    LANGUAGE c AS 'MODULE_PATHNAME';
+REVOKE ALL ON FUNCTION interlock_internal.counted_table_trigger() FROM PUBLIC;
+COMMENT ON FUNCTION interlock_internal.counted_table_trigger() IS
+'Leaves out the counters of tables that are not there, when a dump is restored.';
+CREATE TRIGGER zzz_interlock_counted_table BEFORE INSERT ON interlock_internal.escrow_counter
+    FOR EACH ROW EXECUTE FUNCTION interlock_internal.counted_table_trigger();
+ALTER TABLE interlock_internal.escrow_counter ENABLE ALWAYS TRIGGER zzz_interlock_counted_table;
+COMMENT ON TRIGGER zzz_interlock_counted_table ON interlock_internal.escrow_counter IS 'See counted_table_trigger.';
 -- A table that was dropped would be dumped as its oid, which may be that of another table in the copy.
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_class t WHERE t.oid = rel)');
@@ -718,7 +744,7 @@ COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
 
 CREATE VIEW interlock.escrow WITH (security_barrier) AS
-    SELECT c.rel, c.key, c.column_name, p.parts, p.amount,
+    SELECT c.rel::pg_catalog.regclass, c.key, c.column_name, p.parts, p.amount,
            pg_catalog.round(e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS remaining,
            pg_catalog.round(e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS at_most,
            pg_catalog.round((e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step, s.digits)
@@ -797,14 +823,14 @@ COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
 'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
 
 CREATE VIEW interlock.reservations WITH (security_barrier) AS
-    SELECT c.rel, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
+    SELECT c.rel::pg_catalog.regclass, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
            CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
            r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
       FROM interlock_internal.escrow_reservation r
       JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
-     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel) AS may_end) m
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) m
      WHERE m.may_end
         OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
              pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (

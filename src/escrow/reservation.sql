@@ -43,14 +43,14 @@ COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
 'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
 
 CREATE VIEW interlock.reservations WITH (security_barrier) AS
-    SELECT c.rel, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
+    SELECT c.rel::pg_catalog.regclass, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
            CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
            r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
       FROM interlock_internal.escrow_reservation r
       JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
       LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
-     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel) AS may_end) m
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) m
      WHERE m.may_end
         OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
              pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (

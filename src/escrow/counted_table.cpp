@@ -1,0 +1,52 @@
+// The type of the column that names the table of a counter. It is stored as an OID and printed as a
+// name, as regclass is. But a name that no table has is none, and no error: any role can have
+// counters on a table that a restore does not make, or that is left out of a dump. One such line
+// would stop COPY, and with it the counters of all.
+
+#include "server/arguments.h"
+#include "table/name.h"
+
+using namespace interlock;
+
+namespace {
+
+constexpr const char* kNone = "-";
+constexpr int kRel = 2; // of escrow_counter
+
+Oid find_table(const char* name) {
+    List* parts = textToQualifiedNameList(cstring_to_text(name));
+    return RangeVarGetRelid(makeRangeVarFromNameList(parts), NoLock, true);
+}
+
+} // namespace
+
+extern "C" {
+PG_FUNCTION_INFO_V1(counted_table_in);
+PG_FUNCTION_INFO_V1(counted_table_out);
+PG_FUNCTION_INFO_V1(counted_table_trigger);
+
+Datum counted_table_in(PG_FUNCTION_ARGS) {
+    const char* name = PG_GETARG_CSTRING(0);
+    PG_RETURN_OID(strcmp(name, kNone) == 0 ? InvalidOid : find_table(name));
+}
+
+Datum counted_table_out(PG_FUNCTION_ARGS) {
+    Oid table = PG_GETARG_OID(0);
+    bool is_there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
+    PG_RETURN_CSTRING(is_there ? qualified_name(table) : pstrdup(kNone));
+}
+
+// BEFORE INSERT: leaves out a counter without a table. Nothing else can be there of it, but for
+// parts and reservations without a counter, which the sweeper deletes.
+Datum counted_table_trigger(PG_FUNCTION_ARGS) {
+    if (!CALLED_AS_TRIGGER(fcinfo))
+        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+                        errmsg("counted_table_trigger: not fired by a trigger")));
+    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    bool is_null;
+    Datum rel =
+        heap_getattr(trigger->tg_trigtuple, kRel, RelationGetDescr(trigger->tg_relation), &is_null);
+    bool is_none = !is_null && DatumGetObjectId(rel) == InvalidOid;
+    return PointerGetDatum(is_none ? nullptr : trigger->tg_trigtuple);
+}
+}
