@@ -20,7 +20,7 @@ int read_numbers(HeapTuple tuple, AttrNumber attribute, TupleDesc columns, AttrN
 
 bool read_foreign_key(HeapTuple tuple, TupleDesc columns, ForeignKey* key) {
     auto* constraint = reinterpret_cast<Form_pg_constraint>(GETSTRUCT(tuple));
-    if (constraint->contype != CONSTRAINT_FOREIGN)
+    if (constraint->contype != CONSTRAINT_FOREIGN || is_of_period(constraint))
         return false;
     key->parent = constraint->confrelid;
     key->count = read_numbers(tuple, Anum_pg_constraint_conkey, columns, key->columns);

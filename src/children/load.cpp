@@ -204,7 +204,7 @@ void load_column(const TableInfo* info, const ChildGuard& guard, ChildColumn* co
 }
 
 // Takes the parent's columns from the constraint, if it is the guard's. Of several over the same
-// columns any serves: they name the same rows of the parent.
+// columns the first in the order of names counts.
 void take_foreign_key(ChildGuard* guard, const ForeignKey& key) {
     if (guard->has_key || key.parent != guard->parent || key.count != guard->count)
         return;

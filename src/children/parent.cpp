@@ -308,9 +308,10 @@ void ask_parent(const ChangedParent& changed) {
 }
 
 // Where the change was made by a SECURITY DEFINER function, its owner's triggers of the parent find
-// what they name as they would have found it then, and not what the caller puts before it.
+// what they name as they would have found it then, and not what the caller puts before it. From
+// PostgreSQL 18 on a deferred trigger runs as that owner itself, but with the caller's search_path.
 void move_parent(const ChangedParent& changed) {
-    if (changed.user == GetUserId()) {
+    if (changed.user == GetUserId() && !InLocalUserIdChange()) {
         open_and_move(changed);
         return;
     }

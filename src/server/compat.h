@@ -17,6 +17,25 @@ inline bool owns_relation(Oid relid, Oid role) {
 #endif
 }
 
+// 16 has subscriptions that write as the owner of the table.
+inline bool writes_as_its_owner(const FormData_pg_subscription* subscription) {
+#if PG_VERSION_NUM >= 160000
+    return subscription->subrunasowner;
+#else
+    (void)subscription;
+    return true;
+#endif
+}
+
+// 16 lets a role be a member that may not SET ROLE.
+inline bool may_become(Oid member, Oid role) {
+#if PG_VERSION_NUM >= 160000
+    return member_can_set_role(member, role);
+#else
+    return is_member_of_role(member, role);
+#endif
+}
+
 inline AclResult check_function_privilege(Oid function, Oid role) {
 #if PG_VERSION_NUM >= 160000
     return object_aclcheck(ProcedureRelationId, function, role, ACL_EXECUTE);
@@ -264,6 +283,44 @@ inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* conte
 #else
     return expression_tree_walker(
         node, reinterpret_cast<bool (*)()>(reinterpret_cast<void*>(visit)), context);
+#endif
+}
+
+// 18 has foreign keys with a period, which name several rows.
+inline bool is_of_period(const FormData_pg_constraint* constraint) {
+#if PG_VERSION_NUM >= 180000
+    return constraint->conperiod;
+#else
+    (void)constraint;
+    return false;
+#endif
+}
+
+// 16 hands an error of an input function to who asks for it. False: it has. The type has no
+// modifier.
+inline bool read_or_report(PGFunction input, char* text, fmNodePtr context, Datum* value) {
+#if PG_VERSION_NUM >= 160000
+    return DirectInputFunctionCallSafe(input, text, InvalidOid, -1, context, value);
+#else
+    (void)context;
+    *value = DirectFunctionCall3(input, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
+                                 Int32GetDatum(-1));
+    return true;
+#endif
+}
+
+// 16 has SQL/JSON constructors, and 17 queries, which call functions of types that no node names:
+// casts to json, the checks of a domain that is returned.
+inline bool is_json_expression(const Node* node) {
+#if PG_VERSION_NUM >= 170000
+    if (IsA(node, JsonExpr))
+        return true;
+#endif
+#if PG_VERSION_NUM >= 160000
+    return IsA(node, JsonConstructorExpr) || IsA(node, JsonValueExpr);
+#else
+    (void)node;
+    return false;
 #endif
 }
 

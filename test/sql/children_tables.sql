@@ -248,6 +248,16 @@ INSERT INTO level_0 VALUES (1);
 INSERT INTO level_1 VALUES (1, 1);
 SELECT version FROM level_0;
 RESET statement_timeout;
+-- a foreign key with a period (18) names several rows
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int < 180000 THEN RAISE 'table "booking" has no foreign key to table "room"'; END IF;
+    EXECUTE 'CREATE TABLE room (r int4range, v daterange, PRIMARY KEY (r, v WITHOUT OVERLAPS))';
+    EXECUTE 'CREATE UNIQUE INDEX ON room (r, v)';
+    EXECUTE 'CREATE TABLE booking (id int PRIMARY KEY, r int4range, v daterange, FOREIGN KEY (r, PERIOD v) REFERENCES room)';
+    PERFORM interlock.enable_versioning('room');
+    PERFORM interlock.guard_children('booking', 'room');
+EXCEPTION WHEN OTHERS THEN RAISE NOTICE '%', sqlerrm;
+END $$;
 SET client_min_messages = warning;
 DO $$ BEGIN
     FOR i IN REVERSE 12..0 LOOP EXECUTE format('DROP TABLE level_%s', i); END LOOP;
