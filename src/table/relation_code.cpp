@@ -54,7 +54,7 @@ bool does_more_than_compute(Node* node, void* context) {
     if (node == nullptr)
         return false;
     if (IsA(node, CoerceToDomain) || IsA(node, SQLValueFunction) || IsA(node, NextValueExpr) ||
-        check_functions_in_node(node, is_more_than_computing, context))
+        is_json_expression(node) || check_functions_in_node(node, is_more_than_computing, context))
         return true;
     return walk_expression(node, does_more_than_compute, context);
 }
@@ -64,7 +64,8 @@ bool is_users_function(Oid function, void*) { return !is_built_in(function); }
 bool calls_users_code(Node* node, void* context) {
     if (node == nullptr)
         return false;
-    if (IsA(node, CoerceToDomain) || check_functions_in_node(node, is_users_function, context))
+    if (IsA(node, CoerceToDomain) || is_json_expression(node) ||
+        check_functions_in_node(node, is_users_function, context))
         return true;
     return walk_expression(node, calls_users_code, context);
 }

@@ -27,8 +27,9 @@ bool may_run_code(Oid function, void* owner) {
 }
 
 bool has_untrusted_function(Node* node, void* owner) {
-    return node != nullptr && (check_functions_in_node(node, may_run_code, owner) ||
-                               walk_expression(node, has_untrusted_function, owner));
+    return node != nullptr &&
+           (is_json_expression(node) || check_functions_in_node(node, may_run_code, owner) ||
+            walk_expression(node, has_untrusted_function, owner));
 }
 
 // A domain has checks, and comparing values of a type runs functions of its operator class.

@@ -344,6 +344,22 @@ SELECT interlock.cancel_reservation(:reserved);
 FETCH c;
 ROLLBACK;
 
+-- SQL/JSON calls the checks of a domain that it returns (17): restricted, too, as what is on a history table
+SET ROLE interlock_mallory;
+CREATE FUNCTION mallory.leaves(text) RETURNS bool LANGUAGE sql AS $$SELECT set_config('mallory.was', 'here', false) = 'here'$$;
+CREATE DOMAIN mallory.checked AS text CHECK (mallory.leaves(VALUE));
+CREATE TABLE mallory.told (id int PRIMARY KEY, x text);
+SELECT interlock.enable_history('mallory.told');
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int >= 170000 THEN
+        EXECUTE $q$CREATE INDEX ON mallory.told_history ((JSON_VALUE(row_data, '$.x' RETURNING mallory.checked)))$q$;
+    END IF;
+END $$;
+RESET ROLE;
+RESET mallory.was;
+INSERT INTO mallory.told VALUES (1, 'a');
+SELECT nullif(current_setting('mallory.was', true), '') AS was;
+
 -- nor can it defer triggers to the end of the caller's transaction, but for the owner itself
 SET ROLE interlock_mallory;
 CREATE TABLE mallory.later (id int PRIMARY KEY, n int NOT NULL);
