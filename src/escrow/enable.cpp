@@ -237,7 +237,7 @@ bool is_foreign_key(Relation rel, AttrNumber attnum) {
 void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
     const char* reason = nullptr;
-    if (!attribute->attnotnull)
+    if (!has_no_nulls(info->columns, attnum))
         reason = "it may be null";
     else if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
         reason = "it is generated";

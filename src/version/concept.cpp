@@ -36,7 +36,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
             info->maintained = bms_add_member(info->maintained, column);
         }
         versioning->typmod = attribute->atttypmod;
-        versioning->nullable = !attribute->attnotnull;
+        versioning->nullable = !has_no_nulls(columns, column);
     }
     for (int i = 2; i < trigger->tgnargs; i++) {
         CHECK_FOR_INTERRUPTS(); // a stranger may have given it thousands

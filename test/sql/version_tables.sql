@@ -67,6 +67,15 @@ SELECT interlock.disable_versioning('adopted');
 UPDATE adopted SET v = NULL WHERE id = 1;
 SELECT interlock.enable_versioning('adopted', 'v');
 SELECT interlock.versioned_update('adopted', 1, 0, '{"a": 3}');
+-- also one that older rows need not have (18)
+UPDATE adopted SET a = 2 WHERE id = 1;
+ALTER TABLE adopted DISABLE TRIGGER ALL;
+UPDATE adopted SET v = NULL WHERE id = 1;
+ALTER TABLE adopted ENABLE TRIGGER ALL;
+DO $$ BEGIN
+    IF current_setting('server_version_num')::int >= 180000 THEN EXECUTE 'ALTER TABLE adopted ADD CONSTRAINT not_yet NOT NULL v NOT VALID'; END IF;
+END $$;
+SELECT interlock.versioned_update('adopted', 1, 0, '{"a": 3}');
 UPDATE adopted SET a = 2 WHERE id = 3;
 SELECT interlock.versioned_update('adopted', 3, 2147483647, '{"a": 3}');
 SELECT outcome, version FROM interlock.try_versioned_update('adopted', 2, 9223372036854775807, '{"a": 3}');
