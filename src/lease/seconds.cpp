@@ -38,10 +38,11 @@ extern "C" {
 PG_FUNCTION_INFO_V1(seconds_in);
 PG_FUNCTION_INFO_V1(number_to_seconds);
 
-// The type has no modifier, which interval_in would read.
 Datum seconds_in(PG_FUNCTION_ARGS) {
-    return DirectFunctionCall3(interval_in, PG_GETARG_DATUM(0), ObjectIdGetDatum(InvalidOid),
-                               Int32GetDatum(-1));
+    Datum value;
+    if (!read_or_report(interval_in, PG_GETARG_CSTRING(0), fcinfo->context, &value))
+        PG_RETURN_NULL();
+    return value;
 }
 
 Datum number_to_seconds(PG_FUNCTION_ARGS) {

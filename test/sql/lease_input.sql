@@ -58,6 +58,11 @@ CREATE FUNCTION try_infinite(call text) RETURNS text LANGUAGE sql AS $$
 $$;
 SELECT call, try_infinite(call) AS answer FROM unnest(ARRAY['acquire_lease(''k'', ''infinity'')', 'acquire_lease(''k'', ''-infinity'')', 'acquire_lease(''k'', wait => ''infinity'')', 'acquire_lease(''k'', wait => ''-infinity'')',
     'renew_lease(''k'', 1, ''infinity'')', 'renew_lease(''k'', 1, ''-infinity'')']) call;
+-- an error of the type seconds can be asked for since PostgreSQL 16
+DO $$ DECLARE valid bool = false; BEGIN
+    IF current_setting('server_version_num')::int >= 160000 THEN EXECUTE $q$SELECT pg_input_is_valid('soon', 'interlock.seconds')$q$ INTO valid; END IF;
+    RAISE NOTICE '%', valid;
+END $$;
 SET interlock.max_lease_ttl = '10 s';
 SELECT * FROM try_all(ARRAY['acquire_lease(''k'')', 'acquire_lease(''k'', ''10 s'')', 'acquire_lease(''k'', ''10.000001 s'')', 'acquire_permit(''k'', 1)', 'acquire_leases(''{k}'')', 'renew_lease(''k'', 1, ''11 s'')']);
 RESET interlock.max_lease_ttl;
