@@ -3,7 +3,7 @@
 // counters on a table that a restore does not make, or that is left out of a dump. One such line
 // would stop COPY, and with it the counters of all.
 
-#include "server/arguments.h"
+#include "escrow/journal.h"
 #include "table/name.h"
 
 using namespace interlock;
@@ -11,11 +11,15 @@ using namespace interlock;
 namespace {
 
 constexpr const char* kNone = "-";
-constexpr int kRel = 2; // of escrow_counter
 
 Oid find_table(const char* name) {
     List* parts = textToQualifiedNameList(cstring_to_text(name));
     return RangeVarGetRelid(makeRangeVarFromNameList(parts), NoLock, true);
+}
+
+bool takes_counter(const TriggerData* trigger) {
+    CounterName name = name_in_row(trigger->tg_relation, trigger->tg_trigtuple);
+    return OidIsValid(name.rel) && find_counter(name) == 0;
 }
 
 } // namespace
@@ -36,17 +40,14 @@ Datum counted_table_out(PG_FUNCTION_ARGS) {
     PG_RETURN_CSTRING(is_there ? qualified_name(table) : pstrdup(kNone));
 }
 
-// BEFORE INSERT: leaves out a counter without a table. Nothing else can be there of it, but for
-// parts and reservations without a counter, which the sweeper deletes.
+// BEFORE INSERT: leaves out a counter without a table, and one whose table and key have a counter
+// already: where the publisher has renamed or dropped a table and made another of its name, and
+// this server has not. Parts and reservations without a counter are deleted by the sweeper.
 Datum counted_table_trigger(PG_FUNCTION_ARGS) {
     if (!CALLED_AS_TRIGGER(fcinfo))
         ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
                         errmsg("counted_table_trigger: not fired by a trigger")));
     auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
-    bool is_null;
-    Datum rel =
-        heap_getattr(trigger->tg_trigtuple, kRel, RelationGetDescr(trigger->tg_relation), &is_null);
-    bool is_none = !is_null && DatumGetObjectId(rel) == InvalidOid;
-    return PointerGetDatum(is_none ? nullptr : trigger->tg_trigtuple);
+    return PointerGetDatum(takes_counter(trigger) ? trigger->tg_trigtuple : nullptr);
 }
 }

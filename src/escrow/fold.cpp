@@ -69,12 +69,12 @@ const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
 // locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
-// The value with the first parts, up to `most`; with more where the row would leave the limits with
-// these (V3).
-AmountSum take_some(const EscrowCounter& counter, int64 value, int most, bool* is_all) {
+// The value with the first parts, until stop_at; with more where the row would leave the limits
+// with these (V3).
+AmountSum take_some(const EscrowCounter& counter, int64 value, TimestampTz stop_at, bool* is_all) {
     AmountSum sum = {value, 0};
     do {
-        *is_all = take_parts(*counter.column, counter.id, &sum, most) < most;
+        *is_all = take_parts(*counter.column, counter.id, &sum, stop_at);
     } while (!*is_all && !sum.is_within(counter.limits));
     return sum;
 }
@@ -86,7 +86,8 @@ void require_limits(const EscrowCounter& counter, const AmountSum& value) {
 }
 
 // By hand it waits for the row.
-Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand, int most = PG_INT32_MAX) {
+Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand,
+                  TimestampTz stop_at = DT_NOEND) {
     const TableInfo* info = table_info(rel);
     const EscrowColumn* column = column_of(info, due);
     Fold result = Fold::kNotInUse;
@@ -102,7 +103,7 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand, int most
         result = Fold::kNoRow;
         if (!lock_value(*counter, is_by_hand, &value))
             return;
-        AmountSum after = take_some(*counter, value, most, &is_all);
+        AmountSum after = take_some(*counter, value, stop_at, &is_all);
         result = is_all ? Fold::kFolded : Fold::kSome;
         require_limits(*counter, after);
         if (after.amount() != value && !write_value(*counter, after.amount()))
@@ -153,34 +154,17 @@ DuePage due_page(const CounterRun& fold, int64 from) {
     return page;
 }
 
-// Parts of a counter whose table or column is gone.
-void forget_counter(int64 counter) {
-    as_owner_of(internal_table("escrow_part"), [&] {
-        with_spi([&] {
-            run_command(
-                psprintf("DELETE FROM interlock_internal.escrow_part WHERE counter "
-                         "OPERATOR(pg_catalog.=) " INT64_FORMAT,
-                         counter));
-            run_command(
-                psprintf("DELETE FROM interlock_internal.escrow_counter WHERE id "
-                         "OPERATOR(pg_catalog.=) " INT64_FORMAT,
-                         counter));
-        });
-    });
-}
-
-Fold fold_due(const DueCounter& due) {
-    constexpr int kMostParts = 100000; // millions would not be done in time, in no run
-    if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel))) {
-        forget_counter(due.id);
-        return Fold::kFolded;
-    }
+// Millions of parts would not be done in time, in no run: some in each, for half of its time.
+Fold fold_due(const CounterRun& run, const DueCounter& due) {
+    TimestampTz stop_at = GetCurrentTimestamp() + longest_turn(run) * INT64CONST(500);
+    if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(due.rel)))
+        return forget_counter(due.id, stop_at) ? Fold::kFolded : Fold::kSome;
     if (!ConditionalLockRelationOid(due.rel, RowExclusiveLock))
         return Fold::kNoTable;
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
         return Fold::kNoTable;
-    Fold result = fold_counter(rel, due, false, kMostParts);
+    Fold result = fold_counter(rel, due, false, stop_at);
     relation_close(rel, NoLock);
     return result;
 }
@@ -257,7 +241,7 @@ bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
             continue;
         Fold result = Fold::kNoRow;
         TimestampTz began = GetCurrentTimestamp();
-        Turn turn = run_counter(fold, counter.rel, [&] { result = fold_due(counter); });
+        Turn turn = run_counter(fold, counter.rel, [&] { result = fold_due(*fold, counter); });
         if (turn == Turn::kOver) {
             come_again_for_rest(fold);
             return false;

@@ -5,6 +5,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/sequence.h"
+#include "table/subscription.h"
 
 namespace interlock {
 
@@ -117,8 +118,32 @@ int64 counter_in_snapshot(const CounterName& name) {
     return find_counter(name, GetActiveSnapshot());
 }
 
+CounterName name_in_row(Relation counters, HeapTuple row) {
+    return {DatumGetObjectId(column_of(counters, row, kRel).value),
+            DatumGetName(column_of(counters, row, kColumnName).value),
+            DatumGetTextPP(column_of(counters, row, kKey).value)};
+}
+
+namespace {
+
+// The text may have three times the bytes in the encoding of another database, and be less
+// compressed there: an entry of the index has at most 2,700.
+void check_length(const CounterName& name) {
+    constexpr size_t kMost = 800;
+    if (VARSIZE_ANY_EXHDR(name.key) > kMost)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("a key of table \"%s\" is too long for an escrow counter",
+                               get_rel_name(name.rel)),
+                        errhint("It may have %zu bytes.", kMost)));
+}
+
+} // namespace
+
 int64 create_counter(const CounterName& name) {
-    int64 counter = nextval_internal(internal_table("escrow_counter_id"), false);
+    check_length(name);
+    int64 counter = is_subscribed(internal_table(kCounterTable))
+                        ? number_apart()
+                        : nextval_internal(internal_table("escrow_counter_id"), false);
     Datum values[kCounterColumns] = {Int64GetDatum(counter), ObjectIdGetDatum(name.rel),
                                      NameGetDatum(name.column), PointerGetDatum(name.key)};
     bool nulls[kCounterColumns] = {};
@@ -271,17 +296,39 @@ void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
     table_close(rel, NoLock);
 }
 
-int take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, int most) {
+namespace {
+
+// take(rel, tuple) is called for each before it is deleted.
+template <typename Take>
+bool delete_parts(int64 counter, TimestampTz stop_at, Take&& take) {
+    constexpr int kAtOnce = 256; // between two looks at the clock
     int count = 0;
+    bool is_all = true;
     with_snapshot(newest_snapshot(), [&](Snapshot snapshot) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
-            sum->add(amount_of_part(column, rel, tuple));
+            take(rel, tuple);
             delete_row(rel, tuple);
-            return ++count < most;
+            is_all = ++count % kAtOnce != 0 || GetCurrentTimestamp() < stop_at;
+            return is_all;
         });
     });
     CommandCounterIncrement();
-    return count;
+    return is_all;
+}
+
+} // namespace
+
+bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, TimestampTz stop_at) {
+    return delete_parts(counter, stop_at, [&](Relation rel, HeapTuple tuple) {
+        sum->add(amount_of_part(column, rel, tuple));
+    });
+}
+
+bool forget_counter(int64 counter, TimestampTz stop_at) {
+    if (!delete_parts(counter, stop_at, [](Relation, HeapTuple) {}))
+        return false;
+    delete_counter(counter);
+    return true;
 }
 
 void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum) {

@@ -21,6 +21,9 @@ text* counter_key(const TableInfo* info, const Key& key);
 // 22023 for the values of another unique index.
 void require_table_key(const TableInfo* info, const Key& key);
 
+// Of a row of escrow_counter.
+CounterName name_in_row(Relation counters, HeapTuple row);
+
 // As of now, whatever the snapshot of the transaction is; 0: none.
 int64 find_counter(const CounterName& name);
 int64 counter_in_snapshot(const CounterName& name); // under the active snapshot
@@ -48,9 +51,14 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
-// Deletes the parts that the transaction sees, the first ones up to `most`, adds them to the sum
-// and returns their number (E9). Under the lock of the row, or of the gate.
-int take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, int most = PG_INT32_MAX);
+// Deletes the parts that the transaction sees and adds them to the sum (E9). Under the lock of the
+// row, or of the gate. False: there are more, and it is later than stop_at; but for some it is
+// never too late.
+bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum,
+                TimestampTz stop_at = DT_NOEND);
+
+// The same of a counter whose table is gone, and then the counter.
+bool forget_counter(int64 counter, TimestampTz stop_at);
 
 // Adds the parts under the active snapshot.
 void add_parts(const EscrowColumn& column, int64 counter, AmountSum* sum);

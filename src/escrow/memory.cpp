@@ -374,25 +374,16 @@ bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoub
     return fits;
 }
 
-namespace {
-
-void drop_with_lock(EscrowEntry* entry) {
-    if (is_pinned(entry))
-        entry->epoch = 0;
-    else
-        hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
-}
-
-} // namespace
-
 void drop_entry(int64 counter) {
     if (header == nullptr)
         return;
     LWLockAcquire(header->lock, LW_EXCLUSIVE);
     settle_with_lock();
     EscrowEntry* entry = find_entry(counter);
-    if (entry != nullptr)
-        drop_with_lock(entry);
+    if (entry != nullptr && !is_pinned(entry))
+        hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
+    else if (entry != nullptr) // of this transaction
+        entry->epoch = 0;
     LWLockRelease(header->lock);
 }
 
@@ -468,8 +459,8 @@ void drop_entries_of(Oid database) {
     HASH_SEQ_STATUS scan;
     hash_seq_init(&scan, entries);
     while (auto* entry = static_cast<EscrowEntry*>(hash_seq_search(&scan)))
-        if (entry->key.database == database)
-            drop_with_lock(entry);
+        if (entry->key.database == database && !is_pinned(entry))
+            hash_search(entries, &entry->key, HASH_REMOVE, nullptr);
     LWLockRelease(header->lock);
 }
 

@@ -85,9 +85,9 @@ bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoub
 // with parts of this transaction stays unused until it has ended.
 void drop_entry(int64 counter);
 
-// The same for all of a database; those that are pinned stay unused until they are not. For one
-// that was dropped: CREATE DATABASE can give another one its OID, and copies of one template have
-// the same counters and triggers.
+// Removes all of a database that are not pinned, as an eviction does. For one that was dropped,
+// too: CREATE DATABASE can give another one its OID, and copies of one template have the same
+// counters and triggers.
 void drop_entries_of(Oid database);
 void watch_dropped_databases(); // once, where the library is preloaded
 

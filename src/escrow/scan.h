@@ -17,9 +17,8 @@ void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot sna
                         errmsg("index \"%s.%s\" does not exist", kInternalSchema, index)));
     SysScanDesc scan = systable_beginscan(rel, found, true, snapshot, count, keys);
     HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-        if (!visit(rel, tuple))
-            break;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan)) && visit(rel, tuple))
+        CHECK_FOR_INTERRUPTS();
     systable_endscan(scan);
     table_close(rel, NoLock);
 }

@@ -12,6 +12,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -148,8 +149,8 @@ void audit_forget(const IdempotencyKey& key, const IdempotencyRow& row, const ch
                        CStringGetTextDatum(status),
                        CStringGetTextDatum(reason)};
     write_own_table("idempotency_audit", TRIGGER_TYPE_INSERT,
-                    "INSERT INTO interlock.idempotency_audit (forgotten_by, scope, key, attempt, "
-                    "status, reason) VALUES ($1, $2, $3, $4, $5, $6)",
+                    insert_of_line(own_table("idempotency_audit"),
+                                   "forgotten_by, scope, key, attempt, status, reason", 6),
                     6, types, values);
 }
 

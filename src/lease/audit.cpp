@@ -1,6 +1,8 @@
 #include "lease/audit.h"
 
+#include "table/own_table.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 namespace interlock {
 
@@ -28,8 +30,10 @@ void audit_break(const BrokenLease& broken) {
         TimestampTzGetDatum(shown_time(broken.expires)),
         array_of(broken.terminated, broken.terminated_count)};
     write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
-                    "INSERT INTO interlock.lease_audit (key, holder, token, reason, broken_by, "
-                    "would_expire_at, terminated) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                    insert_of_line(own_table("lease_audit"),
+                                   "key, holder, token, reason, broken_by, would_expire_at, "
+                                   "terminated",
+                                   7),
                     7, types, values);
 }
 

@@ -8,6 +8,7 @@
 #include "server/result_row.h"
 #include "table/own_table.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -132,8 +133,8 @@ void audit_force(const MarkedRow& call, const MarkerState& state, const char* re
                        TimestampTzGetDatum(state.until)};
     write_own_table(
         "row_lock_audit", TRIGGER_TYPE_INSERT,
-        "INSERT INTO interlock.row_lock_audit (table_name, key, holder, reason, forced_by, "
-        "would_expire_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        insert_of_line(own_table("row_lock_audit"),
+                       "table_name, key, holder, reason, forced_by, would_expire_at", 6),
         6, types, values);
 }
 

@@ -7,6 +7,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 
 using namespace interlock;
 
@@ -100,8 +101,11 @@ void line_values(const WriteLine* line, Datum* values, bool* nulls) {
     optional(13, line->sample.given);
 }
 
-void write_insert(Statement* statement) {
-    statement->add("INSERT INTO interlock.write_log (%s) VALUES (", kColumnNames);
+void write_insert(Statement* statement, bool is_apart) {
+    statement->add("INSERT INTO interlock.write_log (%s%s)%s VALUES (", is_apart ? "id, " : "",
+                   kColumnNames, is_apart ? " OVERRIDING SYSTEM VALUE" : "");
+    if (is_apart)
+        statement->add("$%d, ", statement->parameter(INT8OID));
     for (int i = 0; i < kLineColumns; i++)
         statement->add("%s$%d", i > 0 ? ", " : "", statement->parameter(kColumnTypes[i]));
     statement->add(")");
@@ -111,12 +115,17 @@ void insert_line(const WriteLine* line) {
     Oid table = own_table("write_log");
     writing_as_owner(table_open(table, RowExclusiveLock), TRIGGER_TYPE_INSERT, [&] {
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind("write_log")},
-                                      [](Statement* statement) { write_insert(statement); });
+            bool is_apart = is_subscribed(table);
+            PlanShape shape = {table, PlanKind("write_log")};
+            shape.subject = is_apart ? 1 : 0;
+            SPIPlanPtr plan =
+                plan_of(shape, [&](Statement* statement) { write_insert(statement, is_apart); });
             Datum values[kLineColumns] = {};
             bool nulls[kLineColumns];
             line_values(line, values, nulls);
-            Parameters parameters(kLineColumns);
+            Parameters parameters(kLineColumns + 1);
+            if (is_apart)
+                parameters.add(Int64GetDatum(number_apart()));
             for (int i = 0; i < kLineColumns; i++)
                 parameters.add(values[i], nulls[i]);
             run_plan(plan, parameters);

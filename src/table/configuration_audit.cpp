@@ -3,6 +3,7 @@
 #include "table/own_table.h"
 #include "table/restricted.h"
 #include "table/settings_json.h"
+#include "table/subscription.h"
 
 namespace interlock {
 
@@ -41,10 +42,8 @@ void record(const char* action, const RecordedChange& change) {
         values[i] = row[i].value;
         nulls[i] = row[i].isnull ? 'n' : ' ';
     }
-    const char* statement = psprintf(
-        "INSERT INTO %s (changed_by, kind, action, name, table_name, grantee, before, after) "
-        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        quote_qualified_identifier(get_namespace_name(own_schema()), kAudit));
+    const char* statement = insert_of_line(
+        audit(), "changed_by, kind, action, name, table_name, grantee, before, after", kColumns);
     writing_as_owner(table_open(audit(), RowExclusiveLock), TRIGGER_TYPE_INSERT, [&] {
         with_spi(
             [&] { SPI_execute_with_args(statement, kColumns, types, values, nulls, false, 0); });

@@ -1,5 +1,7 @@
 #include "table/subscription.h"
 
+#include "table/name.h"
+
 namespace interlock {
 
 namespace {
@@ -9,10 +11,13 @@ bool may_write(Oid subscription, Oid relid) {
     HeapTuple tuple = SearchSysCache1(SUBSCRIPTIONOID, ObjectIdGetDatum(subscription));
     if (!HeapTupleIsValid(tuple))
         return false;
-    Oid owner = reinterpret_cast<Form_pg_subscription>(GETSTRUCT(tuple))->subowner;
+    auto* row = reinterpret_cast<Form_pg_subscription>(GETSTRUCT(tuple));
+    Oid owner = row->subowner;
+    bool as_owner = writes_as_its_owner(row);
     ReleaseSysCache(tuple);
-    return owns_relation(relid, owner) ||
-           pg_class_aclcheck(relid, owner, ACL_INSERT) == ACLCHECK_OK;
+    constexpr AclMode kAll = ACL_INSERT | ACL_UPDATE | ACL_DELETE;
+    return as_owner ? pg_class_aclmask(relid, owner, kAll, ACLMASK_ALL) == kAll
+                    : may_become(owner, owner_of_table(relid));
 }
 
 bool has_subscription(Oid relid) {
@@ -39,6 +44,27 @@ bool is_subscribed(Oid relid) {
         if (has_subscription(lfirst_oid(cell)))
             return true;
     return false;
+}
+
+int64 number_apart() {
+    constexpr uint64 kFirst = UINT64CONST(1)
+                              << 51; // numbers of JavaScript are exact up to twice it
+    return static_cast<int64>(kFirst | (pg_prng_uint64(&pg_global_prng_state) & (kFirst - 1)));
+}
+
+char* insert_of_line(Oid table, const char* columns, int count) {
+    StringInfoData text;
+    initStringInfo(&text);
+    appendStringInfo(&text, "INSERT INTO %s (", qualified_name(table));
+    if (is_subscribed(table))
+        appendStringInfo(&text, "id, %s) OVERRIDING SYSTEM VALUE VALUES (" INT64_FORMAT ", ",
+                         columns, number_apart());
+    else
+        appendStringInfo(&text, "%s) VALUES (", columns);
+    for (int i = 1; i <= count; i++)
+        appendStringInfo(&text, "%s$%d", i > 1 ? ", " : "", i);
+    appendStringInfoChar(&text, ')');
+    return text.data;
 }
 
 } // namespace interlock

@@ -10,4 +10,12 @@ namespace interlock {
 // that arrive from there.
 bool is_subscribed(Oid relid);
 
+// A number for a row that this server adds to a table which a subscription writes, far from the
+// numbers of the publisher's rows, which arrive: at random, of 51 bits.
+int64 number_apart();
+
+// INSERT INTO table (columns) VALUES ($1, ...), into a table of the extension that numbers its
+// lines. Into one that a subscription writes, with a number apart.
+char* insert_of_line(Oid table, const char* columns, int count);
+
 } // namespace interlock
