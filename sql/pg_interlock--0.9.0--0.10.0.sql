@@ -584,12 +584,19 @@ CREATE FUNCTION interlock_internal.counted_table_in(cstring) RETURNS interlock_i
     LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock_internal.counted_table_out(interlock_internal.counted_table) RETURNS cstring
     LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock_internal.counted_table_recv(internal) RETURNS interlock_internal.counted_table
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
+CREATE FUNCTION interlock_internal.counted_table_send(interlock_internal.counted_table) RETURNS bytea
+    LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
 CREATE TYPE interlock_internal.counted_table (
-    INPUT = interlock_internal.counted_table_in, OUTPUT = interlock_internal.counted_table_out, LIKE = pg_catalog.oid);
+    INPUT = interlock_internal.counted_table_in, OUTPUT = interlock_internal.counted_table_out,
+    RECEIVE = interlock_internal.counted_table_recv, SEND = interlock_internal.counted_table_send, LIKE = pg_catalog.oid);
 COMMENT ON TYPE interlock_internal.counted_table IS
 'A table by name, as regclass; none where no table has the name.';
 COMMENT ON FUNCTION interlock_internal.counted_table_in(cstring) IS 'Input of type counted_table.';
 COMMENT ON FUNCTION interlock_internal.counted_table_out(interlock_internal.counted_table) IS 'Output of type counted_table.';
+COMMENT ON FUNCTION interlock_internal.counted_table_recv(internal) IS 'Binary input of type counted_table.';
+COMMENT ON FUNCTION interlock_internal.counted_table_send(interlock_internal.counted_table) IS 'Binary output of type counted_table.';
 CREATE CAST (interlock_internal.counted_table AS oid) WITHOUT FUNCTION AS IMPLICIT;
 COMMENT ON CAST (interlock_internal.counted_table AS oid) IS 'For the index.';
 CREATE CAST (interlock_internal.counted_table AS regclass) WITHOUT FUNCTION;
@@ -621,16 +628,17 @@ COMMENT ON TABLE interlock_internal.escrow_counter IS
 
 CREATE TABLE interlock_internal.escrow_part (
     counter bigint NOT NULL,
+    number bigint NOT NULL,
     amount numeric NOT NULL,
     reserved numeric) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-CREATE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter);
-ALTER TABLE interlock_internal.escrow_part REPLICA IDENTITY FULL; -- a subscriber has to learn of folds
+CREATE UNIQUE INDEX escrow_part_counter ON interlock_internal.escrow_part (counter, number);
+ALTER TABLE interlock_internal.escrow_part REPLICA IDENTITY USING INDEX escrow_part_counter;
 REVOKE ALL ON TABLE interlock_internal.escrow_part FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_part IS
 'What transactions have added to counters, or taken from them, and no fold has added to the row yet. reserved: what they have added to
-reservations, or taken from them.';
+reservations, or taken from them. number: at random, so that a subscriber finds the part.';
 
 CREATE TABLE interlock_internal.escrow_reservation (
     token bigint NOT NULL,

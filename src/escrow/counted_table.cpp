@@ -13,8 +13,15 @@ namespace {
 constexpr const char* kNone = "-";
 
 Oid find_table(const char* name) {
+    if (strcmp(name, kNone) == 0)
+        return InvalidOid;
     List* parts = textToQualifiedNameList(cstring_to_text(name));
     return RangeVarGetRelid(makeRangeVarFromNameList(parts), NoLock, true);
+}
+
+char* name_of(Oid table) {
+    bool is_there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
+    return is_there ? qualified_name(table) : pstrdup(kNone);
 }
 
 bool takes_counter(const TriggerData* trigger) {
@@ -27,17 +34,27 @@ bool takes_counter(const TriggerData* trigger) {
 extern "C" {
 PG_FUNCTION_INFO_V1(counted_table_in);
 PG_FUNCTION_INFO_V1(counted_table_out);
+PG_FUNCTION_INFO_V1(counted_table_recv);
+PG_FUNCTION_INFO_V1(counted_table_send);
 PG_FUNCTION_INFO_V1(counted_table_trigger);
 
-Datum counted_table_in(PG_FUNCTION_ARGS) {
-    const char* name = PG_GETARG_CSTRING(0);
-    PG_RETURN_OID(strcmp(name, kNone) == 0 ? InvalidOid : find_table(name));
+Datum counted_table_in(PG_FUNCTION_ARGS) { PG_RETURN_OID(find_table(PG_GETARG_CSTRING(0))); }
+
+Datum counted_table_out(PG_FUNCTION_ARGS) { PG_RETURN_CSTRING(name_of(PG_GETARG_OID(0))); }
+
+// In binary form a name, too: an OID means nothing to another server.
+Datum counted_table_recv(PG_FUNCTION_ARGS) {
+    auto* message = reinterpret_cast<StringInfo>(PG_GETARG_POINTER(0));
+    int length;
+    PG_RETURN_OID(find_table(pq_getmsgtext(message, message->len - message->cursor, &length)));
 }
 
-Datum counted_table_out(PG_FUNCTION_ARGS) {
-    Oid table = PG_GETARG_OID(0);
-    bool is_there = SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table));
-    PG_RETURN_CSTRING(is_there ? qualified_name(table) : pstrdup(kNone));
+Datum counted_table_send(PG_FUNCTION_ARGS) {
+    const char* name = name_of(PG_GETARG_OID(0));
+    StringInfoData message;
+    pq_begintypsend(&message);
+    pq_sendtext(&message, name, static_cast<int>(strlen(name)));
+    PG_RETURN_BYTEA_P(pq_endtypsend(&message));
 }
 
 // BEFORE INSERT: leaves out a counter without a table, and one whose table and key have a counter

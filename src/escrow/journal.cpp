@@ -16,7 +16,7 @@ constexpr const char* kPartTable = "escrow_part";
 
 // Columns of interlock_internal.escrow_counter and escrow_part, from 1.
 enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
-enum PartColumn { kCounter = 1, kAmount, kReserved, kPartColumns = kReserved };
+enum PartColumn { kCounter = 1, kNumber, kAmount, kReserved, kPartColumns = kReserved };
 
 Snapshot newest_snapshot() {
     return IsolationUsesXactSnapshot() ? GetTransactionSnapshot() : GetLatestSnapshot();
@@ -287,8 +287,11 @@ bool has_parts(Oid rel, const EscrowColumn& column) {
 }
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
-    Datum values[kPartColumns] = {Int64GetDatum(counter), numeric_of(column, part.amount)};
-    bool nulls[kPartColumns] = {false, false, part.reserved == 0};
+    Datum values[kPartColumns] = {
+        Int64GetDatum(counter),
+        Int64GetDatum(static_cast<int64>(pg_prng_uint64(&pg_global_prng_state))),
+        numeric_of(column, part.amount)};
+    bool nulls[kPartColumns] = {false, false, false, part.reserved == 0};
     if (part.reserved != 0)
         values[kReserved - 1] = numeric_of(column, part.reserved);
     Relation rel = table_open(internal_table(kPartTable), RowExclusiveLock);

@@ -87,6 +87,7 @@ extern "C" {
 #include <fmgr.h>
 #include <funcapi.h>
 #include <lib/ilist.h>
+#include <libpq/pqformat.h>
 #include <mb/pg_wchar.h>
 #include <miscadmin.h>
 #include <nodes/makefuncs.h>

@@ -36,7 +36,7 @@ $old->safe_psql('shop', 'DROP TABLE local; CREATE PUBLICATION all_of_it FOR ALL 
 $old->safe_psql('shop', q(INSERT INTO item VALUES (1, 100), (2, 10); SELECT interlock.adjust('item', 1, 'stock', -7);
     SELECT interlock.acquire_lease('long', '1 h')));
 my $connection = $old->connstr('shop') =~ s/'/''/gr;
-$new->safe_psql('shop', "CREATE SUBSCRIPTION standby CONNECTION '$connection' PUBLICATION all_of_it");
+$new->safe_psql('shop', "CREATE SUBSCRIPTION standby CONNECTION '$connection' PUBLICATION all_of_it WITH (binary = true)");
 $new->wait_for_subscription_sync($old, 'standby', 'shop');
 
 my $state = q(SELECT id, stock, interlock.escrow_value('item', id, 'stock') FROM item UNION ALL
