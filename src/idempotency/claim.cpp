@@ -1,6 +1,7 @@
 #include "idempotency/idempotency.h"
 
 #include "idempotency/grant.h"
+#include "idempotency/storable.h"
 #include "idempotency/table.h"
 #include "idempotency/wait.h"
 #include "key_lock/mode.h"
@@ -58,6 +59,7 @@ const Interval* span_argument(const Arguments& arguments, int n, const char* nam
 }
 
 ClaimRequest request_argument(const Arguments& arguments) {
+    require_small("state", arguments.optional(7));
     return {request_hash_argument(arguments, 2, 4), span_argument(arguments, 5, "ttl"),
             span_argument(arguments, 6, "stale_after"), arguments.optional(7)};
 }

@@ -4,6 +4,7 @@
 #include "execution/write.h"
 #include "idempotency/grant.h"
 #include "idempotency/row.h"
+#include "idempotency/storable.h"
 #include "idempotency/table.h"
 #include "idempotency/wait.h"
 #include "server/arguments.h"
@@ -42,6 +43,7 @@ Datum idempotency_complete(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     Answer answer = {arguments.optional(3), arguments.optional(4), arguments.optional(5)};
+    require_short("result_id", answer.result_id);
     PG_RETURN_BOOL(complete_key(key, token_argument(arguments, 2), answer));
 }
 
@@ -64,6 +66,8 @@ Datum idempotency_checkpoint(PG_FUNCTION_ARGS) {
     int64 token = token_argument(arguments, 2);
     Datum name = arguments.required(3, "name");
     NullableDatum state = arguments.optional(4);
+    require_short("name", {name, false});
+    require_small("state", state);
     using_scope(key.scope, [&] { write_checkpoint(key, token, name, state); });
     PG_RETURN_VOID();
 }
@@ -174,6 +178,7 @@ bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     bool omitted = is_too_large(scope, ending.answer);
     if (omitted)
         stored.answer.response = stored.answer.body = {0, true};
+    require_shallow(ending.completed ? "response" : "error", stored.answer.response);
     TimestampTz now = GetCurrentTimestamp();
     auto set = [&](RowWrite* write, const IdempotencyScope&) {
         write->set(kStatus, write->terms.text(ending.completed ? "completed" : "failed"));

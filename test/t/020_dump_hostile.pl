@@ -48,6 +48,29 @@ is(as('mallory', 'source', "SELECT outcome FROM interlock.idempotency_claim('oth
 is(as('mallory', 'source', "SELECT outcome FROM interlock.idempotency_claim('other', 'stale', stale_after => $odd)"), 'acquired', 'or stale_after');
 $node->safe_psql('source', "SELECT interlock.define_idempotency_scope('odd', ttl => $odd, stale_after => $odd)");
 
+# Keys that fit into an index by their compression alone, and JSON that is deeper than it can be read
+my ($status, $out, $error) = $node->psql('source', q(
+    SET ROLE mallory;
+    CREATE TABLE more.long (id text PRIMARY KEY, stock int NOT NULL);
+    SELECT interlock.enable_escrow('more.long', 'stock');
+    INSERT INTO more.long VALUES (repeat('a', 801), 9), (repeat('b', 798), 9);
+    SELECT interlock.adjust('more.long', repeat('b', 798), 'stock', -1);
+    SELECT interlock.adjust('more.long', repeat('a', 801), 'stock', -1)));
+like($error, qr/54000|a key of table "long" is too long for an escrow counter/, 'a long key has no counter');
+is($node->safe_psql('source', 'DELETE FROM more.long RETURNING length(id)'), "801\n798", 'and its row can be deleted');
+$node->safe_psql('source', "SELECT interlock.define_idempotency_scope('job', model => 'job'); SELECT interlock.idempotency_claim('job', 'work')");
+my $deep = q((SELECT (repeat('{"a":', 1001) || '1' || repeat('}', 1001))::jsonb));
+my $large = q(to_jsonb(repeat('a', 1100000)));
+for my $call ("idempotency_claim('other', 'deep', state => $deep)", "idempotency_claim('other', 'deep', state => $large)",
+    "idempotency_complete('other', 'ttl', (SELECT token FROM interlock.idempotency WHERE key = 'ttl'), $deep)",
+    "idempotency_fail('other', 'ttl', (SELECT token FROM interlock.idempotency WHERE key = 'ttl'), $deep)",
+    "idempotency_checkpoint('job', 'work', (SELECT token FROM interlock.idempotency WHERE key = 'work'), 'a', $deep)",
+    "idempotency_checkpoint('job', 'work', (SELECT token FROM interlock.idempotency WHERE key = 'work'), 'a', $large)")
+{
+    ($status, $out, $error) = $node->psql('source', "\\set VERBOSITY verbose\nSELECT interlock.$call");
+    like($error, qr/ERROR:  54000: /, ($call =~ /^(\w+)/)[0] . ' refuses it');
+}
+
 my $archive = $node->basedir . '/source.dump';
 $node->command_ok([ 'pg_dump', '-Fc', '-N', 'more', '-f', $archive, $node->connstr('source') ], 'pg_dump');
 $node->safe_psql('postgres', 'CREATE DATABASE target');
@@ -57,7 +80,7 @@ unlike($errors, qr/COPY failed|invalid input/, 'what cannot be restored is of ma
 
 my $state = q(SELECT interlock.escrow_value('shop.item', 1, 'stock'), (SELECT string_agg(amount || ' of ' || rel, ', ') FROM interlock.reservations WHERE rel = 'shop.item'::regclass),
     (SELECT count(*) FROM interlock.idempotency), (SELECT count(*) FROM interlock.idempotency_scope));
-is($node->safe_psql('target', $state), '1|2 of shop.item|3|1', 'the value, the reservation and the keys are there');
+is($node->safe_psql('target', $state), '1|2 of shop.item|4|2', 'the value, the reservation and the keys are there');
 is($node->safe_psql('target', $state), $node->safe_psql('source', $state), 'as they were');
 is(as('shop', 'target', q(SELECT outcome FROM interlock.try_adjust('shop.item', 1, 'stock', -2))), 'pending', 'nothing is sold twice');
 is(as('shop', 'target', q(SELECT outcome FROM interlock.idempotency_claim('orders', 'order 2'))), 'replay', 'nor paid');
