@@ -178,7 +178,7 @@ bool end_claim(const IdempotencyKey& key, int64 token, const Ending& ending) {
     bool omitted = is_too_large(scope, ending.answer);
     if (omitted)
         stored.answer.response = stored.answer.body = {0, true};
-    require_shallow(ending.completed ? "response" : "error", stored.answer.response);
+    require_readable(ending.completed ? "response" : "error", stored.answer.response);
     TimestampTz now = GetCurrentTimestamp();
     auto set = [&](RowWrite* write, const IdempotencyScope&) {
         write->set(kStatus, write->terms.text(ending.completed ? "completed" : "failed"));

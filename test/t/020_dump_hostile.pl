@@ -61,7 +61,9 @@ is($node->safe_psql('source', 'DELETE FROM more.long RETURNING length(id)'), "80
 $node->safe_psql('source', "SELECT interlock.define_idempotency_scope('job', model => 'job'); SELECT interlock.idempotency_claim('job', 'work')");
 my $deep = q((SELECT (repeat('{"a":', 1001) || '1' || repeat('}', 1001))::jsonb));
 my $large = q(to_jsonb(repeat('a', 1100000)));
-for my $call ("idempotency_claim('other', 'deep', state => $deep)", "idempotency_claim('other', 'deep', state => $large)",
+my $numbers = q((SELECT jsonb_agg(1e131071) FROM generate_series(1, 2100)));
+for my $call ("idempotency_claim('other', 'deep', state => $deep)", "idempotency_claim('other', 'deep', state => $numbers)",
+    "idempotency_complete('other', 'ttl', (SELECT token FROM interlock.idempotency WHERE key = 'ttl'), $numbers)", "idempotency_claim('other', 'deep', state => $large)",
     "idempotency_complete('other', 'ttl', (SELECT token FROM interlock.idempotency WHERE key = 'ttl'), $deep)",
     "idempotency_fail('other', 'ttl', (SELECT token FROM interlock.idempotency WHERE key = 'ttl'), $deep)",
     "idempotency_checkpoint('job', 'work', (SELECT token FROM interlock.idempotency WHERE key = 'work'), 'a', $deep)",
