@@ -5,6 +5,7 @@
 
 #include "escrow/journal.h"
 #include "table/name.h"
+#include "table/trigger.h"
 
 using namespace interlock;
 
@@ -24,9 +25,11 @@ char* name_of(Oid table) {
     return is_there ? qualified_name(table) : pstrdup(kNone);
 }
 
+// A null is left to the constraint.
 bool takes_counter(const TriggerData* trigger) {
-    CounterName name = name_in_row(trigger->tg_relation, trigger->tg_trigtuple);
-    return OidIsValid(name.rel) && find_counter(name) == 0;
+    CounterName name;
+    return !read_name(trigger->tg_relation, trigger->tg_trigtuple, &name) ||
+           (OidIsValid(name.rel) && find_counter(name) == 0);
 }
 
 } // namespace
@@ -61,10 +64,9 @@ Datum counted_table_send(PG_FUNCTION_ARGS) {
 // already: where the publisher has renamed or dropped a table and made another of its name, and
 // this server has not. Parts and reservations without a counter are deleted by the sweeper.
 Datum counted_table_trigger(PG_FUNCTION_ARGS) {
-    if (!CALLED_AS_TRIGGER(fcinfo))
-        ereport(ERROR, (errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-                        errmsg("counted_table_trigger: not fired by a trigger")));
-    auto* trigger = reinterpret_cast<TriggerData*>(fcinfo->context);
+    TriggerData* trigger = row_trigger(fcinfo, "counted_table_trigger");
+    if (RelationGetRelid(trigger->tg_relation) != counter_table())
+        raise_forged(trigger->tg_relation, trigger->tg_trigger->tgname, "enable_escrow");
     return PointerGetDatum(takes_counter(trigger) ? trigger->tg_trigtuple : nullptr);
 }
 }

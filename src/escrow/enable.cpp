@@ -53,7 +53,8 @@ struct TriggerCommand {
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
                               const char* more_arguments);
 const char* row_arguments(const Request& request, List* key);
-void run_trigger_command(Oid relid, AttrNumber attnum, const TriggerCommand& trigger);
+void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
+                         const TriggerCommand& trigger);
 void refuse_gone_column(Relation rel, const TableInfo* info);
 const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column);
 void end_counters(Relation rel, const EscrowColumn& column);
@@ -92,11 +93,12 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     require_last_word(rel, info, kEvents);
     require_last_word_of(rel, on_row.name, kEvents);
     TableChange change = begin_change(arguments, rel);
+    const Bitmapset* key = bms_copy(info->key.attnums);
     close_table(rel);
     with_spi([&] {
         as_configuring_owner(relid, [&] { check_values(relid, request); });
-        run_trigger_command(relid, request.attnum, on_row);
-        run_trigger_command(relid, request.attnum, on_truncate);
+        run_trigger_command(relid, request.attnum, key, on_row);
+        run_trigger_command(relid, request.attnum, nullptr, on_truncate);
     });
     forget_old_parts(relid, request.column);
     record_change(change);
@@ -203,8 +205,37 @@ void check_table_kind(Relation rel, const TableInfo* info) {
     for (int i = 0; i < info->key.count; i++)
         if (!may_name_counter(info, info->key.columns[i].attnum))
             refuse_table(rel, psprintf("column \"%s\" of its key is not an integer, a uuid, or a "
-                                       "text of a deterministic collation",
+                                       "text of a deterministic collation, or is generated",
                                        column_name(info, info->key.columns[i].attnum)));
+}
+
+bool has_column(const char* expression, AttrNumber attnum) {
+    Bitmapset* columns = nullptr;
+    pull_varattnos(static_cast<Node*>(stringToNode(expression)), 1, &columns);
+    return bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, columns);
+}
+
+// Whether the column of an index, 0 for an expression, has the value or is generated of it.
+bool has_value_of(Relation rel, AttrNumber column, AttrNumber attnum) {
+    if (column == 0 || column == attnum)
+        return true;
+    TupleDesc columns = RelationGetDescr(rel);
+    if (column < 0 || TupleDescAttr(columns, column - 1)->attgenerated == '\0')
+        return false;
+    for (int i = 0; i < columns->constr->num_defval; i++)
+        if (columns->constr->defval[i].adnum == column)
+            return has_column(columns->constr->defval[i].adbin, attnum);
+    return false;
+}
+
+bool may_be_over(Relation rel, HeapTuple tuple, AttrNumber attnum) {
+    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
+    for (int i = 0; i < index->indnatts; i++)
+        if (has_value_of(rel, index->indkey.values[i], attnum))
+            return true;
+    bool is_null;
+    Datum predicate = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indpred, &is_null);
+    return !is_null && has_column(TextDatumGetCString(predicate), attnum);
 }
 
 bool is_indexed_uniquely(Relation rel, AttrNumber attnum) {
@@ -215,9 +246,8 @@ bool is_indexed_uniquely(Relation rel, AttrNumber attnum) {
         if (!HeapTupleIsValid(tuple))
             continue;
         auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        for (int i = 0; i < index->indnatts; i++)
-            found = found || ((index->indisunique || index->indisexclusion) &&
-                              (index->indkey.values[i] == attnum || index->indkey.values[i] == 0));
+        found = found ||
+                ((index->indisunique || index->indisexclusion) && may_be_over(rel, tuple, attnum));
         ReleaseSysCache(tuple);
     }
     return found;
@@ -298,13 +328,19 @@ TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char*
                            more_arguments)};
 }
 
-void run_trigger_command(Oid relid, AttrNumber attnum, const TriggerCommand& trigger) {
+void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
+                         const TriggerCommand& trigger) {
     replace_trigger(relid, trigger.name, trigger.command);
     run_command(psprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", qualified_name(relid),
                          quote_identifier(trigger.name)));
     ObjectAddress dependent = {TriggerRelationId, get_trigger_oid(relid, trigger.name, false), 0};
     ObjectAddress needed = {RelationRelationId, relid, attnum};
     recordDependencyOn(&dependent, &needed, DEPENDENCY_AUTO);
+    // Counters go by the text of the key. With another type of a column it could be another text.
+    for (int column = -1; (column = bms_next_member(key, column)) >= 0;) {
+        needed.objectSubId = column;
+        recordDependencyOn(&dependent, &needed, DEPENDENCY_NORMAL);
+    }
 }
 
 // Renamed, as a rule. Its counters go by the former name.

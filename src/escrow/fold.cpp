@@ -69,16 +69,6 @@ const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
 // locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
-// The value with the first parts, until stop_at; with more where the row would leave the limits
-// with these (V3).
-AmountSum take_some(const EscrowCounter& counter, int64 value, TimestampTz stop_at, bool* is_all) {
-    AmountSum sum = {value, 0};
-    do {
-        *is_all = take_parts(*counter.column, counter.id, &sum, stop_at);
-    } while (!*is_all && !sum.is_within(counter.limits));
-    return sum;
-}
-
 // Parts that came after the snapshot may pay for those that it has.
 void require_limits(const EscrowCounter& counter, const AmountSum& value) {
     if (IsolationUsesXactSnapshot() && !value.is_within(counter.limits))
@@ -99,11 +89,11 @@ Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand,
         if (counter == nullptr)
             return;
         int64 value;
-        bool is_all;
         result = Fold::kNoRow;
         if (!lock_value(*counter, is_by_hand, &value))
             return;
-        AmountSum after = take_some(*counter, value, stop_at, &is_all);
+        AmountSum after = {value, 0};
+        bool is_all = take_parts(*column, due.id, &after, stop_at, &counter->limits);
         result = is_all ? Fold::kFolded : Fold::kSome;
         require_limits(*counter, after);
         if (after.amount() != value && !write_value(*counter, after.amount()))

@@ -59,6 +59,8 @@ void insert_row(Relation rel, Datum* values, bool* nulls) {
 // prints_alike() is for values; a text of another collation may equal another text.
 bool may_name_counter(const TableInfo* info, AttrNumber attnum) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+    if (attribute->attgenerated != '\0') // after the trigger that ends the counter of the old key
+        return false;
     switch (attribute->atttypid) {
     case INT2OID:
     case INT4OID:
@@ -118,10 +120,16 @@ int64 counter_in_snapshot(const CounterName& name) {
     return find_counter(name, GetActiveSnapshot());
 }
 
-CounterName name_in_row(Relation counters, HeapTuple row) {
-    return {DatumGetObjectId(column_of(counters, row, kRel).value),
-            DatumGetName(column_of(counters, row, kColumnName).value),
-            DatumGetTextPP(column_of(counters, row, kKey).value)};
+Oid counter_table() { return internal_table(kCounterTable); }
+
+bool read_name(Relation counters, HeapTuple row, CounterName* name) {
+    NullableDatum rel = column_of(counters, row, kRel);
+    NullableDatum column = column_of(counters, row, kColumnName);
+    NullableDatum key = column_of(counters, row, kKey);
+    if (rel.isnull || column.isnull || key.isnull)
+        return false;
+    *name = {DatumGetObjectId(rel.value), DatumGetName(column.value), DatumGetTextPP(key.value)};
+    return true;
 }
 
 namespace {
@@ -141,13 +149,18 @@ void check_length(const CounterName& name) {
 
 int64 create_counter(const CounterName& name) {
     check_length(name);
-    int64 counter = is_subscribed(internal_table(kCounterTable))
+    if (is_subscribed(name.rel))
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("a subscription writes table \"%s\", and its escrow counters",
+                               get_rel_name(name.rel)),
+                        errhint("Change them on the publisher, or drop the subscription.")));
+    int64 counter = is_subscribed(counter_table())
                         ? number_apart()
                         : nextval_internal(internal_table("escrow_counter_id"), false);
     Datum values[kCounterColumns] = {Int64GetDatum(counter), ObjectIdGetDatum(name.rel),
                                      NameGetDatum(name.column), PointerGetDatum(name.key)};
     bool nulls[kCounterColumns] = {};
-    Relation rel = table_open(internal_table(kCounterTable), RowExclusiveLock);
+    Relation rel = table_open(counter_table(), RowExclusiveLock);
     insert_row(rel, values, nulls);
     table_close(rel, NoLock);
     return counter;
@@ -286,11 +299,22 @@ bool has_parts(Oid rel, const EscrowColumn& column) {
     return found;
 }
 
+namespace {
+
+// In the order in which parts come, nearly: a fold takes the first ones, and what was the value
+// once is within the limits. No two of one counter: the time in microseconds, never twice in a
+// session, and of the session what 13 bits can have.
+int64 number_of_part() {
+    static TimestampTz last = 0;
+    last = Max(last + 1, GetCurrentTimestamp());
+    return static_cast<int64>((static_cast<uint64>(last) << 13) | (MyProcPid & 0x1FFF));
+}
+
+} // namespace
+
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
-    Datum values[kPartColumns] = {
-        Int64GetDatum(counter),
-        Int64GetDatum(static_cast<int64>(pg_prng_uint64(&pg_global_prng_state))),
-        numeric_of(column, part.amount)};
+    Datum values[kPartColumns] = {Int64GetDatum(counter), Int64GetDatum(number_of_part()),
+                                  numeric_of(column, part.amount)};
     bool nulls[kPartColumns] = {false, false, false, part.reserved == 0};
     if (part.reserved != 0)
         values[kReserved - 1] = numeric_of(column, part.reserved);
@@ -301,9 +325,9 @@ void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
 
 namespace {
 
-// take(rel, tuple) is called for each before it is deleted.
-template <typename Take>
-bool delete_parts(int64 counter, TimestampTz stop_at, Take&& take) {
+// take(rel, tuple) is called for each before it is deleted; may_stop() for some.
+template <typename Take, typename MayStop>
+bool delete_parts(int64 counter, Take&& take, MayStop&& may_stop) {
     constexpr int kAtOnce = 256; // between two looks at the clock
     int count = 0;
     bool is_all = true;
@@ -311,7 +335,7 @@ bool delete_parts(int64 counter, TimestampTz stop_at, Take&& take) {
         scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation rel, HeapTuple tuple) {
             take(rel, tuple);
             delete_row(rel, tuple);
-            is_all = ++count % kAtOnce != 0 || GetCurrentTimestamp() < stop_at;
+            is_all = ++count % kAtOnce != 0 || !may_stop();
             return is_all;
         });
     });
@@ -321,14 +345,20 @@ bool delete_parts(int64 counter, TimestampTz stop_at, Take&& take) {
 
 } // namespace
 
-bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, TimestampTz stop_at) {
-    return delete_parts(counter, stop_at, [&](Relation rel, HeapTuple tuple) {
-        sum->add(amount_of_part(column, rel, tuple));
-    });
+bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum, TimestampTz stop_at,
+                const EscrowLimits* limits) {
+    return delete_parts(
+        counter,
+        [&](Relation rel, HeapTuple tuple) { sum->add(amount_of_part(column, rel, tuple)); },
+        [&] {
+            return GetCurrentTimestamp() >= stop_at &&
+                   (limits == nullptr || sum->is_within(*limits));
+        });
 }
 
 bool forget_counter(int64 counter, TimestampTz stop_at) {
-    if (!delete_parts(counter, stop_at, [](Relation, HeapTuple) {}))
+    if (!delete_parts(
+            counter, [](Relation, HeapTuple) {}, [&] { return GetCurrentTimestamp() >= stop_at; }))
         return false;
     delete_counter(counter);
     return true;

@@ -21,8 +21,10 @@ text* counter_key(const TableInfo* info, const Key& key);
 // 22023 for the values of another unique index.
 void require_table_key(const TableInfo* info, const Key& key);
 
-// Of a row of escrow_counter.
-CounterName name_in_row(Relation counters, HeapTuple row);
+Oid counter_table();
+
+// Of a row of that table. False: a part of it is null.
+bool read_name(Relation counters, HeapTuple row, CounterName* name);
 
 // As of now, whatever the snapshot of the transaction is; 0: none.
 int64 find_counter(const CounterName& name);
@@ -51,13 +53,13 @@ bool has_parts(Oid rel, const EscrowColumn& column);
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
-// Deletes the parts that the transaction sees and adds them to the sum (E9). Under the lock of the
-// row, or of the gate. False: there are more, and it is later than stop_at; but for some it is
-// never too late.
+// Deletes the parts that the transaction sees, as they came, and adds them to the sum (E9). Under
+// the lock of the row, or of the gate. False: there are more, and it is later than stop_at. It does
+// not stop where the row would leave the limits with these parts alone (V3).
 bool take_parts(const EscrowColumn& column, int64 counter, AmountSum* sum,
-                TimestampTz stop_at = DT_NOEND);
+                TimestampTz stop_at = DT_NOEND, const EscrowLimits* limits = nullptr);
 
-// The same of a counter whose table is gone, and then the counter.
+// Deletes the parts of a counter whose table is gone, and then the counter. False as above.
 bool forget_counter(int64 counter, TimestampTz stop_at);
 
 // Adds the parts under the active snapshot.

@@ -13,6 +13,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/restricted.h"
+#include "table/subscription.h"
 #include "version/floor.h"
 #include "version/version.h"
 
@@ -105,13 +106,15 @@ char* query_of(const char* column, const char* rows) {
                     rows);
 }
 
+// Of the rows for which the condition holds.
 void resync_own(Oid schema, const char* sequence, const char* table, const char* column,
-                ReturnSetInfo* output) {
+                const char* condition, ReturnSetInfo* output) {
     Oid relid = get_relname_relid(table, schema);
     if (OidIsValid(relid)) // not with SQL of an older version
-        try_to_raise({get_relname_relid(sequence, schema), query_of(column, qualified_name(relid)),
-                      PG_INT64_MAX},
-                     output);
+        try_to_raise(
+            {get_relname_relid(sequence, schema),
+             query_of(column, psprintf("%s%s", qualified_name(relid), condition)), PG_INT64_MAX},
+            output);
 }
 
 void forget_rows() {
@@ -130,8 +133,11 @@ void resync_own_tables(ReturnSetInfo* output) {
         {"configuration_audit_id_seq", "configuration_audit", "id"},
         {"write_log_id_seq", "write_log", "id"}};
     for (auto& [sequence, table, column] : kTables)
-        resync_own(own_schema(), sequence, table, column, output);
-    resync_own(internal_schema(), "escrow_counter_id", "escrow_counter", "id", output);
+        resync_own(own_schema(), sequence, table, column, "", output);
+    // The sweeper begins at any number up to the last: those apart would leave it no others.
+    resync_own(internal_schema(), "escrow_counter_id", "escrow_counter", "id",
+               psprintf(" WHERE id OPERATOR(pg_catalog.<) " INT64_FORMAT, kFirstNumberApart),
+               output);
     if (is_own_sequence(get_relname_relid(kToken, own_schema())))
         forget_rows();
 }

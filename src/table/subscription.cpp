@@ -47,9 +47,8 @@ bool is_subscribed(Oid relid) {
 }
 
 int64 number_apart() {
-    constexpr uint64 kFirst = UINT64CONST(1)
-                              << 51; // numbers of JavaScript are exact up to twice it
-    return static_cast<int64>(kFirst | (pg_prng_uint64(&pg_global_prng_state) & (kFirst - 1)));
+    uint64 random = pg_prng_uint64(&pg_global_prng_state);
+    return kFirstNumberApart + static_cast<int64>(random % kFirstNumberApart);
 }
 
 char* insert_of_line(Oid table, const char* columns, int count) {

@@ -11,7 +11,9 @@ namespace interlock {
 bool is_subscribed(Oid relid);
 
 // A number for a row that this server adds to a table which a subscription writes, far from the
-// numbers of the publisher's rows, which arrive: at random, of 51 bits.
+// numbers of the publisher's rows, which arrive: at random, from the first of them on. Numbers of
+// JavaScript are exact up to four times that.
+constexpr int64 kFirstNumberApart = INT64CONST(1) << 51;
 int64 number_apart();
 
 // INSERT INTO table (columns) VALUES ($1, ...), into a table of the extension that numbers its

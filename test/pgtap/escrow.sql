@@ -1,7 +1,7 @@
 -- Escrow counters: bad input, privileges, kinds of columns, plain writes, what other concepts make of it. Several sessions, crashes and
 -- prepared transactions are in test/t/098_escrow.pl.
 BEGIN;
-SELECT plan(94);
+SELECT plan(97);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0);
@@ -23,6 +23,13 @@ SELECT throws_ok($$SELECT interlock.enable_escrow('crashes', 'n')$$, '0A000', NU
 SELECT throws_ok($$SELECT interlock.enable_escrow('leaves', 'n')$$, '0A000', NULL, 'a temporary table');
 SELECT throws_ok($$SELECT interlock.enable_escrow('keyless', 'n')$$, '55000', NULL, 'no key');
 SELECT throws_ok($$SELECT interlock.enable_escrow('dated', 'n')$$, '0A000', NULL, 'a key whose text depends on settings');
+CREATE TABLE made_key (a int, id int GENERATED ALWAYS AS (a * 10) STORED PRIMARY KEY, n int NOT NULL);
+SELECT throws_ok($$SELECT interlock.enable_escrow('made_key', 'n')$$, '0A000', NULL, 'a key that is generated');
+CREATE TABLE made_unique (id int PRIMARY KEY, n int NOT NULL, g int GENERATED ALWAYS AS (n * 2) STORED UNIQUE);
+SELECT throws_ok($$SELECT interlock.enable_escrow('made_unique', 'n')$$, '55000', NULL, 'a column of which a unique one is generated');
+CREATE TABLE partly_unique (id int PRIMARY KEY, n int NOT NULL, k int);
+CREATE UNIQUE INDEX ON partly_unique (k) WHERE n > 0;
+SELECT throws_ok($$SELECT interlock.enable_escrow('partly_unique', 'n')$$, '55000', NULL, 'or on which it depends whether others are unique');
 SELECT throws_ok(format('SELECT interlock.enable_escrow(%L, %L)', 'odd', c), s, NULL, 'column ' || c)
   FROM (VALUES ('nullable', '55000'), ('made', '55000'), ('numbered', '55000'), ('approximate', '42804'), ('loose', '42804'), ('wide', '42804'),
                ('coarse', '42804'), ('own', '42804'), ('single', '55000'), ('other', '55000'), ('id', '55000'), ('t', '42804'), ('nowhere', '42703')) v (c, s);

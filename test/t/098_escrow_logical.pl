@@ -104,6 +104,10 @@ is($new->safe_psql('shop', 'SELECT count(*), count(*) FILTER (WHERE id > 1e15) F
 is($new->safe_psql('shop', 'SELECT count(*) FILTER (WHERE id > 1e15) FROM interlock.configuration_audit'), '2', 'and of the audits');
 is($new->safe_psql('shop', 'SELECT count(*) FROM interlock_internal.escrow_counter WHERE id > 1e15'), '3', 'and counters');
 
+my ($status, $out, $error) = $new->psql('shop', q(INSERT INTO item VALUES (6, 9); SELECT interlock.adjust('item', 6, 'stock', -1)));
+like($error, qr/a subscription writes table "item", and its escrow counters/, 'the counters of the publisher are left to it');
+$new->safe_psql('shop', 'DELETE FROM item WHERE id = 6');
+
 # An entry in memory that is older than what has arrived
 is($new->safe_psql('shop', q(SELECT outcome FROM interlock.try_adjust('item', 2, 'stock', -1000))), 'insufficient', 'a look on the subscriber');
 $old->safe_psql('shop', q(SELECT interlock.adjust('item', 2, 'stock', -30)));
@@ -117,6 +121,7 @@ $old->stop;
 $new->safe_psql('shop', 'ALTER SUBSCRIPTION standby DISABLE; ALTER SUBSCRIPTION standby SET (slot_name = NONE); DROP SUBSCRIPTION standby');
 $new->safe_psql('shop', 'SELECT count(*) FROM interlock.resync_sequences()');
 is($new->safe_psql('shop', q(SELECT outcome, remaining FROM interlock.try_adjust('item', 2, 'stock', -30))), 'insufficient|11', 'the same is left after the takeover');
+is($new->safe_psql('shop', 'SELECT last_value < 1000 FROM interlock_internal.escrow_counter_id'), 't', 'numbers of others that are apart do not count');
 is($new->safe_psql('shop', q(INSERT INTO item SELECT n, 9 FROM generate_series(10, 20) n;
     SELECT count(interlock.adjust('item', n, 'stock', -1)) FROM generate_series(10, 20) n)), 11, 'new counters have new numbers');
 
