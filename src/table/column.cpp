@@ -106,4 +106,27 @@ bool is_stored(Form_pg_attribute attribute) {
     return attribute->attgenerated == '\0' || attribute->attgenerated == ATTRIBUTE_GENERATED_STORED;
 }
 
+Bitmapset* columns_in(TupleDesc columns, const char* expression) {
+    Bitmapset* attributes = nullptr; // as pull_varattnos() numbers them
+    pull_varattnos(static_cast<Node*>(stringToNode(expression)), 1, &attributes);
+    bool is_whole_row = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attributes);
+    Bitmapset* found = nullptr;
+    for (int column = 1; column <= columns->natts; column++)
+        if (is_whole_row || bms_is_member(column - FirstLowInvalidHeapAttributeNumber, attributes))
+            found = bms_add_member(found, column);
+    return found;
+}
+
+Bitmapset* sources_of(TupleDesc columns, const Bitmapset* generated) {
+    Bitmapset* sources = nullptr;
+    const TupleConstr* constraints = columns->constr;
+    for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++) {
+        const AttrDefault& value = constraints->defval[i];
+        if (bms_is_member(value.adnum, generated) &&
+            TupleDescAttr(columns, value.adnum - 1)->attgenerated != '\0')
+            sources = bms_join(sources, columns_in(columns, value.adbin));
+    }
+    return sources;
+}
+
 } // namespace interlock

@@ -28,4 +28,11 @@ bool prints_alike(Oid type);
 // Whether rows store the column's value: false for a virtual generated column.
 bool is_stored(Form_pg_attribute attribute);
 
+// The columns in the expression, as it is stored; all of them for a whole row.
+Bitmapset* columns_in(TupleDesc columns, const char* expression);
+
+// The columns of which generated ones among these are made. Their values are computed after the
+// BEFORE triggers: there the others tell whether they will change.
+Bitmapset* sources_of(TupleDesc columns, const Bitmapset* generated);
+
 } // namespace interlock

@@ -57,7 +57,8 @@ struct TableInfo {
     UniqueKey key; // the primary key, else the narrowest unique one; no columns when there is none
     UniqueKey* other_keys; // that name a row as well: no two, nor `key`, have the same columns
     int other_key_count;
-    Bitmapset* other_key_columns; // of all of them, attribute numbers
+    Bitmapset* other_key_columns; // of all of them, and of which generated ones are made
+    Bitmapset* key_sources;       // of which generated columns of `key` are made
     Bitmapset* maintained;        // columns that our own triggers set: a version, a marker
     Bitmapset* counted;           // columns that a counter's verbs alone set
     Bitmapset* partition_columns; // of a partition with checks: they decide what fits into it

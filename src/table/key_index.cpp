@@ -1,6 +1,7 @@
 #include "table/key_index.h"
 
 #include "server/scope.h"
+#include "table/column.h"
 #include "table/name.h"
 #include "table/relation_code.h"
 
@@ -153,6 +154,7 @@ void load_key(TableInfo* info, Relation rel) {
         return;
     info->key = read_key(static_cast<HeapTuple>(linitial(keys)));
     load_key_columns(info, &info->key);
+    info->key_sources = sources_of(info->columns, info->key.attnums);
 }
 
 void load_other_keys(TableInfo* info, Relation rel) {
@@ -167,6 +169,8 @@ void load_other_keys(TableInfo* info, Relation rel) {
             continue;
         info->other_keys[info->other_key_count++] = key;
         info->other_key_columns = bms_add_members(info->other_key_columns, key.attnums);
+        info->other_key_columns =
+            bms_join(info->other_key_columns, sources_of(info->columns, key.attnums));
     }
 }
 

@@ -212,16 +212,20 @@ bool any_changes(const RowChange& change, const Bitmapset* columns) {
     return false;
 }
 
+bool key_of_table_changes(const RowChange& change) {
+    return any_changes(change, change.info->key.attnums) ||
+           any_changes(change, change.info->key_sources);
+}
+
 // A trigger before this one may have changed a key that the statement does not name.
 bool key_changes(const RowChange& change) {
-    return any_changes(change, change.info->key.attnums) ||
-           any_changes(change, change.info->other_key_columns);
+    return key_of_table_changes(change) || any_changes(change, change.info->other_key_columns);
 }
 
 // The row takes a key that another one may have had, and whose clients hold versions of that one.
 void rise_above_floor(RowChange* change) {
     const Versioning* versioning = versioning_of(change->info);
-    if (!is_counter(versioning->kind) || !any_changes(*change, change->info->key.attnums))
+    if (!is_counter(versioning->kind) || !key_of_table_changes(*change))
         return;
     bool is_null;
     Datum version = slot_getattr(change->new_row, versioning->column, &is_null);
@@ -265,8 +269,11 @@ bool check_version(RowChange* change) {
     note_own_write(change->rel, row_in(change->old_row), versioning_of(change->info));
     (void)move_version(change);
     note_versioned_write();
-    // The table's key stays: no verb changes it.
-    if (any_changes(*change, change->info->other_key_columns))
+    // No verb changes the table's key, but what a generated one is made of.
+    bool takes_key = any_changes(*change, change->info->key_sources);
+    if (takes_key)
+        rise_above_floor(change);
+    if (takes_key || any_changes(*change, change->info->other_key_columns))
         note_departure(change->rel, change->info, row_in(change->old_row));
     return true;
 }
