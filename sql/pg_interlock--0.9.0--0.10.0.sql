@@ -626,6 +626,12 @@ SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter',
 COMMENT ON TABLE interlock_internal.escrow_counter IS
 'The rows and columns that are changed by parts. key: the values of the table''s key. An id is never used again.';
 
+CREATE SEQUENCE interlock_internal.escrow_part_number CACHE 100;
+REVOKE ALL ON SEQUENCE interlock_internal.escrow_part_number FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part_number', '');
+COMMENT ON SEQUENCE interlock_internal.escrow_part_number IS
+'Numbers of parts of escrow counters.';
+
 CREATE TABLE interlock_internal.escrow_part (
     counter bigint NOT NULL,
     number bigint NOT NULL,
@@ -638,7 +644,7 @@ SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part',
     'WHERE counter IN (SELECT c.id FROM interlock_internal.escrow_counter c JOIN pg_catalog.pg_class t ON t.oid = c.rel)');
 COMMENT ON TABLE interlock_internal.escrow_part IS
 'What transactions have added to counters, or taken from them, and no fold has added to the row yet. reserved: what they have added to
-reservations, or taken from them. number: at random, so that a subscriber finds the part.';
+reservations, or taken from them. number: by which a subscriber finds the part, nearly in the order in which they came.';
 
 CREATE TABLE interlock_internal.escrow_reservation (
     token bigint NOT NULL,

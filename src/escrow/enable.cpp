@@ -209,36 +209,27 @@ void check_table_kind(Relation rel, const TableInfo* info) {
                                        column_name(info, info->key.columns[i].attnum)));
 }
 
-bool has_column(const char* expression, AttrNumber attnum) {
-    Bitmapset* columns = nullptr;
-    pull_varattnos(static_cast<Node*>(stringToNode(expression)), 1, &columns);
-    return bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, columns);
+// The column, and those that are generated of it.
+Bitmapset* columns_of_value(TupleDesc columns, AttrNumber attnum) {
+    Bitmapset* found = bms_make_singleton(attnum);
+    for (int column = 1; column <= columns->natts; column++)
+        if (bms_is_member(attnum, sources_of(columns, bms_make_singleton(column))))
+            found = bms_add_member(found, column);
+    return found;
 }
 
-// Whether the column of an index, 0 for an expression, has the value or is generated of it.
-bool has_value_of(Relation rel, AttrNumber column, AttrNumber attnum) {
-    if (column == 0 || column == attnum)
-        return true;
-    TupleDesc columns = RelationGetDescr(rel);
-    if (column < 0 || TupleDescAttr(columns, column - 1)->attgenerated == '\0')
-        return false;
-    for (int i = 0; i < columns->constr->num_defval; i++)
-        if (columns->constr->defval[i].adnum == column)
-            return has_column(columns->constr->defval[i].adbin, attnum);
-    return false;
-}
-
-bool may_be_over(Relation rel, HeapTuple tuple, AttrNumber attnum) {
+// An expression may have the value, too.
+bool may_be_over(TupleDesc columns, HeapTuple tuple, const Bitmapset* of_value) {
     auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
     for (int i = 0; i < index->indnatts; i++)
-        if (has_value_of(rel, index->indkey.values[i], attnum))
+        if (index->indkey.values[i] == 0 || bms_is_member(index->indkey.values[i], of_value))
             return true;
     bool is_null;
     Datum predicate = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indpred, &is_null);
-    return !is_null && has_column(TextDatumGetCString(predicate), attnum);
+    return !is_null && bms_overlap(columns_in(columns, TextDatumGetCString(predicate)), of_value);
 }
 
-bool is_indexed_uniquely(Relation rel, AttrNumber attnum) {
+bool is_indexed_uniquely(Relation rel, const Bitmapset* of_value) {
     bool found = false;
     ListCell* cell;
     foreach (cell, RelationGetIndexList(rel)) {
@@ -246,19 +237,19 @@ bool is_indexed_uniquely(Relation rel, AttrNumber attnum) {
         if (!HeapTupleIsValid(tuple))
             continue;
         auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        found = found ||
-                ((index->indisunique || index->indisexclusion) && may_be_over(rel, tuple, attnum));
+        found = found || ((index->indisunique || index->indisexclusion) &&
+                          may_be_over(RelationGetDescr(rel), tuple, of_value));
         ReleaseSysCache(tuple);
     }
     return found;
 }
 
-bool is_foreign_key(Relation rel, AttrNumber attnum) {
+bool is_foreign_key(Relation rel, const Bitmapset* of_value) {
     ListCell* cell;
     foreach (cell, RelationGetFKeyList(rel)) {
         auto* key = static_cast<ForeignKeyCacheInfo*>(lfirst(cell));
         for (int i = 0; i < key->nkeys; i++)
-            if (key->conkey[i] == attnum)
+            if (bms_is_member(key->conkey[i], of_value))
                 return true;
     }
     return false;
@@ -266,12 +257,13 @@ bool is_foreign_key(Relation rel, AttrNumber attnum) {
 
 void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
     Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+    const Bitmapset* of_value = columns_of_value(info->columns, attnum);
     const char* reason = nullptr;
     if (!has_no_nulls(info->columns, attnum))
         reason = "it may be null";
     else if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
         reason = "it is generated";
-    else if (is_indexed_uniquely(rel, attnum) || is_foreign_key(rel, attnum))
+    else if (is_indexed_uniquely(rel, of_value) || is_foreign_key(rel, of_value))
         reason = "it is in a key, or in a unique index or one that may be over it";
     else if (bms_is_member(attnum, info->maintained))
         reason = "it is a version, or belongs to a marker";

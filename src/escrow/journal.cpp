@@ -302,12 +302,11 @@ bool has_parts(Oid rel, const EscrowColumn& column) {
 namespace {
 
 // In the order in which parts come, nearly: a fold takes the first ones, and what was the value
-// once is within the limits. No two of one counter: the time in microseconds, never twice in a
-// session, and of the session what 13 bits can have.
+// once is within the limits.
 int64 number_of_part() {
-    static TimestampTz last = 0;
-    last = Max(last + 1, GetCurrentTimestamp());
-    return static_cast<int64>((static_cast<uint64>(last) << 13) | (MyProcPid & 0x1FFF));
+    return is_subscribed(internal_table(kPartTable))
+               ? number_apart()
+               : nextval_internal(internal_table("escrow_part_number"), false);
 }
 
 } // namespace

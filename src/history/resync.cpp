@@ -134,10 +134,14 @@ void resync_own_tables(ReturnSetInfo* output) {
         {"write_log_id_seq", "write_log", "id"}};
     for (auto& [sequence, table, column] : kTables)
         resync_own(own_schema(), sequence, table, column, "", output);
-    // The sweeper begins at any number up to the last: those apart would leave it no others.
-    resync_own(internal_schema(), "escrow_counter_id", "escrow_counter", "id",
-               psprintf(" WHERE id OPERATOR(pg_catalog.<) " INT64_FORMAT, kFirstNumberApart),
-               output);
+    // The sweeper begins at any counter up to the last: those apart would leave it no others.
+    constexpr const char* kCounters[][3] = {{"escrow_counter_id", "escrow_counter", "id"},
+                                            {"escrow_part_number", "escrow_part", "number"}};
+    for (auto& [sequence, table, column] : kCounters)
+        resync_own(
+            internal_schema(), sequence, table, column,
+            psprintf(" WHERE %s OPERATOR(pg_catalog.<) " INT64_FORMAT, column, kFirstNumberApart),
+            output);
     if (is_own_sequence(get_relname_relid(kToken, own_schema())))
         forget_rows();
 }

@@ -11,7 +11,7 @@ struct KnownTable {
     const char* name; // of static storage, and of one table in either schema
     Oid table;
 };
-constexpr int kKnownTables = 8;
+constexpr int kKnownTables = 16;
 KnownTable known_tables[kKnownTables] = {};
 int known_count = 0;
 uint64 changes = 0;

@@ -1,7 +1,7 @@
 -- Escrow counters: bad input, privileges, kinds of columns, plain writes, what other concepts make of it. Several sessions, crashes and
 -- prepared transactions are in test/t/098_escrow.pl.
 BEGIN;
-SELECT plan(97);
+SELECT plan(99);
 
 CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL, price numeric(8,2) NOT NULL DEFAULT 1, note text);
 INSERT INTO item VALUES (1, 10), (2, 0);
@@ -27,6 +27,12 @@ CREATE TABLE made_key (a int, id int GENERATED ALWAYS AS (a * 10) STORED PRIMARY
 SELECT throws_ok($$SELECT interlock.enable_escrow('made_key', 'n')$$, '0A000', NULL, 'a key that is generated');
 CREATE TABLE made_unique (id int PRIMARY KEY, n int NOT NULL, g int GENERATED ALWAYS AS (n * 2) STORED UNIQUE);
 SELECT throws_ok($$SELECT interlock.enable_escrow('made_unique', 'n')$$, '55000', NULL, 'a column of which a unique one is generated');
+CREATE TABLE partly_listed (id int PRIMARY KEY);
+CREATE TABLE made_condition (id int PRIMARY KEY, grp int, n int NOT NULL, big bool GENERATED ALWAYS AS (n > 3) STORED);
+CREATE UNIQUE INDEX ON made_condition (grp) WHERE big;
+SELECT throws_ok($$SELECT interlock.enable_escrow('made_condition', 'n')$$, '55000', NULL, 'or its condition');
+CREATE TABLE made_reference (id int PRIMARY KEY, n int NOT NULL, l int GENERATED ALWAYS AS (n / 10) STORED REFERENCES partly_listed);
+SELECT throws_ok($$SELECT interlock.enable_escrow('made_reference', 'n')$$, '55000', NULL, 'or a foreign key');
 CREATE TABLE partly_unique (id int PRIMARY KEY, n int NOT NULL, k int);
 CREATE UNIQUE INDEX ON partly_unique (k) WHERE n > 0;
 SELECT throws_ok($$SELECT interlock.enable_escrow('partly_unique', 'n')$$, '55000', NULL, 'or on which it depends whether others are unique');
