@@ -93,6 +93,33 @@ bool is_large(Form_pg_attribute attribute, Datum value) {
     return attribute->attlen == -1 && toast_raw_datum_size(value) > kSampleBytes;
 }
 
+// Whether a value of the type may be far longer as text: a number of a few bytes can have 131,000
+// digits.
+bool may_hold_numbers(Oid type) {
+    Oid base = getBaseType(type);
+    Oid element = get_element_type(base);
+    if (OidIsValid(element))
+        return may_hold_numbers(element);
+    char kind = get_typtype(base);
+    return base == NUMERICOID || base == JSONBOID || kind == TYPTYPE_COMPOSITE ||
+           kind == TYPTYPE_RANGE || kind == TYPTYPE_MULTIRANGE;
+}
+
+const char* text_of(Form_pg_attribute attribute, Datum value) {
+    Oid output;
+    bool is_varlena;
+    getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
+    return OidOutputFunctionCall(output, value);
+}
+
+// Zero: it is not.
+size_t length_of_long_text(Form_pg_attribute attribute, Datum value) {
+    size_t length = 0;
+    if (may_hold_numbers(attribute->atttypid))
+        in_scratch([&] { length = strlen(text_of(attribute, value)); });
+    return length > 8 * kSampleBytes ? length : 0;
+}
+
 // Whether a value of the type may have json in it.
 bool may_hold_json(Oid type) {
     Oid base = getBaseType(type);
@@ -115,12 +142,11 @@ bool may_be_no_jsonb(const char* text) {
 const char* stand_in(Form_pg_attribute attribute, Datum value) {
     if (is_large(attribute, value))
         return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));
+    if (size_t length = length_of_long_text(attribute, value); length > 0)
+        return psprintf("(%zu characters)", length);
     if (!may_hold_json(attribute->atttypid))
         return nullptr;
-    Oid output;
-    bool is_varlena;
-    getTypeOutputInfo(attribute->atttypid, &output, &is_varlena);
-    const char* text = OidOutputFunctionCall(output, value);
+    const char* text = text_of(attribute, value);
     return may_be_no_jsonb(text) ? text : nullptr;
 }
 

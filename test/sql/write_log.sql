@@ -120,6 +120,14 @@ UPDATE moody SET m = 'bad';
 UPDATE moody SET m = 'bad';
 COMMIT;
 SELECT table_name, row_count, left(given->>'m', 6) AS given FROM interlock.skipped_writes ORDER BY table_name;
+-- numbers that are short in memory and long as text
+TRUNCATE interlock.write_log;
+CREATE TABLE numbers (id int PRIMARY KEY, n numeric, a numeric[], j jsonb);
+INSERT INTO numbers VALUES (1, 1, '{1}', '1');
+SELECT interlock.own_columns('numbers', 'w', '{n,a,j}', 'skip');
+UPDATE numbers SET n = 1e131000, a = ARRAY[1e131000, 2], j = to_jsonb(1e131000);
+SELECT given, stored FROM interlock.skipped_writes;
+DROP TABLE numbers;
 
 TRUNCATE interlock.write_log;
 RESET client_min_messages;
