@@ -72,7 +72,7 @@ sweep('off');
 ask(q(SELECT interlock.adjust('other', 1, 'stock', 2)));
 $node->stop;
 $node->start;
-my $insert = 'INSERT INTO interlock_internal.escrow_part (counter, number, amount) SELECT c.id, g, %s FROM interlock_internal.escrow_counter c,
+my $insert = 'INSERT INTO interlock_internal.escrow_part (counter, number, amount) SELECT c.id, g - 10000000, %s FROM interlock_internal.escrow_counter c,
     generate_series(1, %d) g WHERE c.rel = \'other\'::regclass AND c.key = \'{%d}\'';
 ask(sprintf($insert, '1 - g % 2 * 2', $parts, 1));
 ask(sprintf($insert, 'CASE WHEN g <= 100000 THEN -1 ELSE 1 END', 200_000, 2)); # the first of them alone would leave the limits
