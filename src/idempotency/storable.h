@@ -9,9 +9,9 @@
 namespace interlock {
 
 // Raises 54000 for more than 1,000 levels, which a caller can build: the server reads JSON with a
-// function for each, and its stack may be smaller there. And for a text that has many times the bytes
-// of the JSON: a number of a few bytes can have 131,000 digits, and a line of a dump has at most 1
-// GB. Null passes.
+// function for each, and its stack may be smaller there. And for a text that has many times the
+// bytes of the JSON: a number of a few bytes can have 131,000 digits, and a line of a dump has at
+// most 1 GB. Null passes.
 void require_readable(const char* name, NullableDatum json);
 
 // The same for more than 1 MB, too.
