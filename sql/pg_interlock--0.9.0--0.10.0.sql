@@ -626,11 +626,11 @@ SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter',
 COMMENT ON TABLE interlock_internal.escrow_counter IS
 'The rows and columns that are changed by parts. key: the values of the table''s key. An id is never used again.';
 
-CREATE SEQUENCE interlock_internal.escrow_part_number CACHE 100;
+CREATE SEQUENCE interlock_internal.escrow_part_number INCREMENT BY 1024;
 REVOKE ALL ON SEQUENCE interlock_internal.escrow_part_number FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_part_number', '');
 COMMENT ON SEQUENCE interlock_internal.escrow_part_number IS
-'Numbers of parts of escrow counters.';
+'Numbers of parts of escrow counters: a session takes 1,024 at once.';
 
 CREATE TABLE interlock_internal.escrow_part (
     counter bigint NOT NULL,

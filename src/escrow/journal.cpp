@@ -304,9 +304,20 @@ namespace {
 // In the order in which parts come, nearly: a fold takes the first ones, and what was the value
 // once is within the limits.
 int64 number_of_part() {
-    return is_subscribed(internal_table(kPartTable))
-               ? number_apart()
-               : nextval_internal(internal_table("escrow_part_number"), false);
+    constexpr int64 kAtOnce = 1024; // the increment of the sequence
+    static Oid known = InvalidOid;
+    static int64 next = 0;
+    static int64 end = 0;
+    if (is_subscribed(internal_table(kPartTable)))
+        return number_apart();
+    Oid sequence = internal_table("escrow_part_number");
+    if (next == end || sequence != known) {
+        int64 first = nextval_internal(sequence, false);
+        known = sequence;
+        next = first;
+        end = first + kAtOnce;
+    }
+    return next++;
 }
 
 } // namespace
