@@ -101,14 +101,11 @@ void line_values(const WriteLine* line, Datum* values, bool* nulls) {
     optional(13, line->sample.given);
 }
 
-void write_insert(Statement* statement, bool is_apart) {
-    statement->add("INSERT INTO interlock.write_log (%s%s)%s VALUES (", is_apart ? "id, " : "",
-                   kColumnNames, is_apart ? " OVERRIDING SYSTEM VALUE" : "");
-    if (is_apart)
-        statement->add("$%d, ", statement->parameter(INT8OID));
-    for (int i = 0; i < kLineColumns; i++)
-        statement->add("%s$%d", i > 0 ? ", " : "", statement->parameter(kColumnTypes[i]));
-    statement->add(")");
+void write_insert(Statement* statement, Oid table, bool is_apart) {
+    for (Oid type : kColumnTypes)
+        (void)statement->parameter(type);
+    const char* number = is_apart ? psprintf("$%d", statement->parameter(INT8OID)) : nullptr;
+    statement->add("%s", insert_of_line(table, kColumnNames, kLineColumns, number));
 }
 
 void insert_line(const WriteLine* line) {
@@ -118,16 +115,16 @@ void insert_line(const WriteLine* line) {
             bool is_apart = is_subscribed(table);
             PlanShape shape = {table, PlanKind("write_log")};
             shape.subject = is_apart ? 1 : 0;
-            SPIPlanPtr plan =
-                plan_of(shape, [&](Statement* statement) { write_insert(statement, is_apart); });
+            SPIPlanPtr plan = plan_of(
+                shape, [&](Statement* statement) { write_insert(statement, table, is_apart); });
             Datum values[kLineColumns] = {};
             bool nulls[kLineColumns];
             line_values(line, values, nulls);
             Parameters parameters(kLineColumns + 1);
-            if (is_apart)
-                parameters.add(Int64GetDatum(number_apart()));
             for (int i = 0; i < kLineColumns; i++)
                 parameters.add(values[i], nulls[i]);
+            if (is_apart)
+                parameters.add(Int64GetDatum(number_apart()));
             run_plan(plan, parameters);
         });
     });

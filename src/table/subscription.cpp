@@ -51,19 +51,23 @@ int64 number_apart() {
     return kFirstNumberApart + static_cast<int64>(random % kFirstNumberApart);
 }
 
-char* insert_of_line(Oid table, const char* columns, int count) {
+char* insert_of_line(Oid table, const char* columns, int count, const char* number) {
     StringInfoData text;
     initStringInfo(&text);
-    appendStringInfo(&text, "INSERT INTO %s (", qualified_name(table));
-    if (is_subscribed(table))
-        appendStringInfo(&text, "id, %s) OVERRIDING SYSTEM VALUE VALUES (" INT64_FORMAT ", ",
-                         columns, number_apart());
-    else
-        appendStringInfo(&text, "%s) VALUES (", columns);
+    appendStringInfo(&text, "INSERT INTO %s (%s%s)%s VALUES (", qualified_name(table),
+                     number != nullptr ? "id, " : "", columns,
+                     number != nullptr ? " OVERRIDING SYSTEM VALUE" : "");
+    if (number != nullptr)
+        appendStringInfo(&text, "%s, ", number);
     for (int i = 1; i <= count; i++)
         appendStringInfo(&text, "%s$%d", i > 1 ? ", " : "", i);
     appendStringInfoChar(&text, ')');
     return text.data;
+}
+
+char* insert_of_line(Oid table, const char* columns, int count) {
+    const char* number = is_subscribed(table) ? psprintf(INT64_FORMAT, number_apart()) : nullptr;
+    return insert_of_line(table, columns, count, number);
 }
 
 } // namespace interlock

@@ -17,7 +17,9 @@ constexpr int64 kFirstNumberApart = INT64CONST(1) << 51;
 int64 number_apart();
 
 // INSERT INTO table (columns) VALUES ($1, ...), into a table of the extension that numbers its
-// lines. Into one that a subscription writes, with a number apart.
+// lines. Into one that a subscription writes, with a number apart; or with the one that is given,
+// as SQL, unless it is null.
 char* insert_of_line(Oid table, const char* columns, int count);
+char* insert_of_line(Oid table, const char* columns, int count, const char* number);
 
 } // namespace interlock
