@@ -55,6 +55,8 @@ Datum sweep(PG_FUNCTION_ARGS) {
         if (limited && left <= 0)
             break;
         Oid relid = lfirst_oid(cell);
+        if (is_subscribed(relid)) // as in begin_table()
+            continue;
         SweepResult result = {};
         ErrorData* error = attempt([&] { result = sweep_table(relid, {.max_rows = left}); });
         if (error != nullptr)
@@ -81,8 +83,6 @@ SweepResult sweep_table(Oid relid, const SweepBudget& budget) {
     Sweep sweep = {};
     sweep.budget = budget;
     sweep.result.reached = budget.from;
-    if (is_subscribed(relid))
-        return sweep.result;
     if (!lock_without_waiting(relid, RowExclusiveLock)) {
         sweep.result.skipped = 1;
         return sweep.result;
