@@ -7,11 +7,11 @@ namespace interlock {
 namespace {
 
 constexpr int kMostLevels = 1000;
-constexpr Size kMostText = 64 * 1024; // and as much again as strings can be
 constexpr Size kMostBytes = 1024 * 1024;
+constexpr Size kMostOfByte = 6;            // a byte of a string, as \u0001
+constexpr Size kMostOfNumbers = 64 * 1024; // beside what as many bytes of strings can be
 
 // As it can be printed at most.
-constexpr Size kMostOfByte = 6; // \u0001
 Size text_of(const JsonbValue& value) {
     constexpr Size kRest = 8;
     if (value.type == jbvString)
@@ -27,7 +27,7 @@ Size text_of(const JsonbValue& value) {
 
 // Null: it is readable.
 const char* fault_of(Jsonb* json) {
-    const Size most = kMostText + (kMostOfByte + 2) * VARSIZE(json);
+    const Size most = kMostOfNumbers + (kMostOfByte + 2) * VARSIZE(json);
     int level = 0;
     Size text = 0;
     JsonbIterator* iterator = JsonbIteratorInit(&json->root);

@@ -296,8 +296,8 @@ inline bool is_of_period(const FormData_pg_constraint* constraint) {
 #endif
 }
 
-// 16 hands an error of an input function to who asks for it. False: it has. The type has no
-// modifier.
+// From 16 on an input function can report bad input to its caller instead of raising an error. This
+// returns false then. For a type without modifier.
 inline bool read_or_report(PGFunction input, char* text, fmNodePtr context, Datum* value) {
 #if PG_VERSION_NUM >= 160000
     return DirectInputFunctionCallSafe(input, text, InvalidOid, -1, context, value);
