@@ -40,13 +40,25 @@ char* sequence_name(Oid sequence) {
 
 char* table_name(Oid relid) { return sequence_name(relid); }
 
+// The default of a table that was moved still has the name that its floor had there.
+char* choose_name(Oid relid, const char* column, Oid owner) {
+    const char* label = "floor";
+    for (int pass = 1;; pass++) {
+        char* name =
+            ChooseRelationName(get_rel_name(relid), column, label, get_rel_namespace(relid), false);
+        char* sequence =
+            quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+        if (!means_a_floor(sequence, owner))
+            return sequence;
+        label = psprintf("floor%d", pass);
+    }
+}
+
 // To a sequence that belongs to the column.
 char* create_sequence(Oid relid, const char* column) {
-    char* name =
-        ChooseRelationName(get_rel_name(relid), column, "floor", get_rel_namespace(relid), false);
-    char* sequence = quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
-    run_command(psprintf("CREATE SEQUENCE %s", sequence));
     Oid owner = owner_of_table(relid);
+    char* sequence = choose_name(relid, column, owner);
+    run_command(psprintf("CREATE SEQUENCE %s", sequence));
     if (owner != GetUserId()) // an administrator; the server wants one owner for both
         run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
                              quote_identifier(GetUserNameFromId(owner, false))));
@@ -118,7 +130,8 @@ int64 present_floor(Relation rel, const TableInfo* info) {
 
 bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
     Oid sequence = owned_sequence(relid, column);
-    return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0;
+    return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0 ||
+           !is_recorded(relid, column, sequence);
 }
 
 void create_floor(Oid relid, const char* column) {

@@ -36,7 +36,11 @@ int64 own_floor(const char* name, Oid owner);
 // Whether the default of any column of the role's tables names it.
 bool is_in_default(const char* name, Oid owner);
 
-// Whether the column has no sequence of that name, so that create_floor has something to do.
+// The same, of a column that has a floor.
+bool means_a_floor(const char* name, Oid owner);
+
+// Whether the column has no sequence of that name with a recorded dependency, so that create_floor
+// has something to do.
 bool lacks_floor(Oid relid, AttrNumber column, const char* named);
 
 // Creates the sequence, if the column has none, and the default. Call without a reference to the
@@ -50,6 +54,9 @@ void drop_floor(Oid relid, const char* column, Oid sequence);
 
 // As find_floor, for a table that is not open.
 Oid floor_of_column(Oid relid, AttrNumber column);
+
+// Whether create_floor has made the sequence, or has named it, for the default that is there now.
+bool is_recorded(Oid relid, AttrNumber column, Oid sequence);
 
 int64 highest_floor(TokenKind kind);
 

@@ -8,7 +8,9 @@
 //
 // Any role that may create a sequence can take the name of one that is missing, and any role can
 // create a column with the same default. Sequences of other roles may only raise the start, and not
-// so far that no row could be inserted: they raise no error, and are not waited for.
+// so far that no row could be inserted: they raise no error, and are not waited for. Whose the name
+// is, only the dependencies tell that create_floor has recorded: nobody else can record one, and it
+// is recorded with the name that the sequence has then.
 
 #include "version/floor.h"
 
@@ -179,14 +181,30 @@ int64 highest_of(const List* sequences) {
 }
 
 struct Candidates {
-    List* sequences;
-    bool any_default;
+    List* sequences = NIL;
+    bool any_default = false;
+};
+
+// The sequences of columns of one role. Of several roles there are none.
+struct Sole {
+    Oid owner = InvalidOid;
+    bool is_shared = false;
+    List* sequences = NIL;
+
+    void add(Oid owner_of_column, Oid sequence) {
+        is_shared = is_shared || (OidIsValid(owner) && owner != owner_of_column);
+        owner = owner_of_column;
+        if (OidIsValid(sequence))
+            sequences = list_append_unique_oid(sequences, sequence);
+    }
+
+    List* all() const { return is_shared ? NIL : sequences; }
 };
 
 // The sequences of the columns that have the text, else `named`, which has the name, if the owner
 // has such a column. With only_owner those of this role.
 Candidates find_candidates(const char* name, Oid named, Oid only_owner) {
-    Candidates found = {NIL, false};
+    Candidates found;
     Oid owner_of_named = owner_of_table(named);
     bool is_own = false;
     each_default(name, [&](Oid relid, AttrNumber column) {
@@ -204,12 +222,32 @@ Candidates find_candidates(const char* name, Oid named, Oid only_owner) {
     return found;
 }
 
+// Those that may raise the start as far as rows of a bigint can: of the columns whose dependency is
+// recorded, or else of all that last longer than a session, if they are of one role.
+List* trusted_sequences(const char* name) {
+    Sole recorded;
+    Sole lasting;
+    each_default(name, [&](Oid relid, AttrNumber column) {
+        Oid sequence = floor_of_column(relid, column);
+        Oid owner = owner_of_table(relid);
+        if (OidIsValid(sequence) && is_recorded(relid, column, sequence))
+            recorded.add(owner, sequence);
+        if (!isAnyTempNamespace(get_rel_namespace(relid)))
+            lasting.add(owner, sequence);
+    });
+    return OidIsValid(recorded.owner) ? recorded.all() : lasting.all();
+}
+
 // A call outside of any such default uses the name as it is.
 int64 floor_of_defaults(const char* name, Oid named) {
     Candidates found = find_candidates(name, named, InvalidOid);
     if (!found.any_default && OidIsValid(named))
         return value_for_reader(named);
-    return Min(highest_of(found.sequences), highest_floor(TokenKind::kInteger));
+    int64 highest = highest_of(found.sequences);
+    if (highest <= highest_floor(TokenKind::kInteger))
+        return highest;
+    return Max(highest_floor(TokenKind::kInteger),
+               Min(highest_of(trusted_sequences(name)), highest_floor(TokenKind::kBigint)));
 }
 
 void watch_catalogs() {
@@ -280,6 +318,30 @@ bool is_in_default(const char* name, Oid owner) {
     bool found = false;
     each_default(name,
                  [&](Oid relid, AttrNumber) { found = found || owner_of_table(relid) == owner; });
+    return found;
+}
+
+bool means_a_floor(const char* name, Oid owner) {
+    return find_candidates(name, InvalidOid, owner).sequences != NIL;
+}
+
+bool is_recorded(Oid relid, AttrNumber column, Oid sequence) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(AttrDefaultRelationId));
+    ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(GetAttrDefaultOid(relid, column)));
+    Relation catalog = table_open(DependRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, DependDependerIndexId, true, nullptr, lengthof(keys), keys);
+    bool found = false;
+    HeapTuple tuple;
+    while (!found && HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+        found = dependency->refclassid == RelationRelationId && dependency->refobjid == sequence;
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
     return found;
 }
 

@@ -159,6 +159,53 @@ SELECT setval('byhand_version_floor', 11);
 INSERT INTO byhand VALUES (1) RETURNING *;
 DROP TABLE byhand;
 DROP SEQUENCE byhand_version_floor;
+-- versions of epoch milliseconds: the floor of a table that was moved or renamed is its own still, whoever writes its name
+CREATE SCHEMA attic;
+CREATE ROLE interlock_stranger;
+CREATE TABLE doc (id int PRIMARY KEY, version bigint);
+SELECT interlock.enable_versioning('doc');
+INSERT INTO doc VALUES (1, 1764000000001);
+DELETE FROM doc;
+ALTER TABLE doc SET SCHEMA attic;
+INSERT INTO attic.doc VALUES (1) RETURNING *;
+ALTER TABLE attic.doc SET SCHEMA public;
+ALTER TABLE doc RENAME TO document;
+CREATE SCHEMA interlock_stranger AUTHORIZATION interlock_stranger;
+SET ROLE interlock_stranger;
+CREATE TABLE interlock_stranger.bait (version int DEFAULT interlock.first_version('public.doc_version_floor'));
+CREATE SEQUENCE interlock_stranger.bait_floor OWNED BY interlock_stranger.bait.version;
+RESET ROLE;
+INSERT INTO document VALUES (2) RETURNING *;
+-- nor does it go on below that of a new table that has its old name
+DROP SCHEMA interlock_stranger CASCADE;
+ALTER TABLE document RENAME TO doc;
+ALTER TABLE doc SET SCHEMA attic;
+CREATE TABLE doc (id int PRIMARY KEY, version bigint);
+SELECT interlock.enable_versioning('doc');
+INSERT INTO doc VALUES (1) RETURNING *;
+INSERT INTO attic.doc VALUES (3) RETURNING *;
+DROP TABLE doc;
+-- without the dependency, which a dump does not have, only a temporary table of another role does not count
+DELETE FROM pg_depend WHERE refobjid = 'attic.doc_version_floor'::regclass AND classid = 'pg_attrdef'::regclass;
+SET ROLE interlock_stranger;
+CREATE TEMP TABLE bait (version int DEFAULT interlock.first_version('public.doc_version_floor'));
+CREATE TEMP SEQUENCE bait_floor OWNED BY bait.version;
+RESET ROLE;
+INSERT INTO attic.doc VALUES (4) RETURNING *;
+DROP TABLE bait;
+-- nor, once it is recorded again, any other
+CREATE SCHEMA interlock_stranger AUTHORIZATION interlock_stranger;
+SET ROLE interlock_stranger;
+CREATE TABLE interlock_stranger.bait (version int DEFAULT interlock.first_version('attic.doc_version_floor'));
+RESET ROLE;
+ALTER TABLE attic.doc RENAME TO document;
+ALTER TABLE attic.document ALTER version SET DEFAULT interlock.first_version('attic.doc_version_floor');
+INSERT INTO attic.document VALUES (5) RETURNING *;
+SELECT interlock.enable_versioning('attic.document');
+INSERT INTO attic.document VALUES (6) RETURNING *;
+DROP SCHEMA interlock_stranger CASCADE;
+DROP SCHEMA attic CASCADE;
+DROP ROLE interlock_stranger;
 -- a floor that the reader may not read
 REVOKE SELECT ON SEQUENCE copied_version_floor FROM PUBLIC;
 GRANT INSERT ON copied TO interlock_thief;
