@@ -2,6 +2,7 @@
 
 #include "server/concept.h"
 #include "escrow/fold.h"
+#include "escrow/journal.h"
 #include "escrow/mechanism.h"
 #include "escrow/memory.h"
 #include "table/part.h"
@@ -20,7 +21,10 @@ void refuse_use(Relation rel, const TableInfo* info, AttrNumber column, ColumnUs
                         errhint("Change it with interlock.adjust or interlock.set_escrow.")));
 }
 
-void forget_rows() { drop_entries_of(MyDatabaseId); }
+void forget_rows() {
+    drop_entries_of(MyDatabaseId);
+    forget_part_numbers();
+}
 
 constexpr TablePart kPart = {
     .number = &escrow_part,

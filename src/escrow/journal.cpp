@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kCounterTable = "escrow_counter";
 constexpr const char* kPartTable = "escrow_part";
+constexpr const char* kNumbers = "escrow_part_number"; // a sequence
 
 // Columns of interlock_internal.escrow_counter and escrow_part, from 1.
 enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
@@ -301,26 +302,55 @@ bool has_parts(Oid rel, const EscrowColumn& column) {
 
 namespace {
 
+// The numbers that the session has taken from the sequence, and not used yet.
+struct NumberBlock {
+    Oid sequence = InvalidOid;
+    uint32 hash = 0; // of its line in pg_sequence
+    int64 next = 0;
+    int64 end = 0;
+};
+NumberBlock block;
+
+// The sequence has been moved.
+void forget_block(Datum, int, uint32 hash) {
+    if (hash == 0 || hash == block.hash)
+        block.next = block.end;
+}
+
+void take_block(Oid sequence) {
+    constexpr int64 kAtOnce = 1024; // the increment of the sequence
+    static bool watches = false;
+    if (!watches)
+        CacheRegisterSyscacheCallback(SEQRELID, forget_block, 0);
+    watches = true;
+    uint32 hash = GetSysCacheHashValue1(SEQRELID, ObjectIdGetDatum(sequence));
+    int64 first = nextval_internal(sequence, false);
+    block = {sequence, hash, first, first + kAtOnce};
+}
+
 // In the order in which parts come, nearly: a fold takes the first ones, and what was the value
 // once is within the limits.
 int64 number_of_part() {
-    constexpr int64 kAtOnce = 1024; // the increment of the sequence
-    static Oid known = InvalidOid;
-    static int64 next = 0;
-    static int64 end = 0;
     if (is_subscribed(internal_table(kPartTable)))
         return number_apart();
-    Oid sequence = internal_table("escrow_part_number");
-    if (next == end || sequence != known) {
-        int64 first = nextval_internal(sequence, false);
-        known = sequence;
-        next = first;
-        end = first + kAtOnce;
-    }
-    return next++;
+    Oid sequence = internal_table(kNumbers);
+    if (block.next == block.end || sequence != block.sequence)
+        take_block(sequence);
+    return block.next++;
 }
 
 } // namespace
+
+void forget_part_numbers() {
+    HeapTuple tuple =
+        SearchSysCache1(SEQRELID, ObjectIdGetDatum(get_relname_relid(kNumbers, internal_schema())));
+    if (!HeapTupleIsValid(tuple)) // with SQL of an older version
+        return;
+    Relation catalog = table_open(SequenceRelationId, AccessShareLock);
+    CacheInvalidateHeapTuple(catalog, tuple, nullptr);
+    table_close(catalog, AccessShareLock);
+    ReleaseSysCache(tuple);
+}
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
     Datum values[kPartColumns] = {Int64GetDatum(counter), Int64GetDatum(number_of_part()),

@@ -51,6 +51,10 @@ int64* counters_of(Oid rel, const NameData& column, int* count);
 // Whether one of them has parts, past snapshots. Likewise.
 bool has_parts(Oid rel, const EscrowColumn& column);
 
+// The sequence of the numbers of parts has been moved: from now on no session uses numbers that it
+// took before.
+void forget_part_numbers();
+
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part);
 
 // Deletes the parts that the transaction sees, as they came, and adds them to the sum (E9). Under

@@ -66,6 +66,7 @@ extern "C" {
 #include <catalog/pg_opfamily.h>
 #include <catalog/pg_partitioned_table.h>
 #include <catalog/pg_proc.h>
+#include <catalog/pg_sequence.h>
 #include <catalog/pg_subscription.h>
 #include <catalog/pg_subscription_rel.h>
 #include <catalog/pg_trigger.h>

@@ -149,5 +149,14 @@ my @outcomes = map { Protocol::answer($_) } @takers;
 like("@outcomes", qr/^adjusted (?:pending|insufficient)$/, 'of two the second gets nothing');
 is($new->safe_psql('shop', q(SELECT interlock.escrow_value('item', 30, 'stock'))), 0, 'and the minimum holds');
 
+# nor does a session go on with numbers that it took before rows arrived that have the next ones
+my $adjust = q(SELECT interlock.adjust('item', 40, 'stock', -1));
+Protocol::query($takers[0], $_) for 'INSERT INTO item VALUES (40, 9)', $adjust, $adjust;
+$new->safe_psql('shop', q(INSERT INTO interlock_internal.escrow_part
+    SELECT p.counter, p.number + n, -1 FROM interlock_internal.escrow_part p JOIN interlock_internal.escrow_counter c ON c.id = p.counter, generate_series(1, 4) n
+     WHERE c.key = '{40}';
+    SELECT interlock.resync_sequences()));
+is(Protocol::query($takers[0], q(SELECT count(interlock.adjust('item', 40, 'stock', -1)))), 1, 'it takes others');
+
 $new->stop;
 done_testing();
