@@ -40,7 +40,7 @@ namespace {
 
 // Of types whose input runs no code of others: the trigger may be forged, and the key retyped.
 bool has_key(const TableInfo* info, const Trigger* trigger) {
-    if (info->key.count == 0 || trigger->tgnargs - kKeyColumns != info->key.count)
+    if (info->key.count == 0 || argument_count(trigger) - kKeyColumns != info->key.count)
         return false;
     for (int i = 0; i < info->key.count; i++)
         if (strcmp(column_name(info, info->key.columns[i].attnum),
@@ -76,7 +76,7 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     column->enabled = trigger->tgenabled;
     column->next = part_of<EscrowColumn>(info, escrow_part);
     info->parts[escrow_part] = column;
-    if (trigger->tgnargs <= kKeyColumns ||
+    if (argument_count(trigger) <= kKeyColumns ||
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &column->plain_updates))
         return;
     name_argument(trigger, kColumn, &column->name);

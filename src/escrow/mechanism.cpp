@@ -9,7 +9,7 @@ namespace {
 
 Reading read(Oid, const Trigger* trigger, Setting* setting) {
     PlainUpdates updates;
-    if (trigger->tgnargs <= kKeyColumns ||
+    if (argument_count(trigger) <= kKeyColumns ||
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &updates))
         return Reading::kForged;
     const char* most = trigger->tgargs[kMost];

@@ -35,7 +35,7 @@ bool is_clone(Oid root, const char* name) {
 void load_history_key(History* history, TupleDesc columns, const Trigger* trigger) {
     List* names = key_column_names(history->root);
     history->same_key =
-        names != NIL && 2 * list_length(names) == trigger->tgnargs - history->key_argument;
+        names != NIL && 2 * list_length(names) == argument_count(trigger) - history->key_argument;
     history->plain_key = true;
     for (int i = 0; i < list_length(names); i++) {
         const char* name = static_cast<char*>(list_nth(names, i));

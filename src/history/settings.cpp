@@ -1,5 +1,7 @@
 #include "history/settings.h"
 
+#include "table/trigger.h"
+
 namespace interlock {
 
 namespace {
@@ -22,12 +24,12 @@ int find_word(const char* const (&words)[size], const char* text) {
 
 // Reads a list at argument *next, and moves that behind it.
 bool read_list(const Trigger* trigger, const char* kind, int* next, NameArguments* list) {
-    if (*next >= trigger->tgnargs)
+    if (*next >= argument_count(trigger))
         return false;
     char* rest;
     long count = strtol(trigger->tgargs[*next], &rest, 10);
     if (rest == trigger->tgargs[*next] || *rest != ' ' || strcmp(rest + 1, kind) != 0 ||
-        count < 0 || count > trigger->tgnargs - *next - 1)
+        count < 0 || count > argument_count(trigger) - *next - 1)
         return false;
     auto** names = static_cast<const char**>(palloc0(sizeof(char*) * (count + 1)));
     for (int i = 0; i < count; i++)
@@ -68,8 +70,8 @@ bool same_names(const NameArguments& left, const NameArguments& right) {
 HistorySettings read_settings(const Trigger* trigger) {
     HistorySettings settings = {};
     settings.since = DT_NOEND;
-    settings.key_argument = trigger->tgnargs;
-    if (trigger->tgnargs < kFixedArguments)
+    settings.key_argument = argument_count(trigger);
+    if (argument_count(trigger) < kFixedArguments)
         return settings;
     int notify = find_word(kNotify, trigger->tgargs[3]);
     int markers = find_word(kMarkers, trigger->tgargs[4]);

@@ -2,15 +2,16 @@
 
 #include "lease/require.h"
 #include "table/settings_json.h"
+#include "table/trigger.h"
 
 namespace interlock {
 
 namespace {
 
 Reading read(Oid, const Trigger* trigger, Setting* setting) {
-    if (trigger->tgnargs == 0 || parse_template(trigger->tgargs[0]).count == 0)
+    if (argument_count(trigger) == 0 || parse_template(trigger->tgargs[0]).count == 0)
         return Reading::kForged;
-    int count = trigger->tgnargs - 1;
+    int count = argument_count(trigger) - 1;
     JsonObject arguments;
     arguments.add("columns", count > 0 ? json_texts(trigger->tgargs + 1, count) : nullptr);
     setting->key = trigger->tgargs[0];

@@ -189,7 +189,7 @@ const char* column_arguments(Relation rel, const Arguments& arguments, int n) {
 }
 
 bool is_requirement(const Trigger* trigger) {
-    return trigger->tgnargs > 0 && trigger_calls(trigger, kTriggerFunction);
+    return argument_count(trigger) > 0 && trigger_calls(trigger, kTriggerFunction);
 }
 
 // Not the one for the default template: that changes with the names of the table and its key.

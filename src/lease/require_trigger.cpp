@@ -44,7 +44,7 @@ namespace {
 
 const LeaseRequirement* requirement_of(Relation rel, const Trigger* trigger) {
     const TableInfo* info = table_info(rel);
-    if (trigger->tgnargs == 0)
+    if (argument_count(trigger) == 0)
         raise_forged(rel, trigger->tgname, "require_lease");
     for (const LeaseRequirement& requirement : requirements_of(info))
         if (requirement.trigger == trigger->tgoid && requirement.fits)
@@ -229,7 +229,7 @@ bool load_piece(TupleDesc columns, TemplatePiece* piece) {
 LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
     LeaseRequirement requirement = {};
     requirement.trigger = trigger->tgoid;
-    if (trigger->tgnargs == 0)
+    if (argument_count(trigger) == 0)
         return requirement;
     requirement.key = parse_template(trigger->tgargs[0]);
     requirement.fits = requirement.key.count > 0;
@@ -242,7 +242,7 @@ LeaseRequirement read_requirement(TupleDesc columns, const Trigger* trigger) {
         else
             requirement.fits = false;
     }
-    for (int i = 1; i < trigger->tgnargs; i++) {
+    for (int i = 1; i < argument_count(trigger); i++) {
         AttrNumber column;
         if (find_stored(columns, trigger->tgargs[i], &column))
             requirement.columns = bms_add_member(requirement.columns, column);

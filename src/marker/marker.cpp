@@ -97,7 +97,7 @@ bool names_twice(const MarkerColumn* columns) {
 } // namespace
 
 bool read_marker_arguments(const Trigger* trigger, Marker* marker) {
-    if (trigger->tgnargs != kFirstMarkerColumn + kMarkerRoles)
+    if (argument_count(trigger) != kFirstMarkerColumn + kMarkerRoles)
         return false;
     for (int role = 0; role < kMarkerRoles; role++)
         name_argument(trigger, kFirstMarkerColumn + role, &marker->columns[role].name);

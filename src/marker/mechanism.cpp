@@ -24,7 +24,7 @@ Notify read_notify(Oid relid) {
     Oid table;
     while (next_trigger(&triggers, &row, &table, &trigger))
         if (trigger.tgfoid == function)
-            notify = trigger.tgnargs > 0 ? Notify::kFull : Notify::kOn;
+            notify = argument_count(&trigger) > 0 ? Notify::kFull : Notify::kOn;
     end_triggers(&triggers);
     return notify;
 }

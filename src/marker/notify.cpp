@@ -82,7 +82,7 @@ Datum marker_notify_trigger(PG_FUNCTION_ARGS) {
 namespace {
 
 bool is_full(const Trigger* trigger) {
-    return trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], "full") == 0;
+    return argument_count(trigger) > 0 && strcmp(trigger->tgargs[0], "full") == 0;
 }
 
 void keep_departure(const Change& change) {

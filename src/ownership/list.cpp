@@ -35,7 +35,7 @@ Datum list_column_rules(PG_FUNCTION_ARGS) {
         run_command(psprintf(
             "SELECT t.tgrelid, t.tgnargs, t.tgargs, t.tgenabled FROM pg_catalog.pg_trigger t "
             "WHERE t.tgfoid OPERATOR(pg_catalog.=) %u "
-            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 "
+            "AND t.tgparentid OPERATOR(pg_catalog.=) 0 AND t.tgnargs OPERATOR(pg_catalog.>) 0 "
             "AND pg_catalog.octet_length(t.tgargs) OPERATOR(pg_catalog.<=) %zu ORDER BY 1",
             own_trigger_function("ownership_trigger"), kMostArgumentBytes));
         SPITupleTable* rows = SPI_tuptable;

@@ -55,7 +55,7 @@ Jsonb* groups_json(const ColumnRules& rules) {
 
 Reading read(Oid, const Trigger* trigger, Setting* setting) {
     ColumnRules rules;
-    if (!parse_rules(trigger->tgargs, trigger->tgnargs, &rules))
+    if (!parse_rules(trigger->tgargs, argument_count(trigger), &rules))
         return Reading::kForged;
     JsonObject arguments;
     arguments.add("columns", columns_json(rules));

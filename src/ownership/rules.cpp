@@ -105,7 +105,8 @@ void load_ownership(TableInfo* info, const Trigger* trigger) {
     ownership->trigger_name = pstrdup(trigger->tgname);
     ownership->root = root_of_trigger(info->relid, trigger);
     ownership->is_clone = trigger->tgisclone;
-    ownership->well_formed = parse_rules(trigger->tgargs, trigger->tgnargs, &ownership->rules);
+    ownership->well_formed =
+        parse_rules(trigger->tgargs, argument_count(trigger), &ownership->rules);
     find_columns(ownership, info->columns);
     info->parts[ownership_part] = ownership;
 }

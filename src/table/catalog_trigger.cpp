@@ -1,5 +1,7 @@
 #include "table/catalog_trigger.h"
 
+#include "table/trigger.h"
+
 namespace interlock {
 
 CatalogTriggers begin_triggers(Oid relid) {
@@ -46,7 +48,7 @@ bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* tri
     if ((!no_arguments && toast_raw_datum_size(arguments) > kMostArgumentBytes) ||
         (!no_condition && toast_raw_datum_size(condition) > kMostArgumentBytes))
         return false;
-    trigger->tgargs = arguments_in(DatumGetByteaPP(arguments), trigger->tgnargs);
+    trigger->tgargs = arguments_in(DatumGetByteaPP(arguments), argument_count(trigger));
     trigger->tgqual = no_condition ? nullptr : TextDatumGetCString(condition);
     return true;
 }

@@ -41,8 +41,8 @@ const Trigger* find_trigger(Relation rel, const char* function_name, const char*
     const TriggerDesc* triggers = triggers_of(rel);
     for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
         const Trigger* trigger = &triggers->triggers[i];
-        bool has_argument = argument == nullptr ||
-                            (trigger->tgnargs > 0 && strcmp(trigger->tgargs[0], argument) == 0);
+        bool has_argument = argument == nullptr || (argument_count(trigger) > 0 &&
+                                                    strcmp(trigger->tgargs[0], argument) == 0);
         if (has_argument && trigger_calls(trigger, function_name))
             return trigger;
     }
@@ -115,7 +115,7 @@ void raise_twins(Relation rel, const char* first, const char* second, const char
 }
 
 void name_argument(const Trigger* trigger, int n, NameData* name) {
-    const char* text = n < trigger->tgnargs ? trigger->tgargs[n] : "";
+    const char* text = n < argument_count(trigger) ? trigger->tgargs[n] : "";
     int length = pg_mbcliplen(text, static_cast<int>(strlen(text)), NAMEDATALEN - 1);
     memset(NameStr(*name), 0, NAMEDATALEN);
     memcpy(NameStr(*name), text, length);

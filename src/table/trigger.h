@@ -14,6 +14,11 @@ bool trigger_fires(char enabled);
 // whenever a catalog is read, and that is what trigger_calls() does.
 const TriggerDesc* triggers_of(Relation rel);
 
+// How many arguments it has. The catalog keeps the number in 16 bits, where that of a trigger that
+// anybody made with 32,768 of them is negative (later servers refuse them); for the server, too, it
+// has none then.
+inline int argument_count(const Trigger* trigger) { return Max(0, trigger->tgnargs); }
+
 // Whether the trigger calls interlock_internal.<name>. It reads catalogs.
 bool trigger_calls(const Trigger* trigger, const char* function_name);
 

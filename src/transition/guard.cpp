@@ -90,8 +90,8 @@ bool describe_guard(Oid function, Guard* guard) {
 }
 
 bool read_guards(StateMachine* machine, Oid relid, const Trigger* trigger) {
-    if (trigger->tgnargs < 5 || trigger->tgqual == nullptr)
-        return trigger->tgnargs < 5 && trigger->tgqual == nullptr;
+    if (argument_count(trigger) < 5 || trigger->tgqual == nullptr)
+        return argument_count(trigger) < 5 && trigger->tgqual == nullptr;
     if (!is_guards(trigger->tgargs[4]) || strlen(trigger->tgqual) > kMostConditionBytes)
         return false;
     Functions functions = {CurrentMemoryContext, nullptr, 0};

@@ -60,7 +60,7 @@ void list_trigger(HeapTuple row, TupleDesc columns, ReturnSetInfo* output) {
     Trigger trigger = trigger_of(row, columns);
     StateMachine machine = {};
     // A trigger of others, or a column that is gone: writes fail.
-    if (trigger.tgnargs > 0 && has_state_column(relid, trigger.tgargs[0]) &&
+    if (argument_count(&trigger) > 0 && has_state_column(relid, trigger.tgargs[0]) &&
         read_declaration(&machine, relid, &trigger))
         list_machine(relid, trigger.tgargs[0], &machine, output);
 }
@@ -70,8 +70,8 @@ Trigger trigger_of(HeapTuple row, TupleDesc columns) {
     Trigger trigger = {};
     bool is_null;
     trigger.tgnargs = DatumGetInt16(SPI_getbinval(row, columns, 2, &is_null));
-    trigger.tgargs =
-        arguments_in(DatumGetByteaPP(SPI_getbinval(row, columns, 3, &is_null)), trigger.tgnargs);
+    trigger.tgargs = arguments_in(DatumGetByteaPP(SPI_getbinval(row, columns, 3, &is_null)),
+                                  argument_count(&trigger));
     trigger.tgqual = SPI_getvalue(row, columns, 4); // null if there is none
     return trigger;
 }

@@ -51,7 +51,8 @@ const char* allowed_json(const StateMachine* machine, const char* from) {
 }
 
 bool has_arguments(const Trigger* trigger) {
-    return (trigger->tgnargs == 4 || trigger->tgnargs == 5) && is_transitions(trigger->tgargs[1]) &&
+    return (argument_count(trigger) == 4 || argument_count(trigger) == 5) &&
+           is_transitions(trigger->tgargs[1]) &&
            (trigger->tgargs[2][0] == '\0' || is_states(trigger->tgargs[2])) &&
            (strcmp(trigger->tgargs[3], kAllowRepeats) == 0 ||
             strcmp(trigger->tgargs[3], kRejectRepeats) == 0);
@@ -273,7 +274,7 @@ void raise_no_transitions(Relation rel, const char* column) {
 
 const StateMachine* machine_of_trigger(Relation rel, const TableInfo* info,
                                        const Trigger* trigger) {
-    return find_machine(rel, info, trigger->tgnargs > 0 ? trigger->tgargs[0] : "");
+    return find_machine(rel, info, argument_count(trigger) > 0 ? trigger->tgargs[0] : "");
 }
 
 const StateMachine* find_machine(Relation rel, const TableInfo* info, const char* column) {

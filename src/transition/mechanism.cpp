@@ -50,7 +50,7 @@ Jsonb* guards_of(const StateMachine& machine) {
 
 Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     StateMachine machine = {};
-    if (trigger->tgnargs == 0 || trigger->tgargs[0][0] == '\0' ||
+    if (argument_count(trigger) == 0 || trigger->tgargs[0][0] == '\0' ||
         !read_declaration(&machine, relid, trigger))
         return Reading::kForged;
     JsonObject arguments;

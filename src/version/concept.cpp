@@ -22,8 +22,8 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
     const auto* other = part_of<const Versioning>(info, versioning_part);
     versioning->twin = other != nullptr ? other->trigger : nullptr;
     versioning->root = root_of_trigger(info->relid, trigger);
-    if (trigger->tgnargs == 1 ||
-        (trigger->tgnargs > 1 &&
+    if (argument_count(trigger) == 1 ||
+        (argument_count(trigger) > 1 &&
          parse_blind_updates(trigger->tgargs[1], &versioning->blind_updates)))
         name_argument(trigger, 0, &versioning->name);
     versioning->is_clone = trigger->tgisclone;
@@ -38,7 +38,7 @@ void load_versioning(TableInfo* info, const Trigger* trigger) {
         versioning->typmod = attribute->atttypmod;
         versioning->nullable = !has_no_nulls(columns, column);
     }
-    for (int i = 2; i < trigger->tgnargs; i++) {
+    for (int i = 2; i < argument_count(trigger); i++) {
         CHECK_FOR_INTERRUPTS(); // a stranger may have given it thousands
         AttrNumber ignored = find_attribute(columns, trigger->tgargs[i]);
         if (ignored != InvalidAttrNumber)

@@ -277,6 +277,22 @@ INSERT INTO mallory.under VALUES (1, 1);
 SELECT relation::regclass, mode FROM pg_locks WHERE relation = 'secret'::regclass;
 ROLLBACK;
 
+-- triggers with more arguments than the catalog can count: 40,000 are fewer than none there, 65,537 are one (SEC-1); later
+-- servers refuse them
+CREATE FUNCTION mallory.meets(function text, timing text, count int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    CREATE TEMP TABLE many (id int PRIMARY KEY, status text, v int);
+    INSERT INTO many VALUES (1);
+    PERFORM sqlstate_of(format('CREATE TRIGGER x %s INSERT OR UPDATE OR DELETE ON many FOR EACH ROW EXECUTE FUNCTION interlock_internal.%I(%s)',
+        timing, function, (SELECT string_agg('''x''', ',') FROM generate_series(1, count))));
+    RETURN concat_ws('|', sqlstate_of('INSERT INTO many VALUES (2)'), sqlstate_of('UPDATE many SET v = 1'), sqlstate_of('DELETE FROM many'),
+        sqlstate_of('SELECT FROM interlock.configuration(''many'')'), sqlstate_of('SELECT FROM interlock.column_ownership'),
+        sqlstate_of('SELECT FROM interlock.transitions'), sqlstate_of('SELECT FROM interlock.guards'), sqlstate_of('DROP TABLE many'));
+END $$;
+SELECT mallory.meets(proname, timing, count) ~ 'XX|cache lookup' AS goes_wrong, count(*) > 40 AS tried
+  FROM pg_proc, unnest(ARRAY['BEFORE', 'AFTER']) timing, unnest(ARRAY[40000, 65537]) count
+ WHERE pronamespace = 'interlock_internal'::regnamespace AND prorettype = 'trigger'::regtype AND has_function_privilege(pg_proc.oid, 'EXECUTE')
+ GROUP BY 1;
+
 -- lists of columns that no table has are refused before each is compared with each
 SELECT sqlstate_of($$SELECT interlock.own_columns('shared', 'w', array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);
 SELECT sqlstate_of($$SELECT interlock.enable_history('shared', ignore_columns => array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);

@@ -226,6 +226,7 @@ sub create_trigger
     {
         @arguments = some(int rand 9, @words);
     }
+    @arguments = ('x') x one(32768, 40000, 65537) if chance(0.005); # more than the catalog can count
     my $events = chance($function =~ /truncate/ ? 0.8 : 0.1) ? 'TRUNCATE' : join(' OR ', grep { chance(0.7) } qw(INSERT UPDATE DELETE)) || 'UPDATE';
     my $level = chance(0.9) && $events ne 'TRUNCATE' ? 'ROW' : 'STATEMENT';
     my $arguments = join(', ', map { quoted($_) } @arguments);
