@@ -35,8 +35,8 @@ struct Concept {
     // Reports what is in use of its shared memory, to the view usage. Nothing without preload.
     void (*report_usage)(UsageReport* report) = nullptr;
 
-    // Called by resync_sequences: what sessions and shared memory have of rows of this database, and
-    // of numbers for new ones, may be older than they are, as a subscription has written them.
+    // Called by resync_sequences: what sessions and shared memory have of rows of this database,
+    // and of numbers for new ones, may be older than they are, as a subscription has written them.
     void (*forget_rows)() = nullptr;
 
     // Its metadata of tables and its checks of rows: an array.
