@@ -110,7 +110,8 @@ bool belongs_to_default(Oid sequence, const char* name) {
            has_default(relid, static_cast<AttrNumber>(column), name);
 }
 
-// Calls visit(relid, column) for each column whose default has the text.
+// Calls visit(relid, column) for each column whose default has the text, but for temporary tables
+// of other sessions, of which any role can make thousands.
 template <typename Visit>
 void each_default(const char* name, Visit&& visit) {
     ScanKeyData keys[2];
@@ -123,11 +124,14 @@ void each_default(const char* name, Visit&& visit) {
         systable_beginscan(catalog, DependReferenceIndexId, true, nullptr, lengthof(keys), keys);
     HeapTuple tuple;
     while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        CHECK_FOR_INTERRUPTS();
         auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
         if (dependency->classid != AttrDefaultRelationId)
             continue;
         ObjectAddress column = GetAttrDefaultColumnAddress(dependency->objid);
         auto number = static_cast<AttrNumber>(column.objectSubId);
+        if (isOtherTempNamespace(get_rel_namespace(column.objectId)))
+            continue;
         if (OidIsValid(column.objectId) && has_default(column.objectId, number, name))
             visit(column.objectId, number);
     }
