@@ -188,9 +188,9 @@ BEGIN ATOMIC
          WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
            AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
            AND o.deptype OPERATOR(pg_catalog.=) 'a'),
-    readers AS NOT MATERIALIZED ( -- defaults that call first_version
+    readers AS NOT MATERIALIZED ( -- defaults that call first_version; any role can make one of gigabytes
         SELECT d.oid, d.adrelid, d.adnum, c.relowner,
-               pg_catalog.substring(d.adbin::pg_catalog.text, ':constvalue [^]]*\]') AS named
+               pg_catalog.substring(pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096), ':constvalue [^]]*\]') AS named
           FROM pg_catalog.pg_depend u
           JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
           JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.adrelid
@@ -198,7 +198,7 @@ BEGIN ATOMIC
            AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
            AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid),
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
-        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, d.adbin::pg_catalog.text AS expression,
+        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
                EXISTS (SELECT FROM readers r WHERE r.oid OPERATOR(pg_catalog.=) d.oid) AS reads_floor,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
                   FROM floors s
@@ -1270,7 +1270,7 @@ BEGIN ATOMIC
                          FROM pg_catalog.pg_constraint k
                         WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c'
                           AND k.conkey OPERATOR(pg_catalog.=) ARRAY[c.attnum]
-                          AND k.conbin::pg_catalog.text OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
+                          AND pg_catalog.substr(k.conbin::pg_catalog.text, 1, 65536) OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
                        HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
                         LIMIT 1) AS evidence) s
          WHERE c.attname OPERATOR(pg_catalog.~*) '(status|state)$' AND s.evidence IS NOT NULL

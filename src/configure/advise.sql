@@ -123,7 +123,7 @@ BEGIN ATOMIC
                          FROM pg_catalog.pg_constraint k
                         WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c'
                           AND k.conkey OPERATOR(pg_catalog.=) ARRAY[c.attnum]
-                          AND k.conbin::pg_catalog.text OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
+                          AND pg_catalog.substr(k.conbin::pg_catalog.text, 1, 65536) OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
                        HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
                         LIMIT 1) AS evidence) s
          WHERE c.attname OPERATOR(pg_catalog.~*) '(status|state)$' AND s.evidence IS NOT NULL

@@ -67,6 +67,9 @@ Oid function_of_defaults() {
                            ObjectIdGetDatum(own_schema()));
 }
 
+// That of create_floor is far shorter, and any role can make one of gigabytes.
+constexpr Size kMostDefaultBytes = 64 * 1024;
+
 // The argument of a call of first_version, below the cast to the column's type; else null.
 const char* name_in(const char* expression) {
     Oid function = function_of_defaults();
@@ -364,7 +367,7 @@ const char* floor_name(Oid relid, AttrNumber column) {
         bool is_null;
         Datum expression =
             heap_getattr(tuple, Anum_pg_attrdef_adbin, RelationGetDescr(catalog), &is_null);
-        if (!is_null)
+        if (!is_null && toast_raw_datum_size(expression) <= kMostDefaultBytes)
             name = name_in(TextDatumGetCString(expression));
     }
     systable_endscan(scan);
