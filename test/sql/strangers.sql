@@ -293,6 +293,13 @@ SELECT mallory.meets(proname, timing, count) ~ 'XX|cache lookup' AS goes_wrong, 
  WHERE pronamespace = 'interlock_internal'::regnamespace AND prorettype = 'trigger'::regtype AND has_function_privilege(pg_proc.oid, 'EXECUTE')
  GROUP BY 1;
 
+-- arguments that no function of ours gives, of which each view would walk all for each (SEC-1)
+CREATE TEMP TABLE walked (a int);
+DO $$ BEGIN PERFORM sqlstate_of(format('CREATE TRIGGER x BEFORE UPDATE ON walked FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger(%s)',
+    (SELECT string_agg('''own:x''', ',') FROM generate_series(1, 14401)))); END $$;
+SELECT count(*) FROM interlock.check_versioning() WHERE rel = 'walked'::regclass AND finding ~ 'own:x';
+DROP TABLE walked;
+
 -- lists of columns that no table has are refused before each is compared with each
 SELECT sqlstate_of($$SELECT interlock.own_columns('shared', 'w', array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);
 SELECT sqlstate_of($$SELECT interlock.enable_history('shared', ignore_columns => array(SELECT ('c' || i)::name FROM generate_series(1, 1000000) i))$$);
