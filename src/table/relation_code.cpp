@@ -75,6 +75,7 @@ bool is_any(Oid, void*) { return true; }
 // Planning evaluates such a call. Its result may depend on a setting, on catalogs without
 // invalidation (bytea_output, text search), and on the privileges of the caller.
 bool calls_with_constants(Node* node, void* context) {
+    CHECK_FOR_INTERRUPTS(); // depth times size, and anybody can make the check of a table
     if (node == nullptr)
         return false;
     if (check_functions_in_node(node, is_any, context) && !contain_var_clause(node))
