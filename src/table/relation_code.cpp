@@ -74,13 +74,18 @@ bool is_any(Oid, void*) { return true; }
 
 // Planning evaluates such a call. Its result may depend on a setting, on catalogs without
 // invalidation (bytea_output, text search), and on the privileges of the caller.
+// The context is whether what was walked before it has a column.
 bool calls_with_constants(Node* node, void* context) {
-    CHECK_FOR_INTERRUPTS(); // depth times size, and anybody can make the check of a table
+    CHECK_FOR_INTERRUPTS(); // anybody can make a check of gigabytes
     if (node == nullptr)
         return false;
-    if (check_functions_in_node(node, is_any, context) && !contain_var_clause(node))
+    bool has_column = IsA(node, Var);
+    if (walk_expression(node, calls_with_constants, &has_column) ||
+        (!has_column && check_functions_in_node(node, is_any, nullptr)))
         return true;
-    return walk_expression(node, calls_with_constants, context);
+    if (has_column)
+        *static_cast<bool*>(context) = true;
+    return false;
 }
 
 bool does_more_than_compute(const char* text) {
@@ -138,7 +143,8 @@ bool load_check(TableCheck* check, const char* text) {
     auto* expression = static_cast<Expr*>(stringToNode(text));
     auto* node = reinterpret_cast<Node*>(expression);
     bool computes = !does_more_than_compute(node, nullptr);
-    check->planned = computes && !calls_with_constants(node, nullptr);
+    bool has_column = false;
+    check->planned = computes && !calls_with_constants(node, &has_column);
     check->expression = check->planned ? expression_planner(expression) : expression;
     return computes;
 }
