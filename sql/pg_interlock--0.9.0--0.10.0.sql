@@ -43,8 +43,8 @@ COMMENT ON FUNCTION interlock_internal.is_preloaded() IS
 CREATE FUNCTION interlock_internal.split_arguments(arguments bytea) RETURNS text[]
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.split_arguments(bytea) IS
-'For list_findings: the arguments of a trigger, as pg_trigger.tgargs has them. None if they have more than 4 MB, which no function of the
-extension makes.';
+'For list_findings: the arguments of a trigger, as pg_trigger.tgargs has them. None if they have more than 4 MB, or are more than 14,400: no
+function of the extension makes such.';
 
 CREATE FUNCTION interlock_internal.list_findings(
     reads_history boolean, OUT rel regclass, OUT finding text, OUT advice text, OUT mechanisms text[], OUT enforced boolean) RETURNS SETOF record

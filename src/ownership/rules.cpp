@@ -2,6 +2,7 @@
 
 #include "ownership/ownership.h"
 
+#include "table/catalog_trigger.h"
 #include "table/last_word.h"
 
 namespace interlock {
@@ -73,8 +74,7 @@ ColumnRule* rule_named(ColumnRules* rules, const char* name) {
 bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
     // A column can have three: one of its own, that of its group, and for blind updates.
-    constexpr int kMostRules = 3 * MaxHeapAttributeNumber;
-    if (count == 0 || count % 3 != 0 || count / 3 > kMostRules)
+    if (count == 0 || count % 3 != 0 || count > kMostArguments)
         return false;
     for (int i = 0; i < count; i += 3)
         if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))

@@ -4,9 +4,6 @@
 
 using namespace interlock;
 
-// Three for each of three rules of each column (own_columns).
-constexpr int kMostArguments = 9 * MaxHeapAttributeNumber;
-
 extern "C" {
 PG_FUNCTION_INFO_V1(split_arguments);
 
