@@ -8,9 +8,9 @@
 //
 // Any role that may create a sequence can take the name of one that is missing, and any role can
 // create a column with the same default. Sequences of other roles may only raise the start, and not
-// so far that no row could be inserted: they raise no error, and are not waited for. Whose the name
-// is, only the dependencies tell that create_floor has recorded: nobody else can record one, and it
-// is recorded with the name that the sequence has then.
+// so far that no row could be inserted: they raise no error, and are not waited for. create_floor
+// records that the default depends on the sequence, with the name that it has then. Nobody else can
+// record that, so it tells whose the name is.
 
 #include "version/floor.h"
 

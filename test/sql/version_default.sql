@@ -159,7 +159,7 @@ SELECT setval('byhand_version_floor', 11);
 INSERT INTO byhand VALUES (1) RETURNING *;
 DROP TABLE byhand;
 DROP SEQUENCE byhand_version_floor;
--- versions of epoch milliseconds: the floor of a table that was moved or renamed is its own still, whoever writes its name
+-- a table that was moved or renamed keeps its floor, whoever makes a column with the same default; here beyond 2^30
 CREATE SCHEMA attic;
 CREATE ROLE interlock_stranger;
 CREATE TABLE doc (id int PRIMARY KEY, version bigint);
@@ -176,7 +176,7 @@ CREATE TABLE interlock_stranger.bait (version int DEFAULT interlock.first_versio
 CREATE SEQUENCE interlock_stranger.bait_floor OWNED BY interlock_stranger.bait.version;
 RESET ROLE;
 INSERT INTO document VALUES (2) RETURNING *;
--- nor does it go on below that of a new table that has its old name
+-- a new table that has its old name gets a floor with another name
 DROP SCHEMA interlock_stranger CASCADE;
 ALTER TABLE document RENAME TO doc;
 ALTER TABLE doc SET SCHEMA attic;
@@ -185,7 +185,7 @@ SELECT interlock.enable_versioning('doc');
 INSERT INTO doc VALUES (1) RETURNING *;
 INSERT INTO attic.doc VALUES (3) RETURNING *;
 DROP TABLE doc;
--- without the dependency, which a dump does not have, only a temporary table of another role does not count
+-- without the dependency, which a dump does not have, temporary tables of other roles still do not count
 DELETE FROM pg_depend WHERE refobjid = 'attic.doc_version_floor'::regclass AND classid = 'pg_attrdef'::regclass;
 SET ROLE interlock_stranger;
 CREATE TEMP TABLE bait (version int DEFAULT interlock.first_version('public.doc_version_floor'));
@@ -193,7 +193,7 @@ CREATE TEMP SEQUENCE bait_floor OWNED BY bait.version;
 RESET ROLE;
 INSERT INTO attic.doc VALUES (4) RETURNING *;
 DROP TABLE bait;
--- nor, once it is recorded again, any other
+-- other tables of other roles do, until enable_versioning records it again
 CREATE SCHEMA interlock_stranger AUTHORIZATION interlock_stranger;
 SET ROLE interlock_stranger;
 CREATE TABLE interlock_stranger.bait (version int DEFAULT interlock.first_version('attic.doc_version_floor'));

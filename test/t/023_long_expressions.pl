@@ -11,8 +11,7 @@ use Test::More;
 
 my $node = start_server('interlock.sweeper = off');
 
-$node->safe_psql('postgres', q(CREATE EXTENSION IF NOT EXISTS pg_interlock;
-    CREATE ROLE stranger LOGIN;
+$node->safe_psql('postgres', q(CREATE ROLE stranger LOGIN;
     CREATE TABLE shared (id int PRIMARY KEY, a int);
     SELECT interlock.enable_versioning('shared')));
 
