@@ -680,6 +680,11 @@ CREATE FUNCTION interlock_internal.escrow_entry(
 COMMENT ON FUNCTION interlock_internal.escrow_entry(bigint) IS
 'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller may not read.';
 
+CREATE FUNCTION interlock_internal.may_read_counter(rel regclass, column_name name) RETURNS boolean
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.may_read_counter(regclass, name) IS
+'For the views escrow and reservations: whether the caller may read the column, and the key by which its counters go.';
+
 CREATE FUNCTION interlock.enable_escrow(
     rel regclass, column_name name, minimum numeric = '0', maximum numeric = NULL, plain_updates text = 'reject',
     fold_moves_version boolean = false) RETURNS void
@@ -780,16 +785,10 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
              FROM (SELECT CASE WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
                                THEN (a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047 ELSE 0 END AS digits) d) s
      CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
-     WHERE (pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
-           pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
-           SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
-             FROM pg_catalog.pg_index i
-            CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
-            WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
-       AND NOT pg_catalog.row_security_active(t.oid);
+     WHERE interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name);
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
-'Counters that were adjusted, of tables of which the caller may read the column and the primary key: the key''s values, the committed parts that are not folded yet and their sum, and
+'Counters that were adjusted, of tables of which the caller may read the column and the key: its values, the committed parts that are not folded yet and their sum, and
 what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
 reservations hold. folded_at: when the sweeper has added parts to the row last. behind: for how long parts have waited for that; null if there are none. Tables whose
 rows row security hides from the caller are left out.';
@@ -843,20 +842,12 @@ CREATE VIEW interlock.reservations WITH (security_barrier) AS
       FROM interlock_internal.escrow_reservation r
       JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
      CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) m
-     WHERE m.may_end
-        OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
-             pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
-             SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
-               FROM pg_catalog.pg_index i
-              CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
-              WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
-            AND NOT pg_catalog.row_security_active(t.oid));
+     WHERE m.may_end OR interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name);
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
 'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
-primary key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
 
 -- Leases.
 

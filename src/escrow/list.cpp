@@ -5,14 +5,58 @@
 #include "server/arguments.h"
 #include "server/caller.h"
 #include "server/result_row.h"
+#include "table/catalog_trigger.h"
+#include "table/own_table.h"
 
 using namespace interlock;
 
 namespace {
 
-bool may_see(Oid rel, AttrNumber attnum) {
-    return (pg_class_aclcheck(rel, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
-            pg_attribute_aclcheck(rel, attnum, GetUserId(), ACL_SELECT) == ACLCHECK_OK) &&
+// The table is not locked: it and its columns may be gone.
+bool may_read_table(Oid rel) {
+    bool is_missing = false;
+    return pg_class_aclcheck_ext(rel, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK;
+}
+
+bool may_read_column(Oid rel, const char* column) {
+    bool is_missing = false;
+    AttrNumber attnum = get_attnum(rel, column);
+    return attnum > 0 && pg_attribute_aclcheck_ext(rel, attnum, GetUserId(), ACL_SELECT,
+                                                   &is_missing) == ACLCHECK_OK;
+}
+
+bool is_trigger_of(const Trigger* trigger, const char* column) {
+    if (argument_count(trigger) <= kKeyColumns)
+        return false;
+    NameData name;
+    name_argument(trigger, kColumn, &name);
+    return strcmp(NameStr(name), column) == 0;
+}
+
+// The columns whose values name the counters, which their trigger has: the table's primary key may
+// be another one. With a forged trigger beside it, the columns of both.
+bool may_read_key(Oid rel, const char* column) {
+    Oid function = own_trigger_function("escrow_trigger");
+    bool is_known = false, may_read = true;
+    CatalogTriggers triggers = begin_triggers(rel);
+    HeapTuple row;
+    Oid relid;
+    Trigger trigger;
+    while (next_trigger(&triggers, &row, &relid, &trigger)) {
+        CHECK_FOR_INTERRUPTS();
+        if (trigger.tgfoid != function || !read_arguments(triggers, row, &trigger) ||
+            !is_trigger_of(&trigger, column))
+            continue;
+        is_known = true;
+        for (int i = kKeyColumns; i < argument_count(&trigger) && may_read; i++)
+            may_read = may_read_column(rel, trigger.tgargs[i]);
+    }
+    end_triggers(&triggers);
+    return is_known && may_read;
+}
+
+bool may_read(Oid rel, const char* column) {
+    return (may_read_table(rel) || (may_read_column(rel, column) && may_read_key(rel, column))) &&
            check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
 }
 
@@ -24,14 +68,15 @@ bool read_visible_entry(int64 counter, EntryState* state) {
     if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
         return false;
     AttrNumber attnum = get_attnum(rel, NameStr(column));
-    return attnum != InvalidAttrNumber && may_see(rel, attnum) && read_entry(counter, state) &&
-           epoch_of(rel, attnum, state->trigger) == state->epoch;
+    return attnum != InvalidAttrNumber && may_read(rel, NameStr(column)) &&
+           read_entry(counter, state) && epoch_of(rel, attnum, state->trigger) == state->epoch;
 }
 
 } // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
+PG_FUNCTION_INFO_V1(may_read_counter);
 PG_FUNCTION_INFO_V1(may_end_reservation);
 
 // escrow_entry(counter) -> (inf, sup, folded_at, changed_at), in the smallest steps of the column
@@ -46,6 +91,12 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
     bool nulls[4] = {!found, !found, !found || times.folded_at == 0,
                      !found || times.changed_at == 0};
     return result_row(fcinfo, values, nulls);
+}
+
+// may_read_counter(rel, column_name)
+Datum may_read_counter(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    PG_RETURN_BOOL(may_read(arguments.relation(0), arguments.name(1, "column_name")));
 }
 
 // may_end_reservation(role_name, rel). In a view, whose owner is not the caller.

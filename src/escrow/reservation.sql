@@ -49,17 +49,9 @@ CREATE VIEW interlock.reservations WITH (security_barrier) AS
       FROM interlock_internal.escrow_reservation r
       JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
      CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) m
-     WHERE m.may_end
-        OR ((pg_catalog.has_table_privilege(t.oid, 'SELECT') OR (
-             pg_catalog.has_column_privilege(t.oid, a.attnum, 'SELECT') AND (
-             SELECT pg_catalog.bool_and(pg_catalog.has_column_privilege(t.oid, k.attnum, 'SELECT'))
-               FROM pg_catalog.pg_index i
-              CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) AS k (attnum)
-              WHERE i.indrelid OPERATOR(pg_catalog.=) t.oid AND i.indisprimary)))
-            AND NOT pg_catalog.row_security_active(t.oid));
+     WHERE m.may_end OR interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name);
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
 'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
-primary key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';

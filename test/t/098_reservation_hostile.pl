@@ -83,6 +83,22 @@ is(as('clerk', "SELECT outcome FROM interlock.reserve('item', 3, 'stock', 1, '1 
 is(as('clerk', "SELECT interlock.cancel_reservation(token) FROM interlock.reservations WHERE key = '{3}'"), 't', 'is given back');
 $node->safe_psql('postgres', 'ALTER TABLE item DISABLE ROW LEVEL SECURITY');
 
+# The key by which counters go need not be the primary key.
+$node->safe_psql('postgres', q(SET ROLE shop;
+CREATE TABLE patient (id int PRIMARY KEY DEFERRABLE, ssn text NOT NULL UNIQUE, visits int NOT NULL);
+CREATE TABLE member (id int NOT NULL UNIQUE, ssn text PRIMARY KEY, visits int NOT NULL);
+INSERT INTO patient VALUES (1, 'SECRET', 9); INSERT INTO member VALUES (1, 'SECRET', 9);
+SELECT interlock.enable_escrow(t, 'visits'), interlock.adjust(t, 'SECRET'::text, 'visits', -1) FROM unnest('{patient,member}'::regclass[]) t;
+SELECT interlock.reserve(t, 'SECRET'::text, 'visits', 1, '1 h') FROM unnest('{patient,member}'::regclass[]) t;
+ALTER TABLE member DROP CONSTRAINT member_pkey, ADD PRIMARY KEY (id);
+GRANT SELECT (id, visits) ON patient, member TO mallory));
+my $seen = q(SELECT (SELECT count(*) FROM interlock.escrow WHERE rel IN ('patient'::regclass, 'member'::regclass)) + (SELECT count(*) FROM interlock.reservations WHERE rel IN ('patient'::regclass, 'member'::regclass)));
+is(as('mallory', $seen), 0, 'nor the key of counters to whom may read the primary key alone');
+$node->safe_psql('postgres', 'GRANT SELECT (ssn) ON patient, member TO mallory');
+is(as('mallory', $seen), 4, 'but with that key, too');
+$node->safe_psql('postgres', 'REVOKE SELECT (visits) ON patient, member FROM mallory');
+is(as('mallory', $seen), 0, 'and not without the column');
+
 # --- the owner of the table
 my $lasting = reserve('mallory', 4, 10, '9 years');
 like(as('shop', 'DELETE FROM item WHERE id = 4'), qr/55000/, 'a reservation keeps the row');
