@@ -128,53 +128,82 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
 }
 
+// Owners write other values than the verbs, past their triggers, and a few kilobytes of a table can
+// say a gigabyte: what has more bytes is cut, and such a key is not shown.
+constexpr Size kShownBytes = 8192;
+
+// Fetches no more of a value out of line than it returns.
+Datum shown_text(NullableDatum value) {
+    if (value.isnull || toast_raw_datum_size(value.value) - VARHDRSZ <= kShownBytes)
+        return value.isnull ? value.value : PointerGetDatum(PG_DETOAST_DATUM(value.value));
+    text* first = DatumGetTextPSlice(value.value, 0, kShownBytes + MAX_MULTIBYTE_CHAR_LEN);
+    const char* bytes = VARDATA_ANY(first);
+    int length = pg_mbcliplen(bytes, static_cast<int>(VARSIZE_ANY_EXHDR(first)), kShownBytes);
+    return PointerGetDatum(cstring_to_text_with_len(bytes, length));
+}
+
+bool is_key_shown(const Listed& table, TupleDesc columns, const RowValues& row) {
+    Size size = 0;
+    ListCell* cell;
+    foreach (cell, table.key) {
+        AttrNumber column = find_attribute(columns, static_cast<char*>(lfirst(cell)));
+        if (TupleDescAttr(columns, column - 1)->attlen == -1)
+            size += toast_raw_datum_size(row.values[column - 1]);
+    }
+    return table.key != NIL && size <= kShownBytes;
+}
+
+// A number of a few bytes can have 131,000 digits.
+void put_key_text(const Listed& table, TupleDesc columns, const RowValues& row,
+                  NullableDatum* text) {
+    if (!is_key_shown(table, columns, row))
+        return;
+    Datum key = key_json(table, columns, row);
+    const char* json = DatumGetCString(DirectFunctionCall1(jsonb_out, key));
+    if (strlen(json) <= kShownBytes)
+        *text = {CStringGetTextDatum(json), false};
+}
+
 // rel, name, holder, since, expires_at, note
-void put_held(const Listed& table, const MarkerState& state, TupleDesc columns,
-              const RowValues& row) {
+void put_held(const Listed& table, const MarkerState& state, NullableDatum holder,
+              TupleDesc columns, const RowValues& row) {
     if (!state.live)
         return;
-    Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel))};
-    bool nulls[6] = {false,
-                     table.key == NIL,
-                     state.holder == nullptr,
-                     state.since == DT_NOBEGIN,
-                     state.until == DT_NOBEGIN,
-                     true};
-    if (!nulls[1]) {
-        Datum key = key_json(table, columns, row);
-        values[1] = CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, key)));
-    }
-    if (!nulls[2])
-        values[2] = CStringGetTextDatum(state.holder);
-    values[3] = TimestampTzGetDatum(state.since);
-    values[4] = TimestampTzGetDatum(state.until);
+    NullableDatum key = {0, true};
+    put_key_text(table, columns, row, &key);
+    Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel)), key.value, shown_text(holder),
+                       TimestampTzGetDatum(state.since), TimestampTzGetDatum(state.until)};
+    bool nulls[6] = {
+        false, key.isnull, holder.isnull, state.since == DT_NOBEGIN, state.until == DT_NOBEGIN,
+        true};
     add_result_row(table.output, values, nulls);
 }
 
 // rel, key, holder, locked_at, expires_at, reason, live; values out of line are fetched.
 void list_row(const Listed& table, const Marker* marker, TupleDesc columns, const RowValues& row) {
-    MarkerState state = marker_state(marker, row, GetCurrentTimestamp());
+    MarkerState state = marker_status(marker, row, GetCurrentTimestamp());
+    NullableDatum holder = row[marker->columns[kHolder].attnum];
+    holder.isnull = holder.isnull || !state.set;
     if (table.is_held) {
-        put_held(table, state, columns, row);
+        put_held(table, state, holder, columns, row);
         return;
     }
     NullableDatum reason = row[marker->columns[kReason].attnum];
-    Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(table.rel))};
-    bool nulls[7] = {};
-    nulls[1] = table.key == NIL;
-    if (!nulls[1])
-        values[1] = key_json(table, columns, row);
-    nulls[2] = state.holder == nullptr;
-    if (!nulls[2])
-        values[2] = CStringGetTextDatum(state.holder);
-    values[3] = TimestampTzGetDatum(state.since);
-    nulls[3] = state.since == DT_NOBEGIN;
-    values[4] = TimestampTzGetDatum(state.until);
-    nulls[4] = state.until == DT_NOBEGIN;
-    nulls[5] = reason.isnull;
-    if (!nulls[5])
-        values[5] = PointerGetDatum(PG_DETOAST_DATUM(reason.value));
-    values[6] = BoolGetDatum(state.live);
+    bool has_key = is_key_shown(table, columns, row);
+    Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(table.rel)),
+                       has_key ? key_json(table, columns, row) : 0,
+                       shown_text(holder),
+                       TimestampTzGetDatum(state.since),
+                       TimestampTzGetDatum(state.until),
+                       shown_text(reason),
+                       BoolGetDatum(state.live)};
+    bool nulls[7] = {false,
+                     !has_key,
+                     holder.isnull,
+                     state.since == DT_NOBEGIN,
+                     state.until == DT_NOBEGIN,
+                     reason.isnull,
+                     false};
     add_result_row(table.output, values, nulls);
 }
 

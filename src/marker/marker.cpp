@@ -186,20 +186,23 @@ MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tupl
 }
 
 MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock) {
+    MarkerState state = marker_status(marker, row, clock);
+    NullableDatum holder = row[marker->columns[kHolder].attnum];
+    if (state.set && !holder.isnull)
+        state.holder = TextDatumGetCString(holder.value);
+    return state;
+}
+
+MarkerState marker_status(const Marker* marker, const RowValues& row, TimestampTz clock) {
     const MarkerColumn& status_column = marker->columns[kStatus];
     NullableDatum status = row[status_column.attnum];
-    NullableDatum holder = row[marker->columns[kHolder].attnum];
     MarkerState state = {};
     int64 value = status.isnull ? 0 : integer_of(status_column.type, status.value);
     state.set = value == 1;
     state.foreign = value != 0 && value != 1;
     state.since = time_value(marker->columns[kTime], row);
     state.until = time_value(marker->columns[kUntil], row);
-    if (!state.set)
-        return state;
-    state.live = state.until > clock;
-    if (!holder.isnull)
-        state.holder = TextDatumGetCString(holder.value);
+    state.live = state.set && state.until > clock;
     return state;
 }
 

@@ -99,6 +99,9 @@ MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tupl
                          TimestampTz clock);
 MarkerState marker_state(const Marker* marker, const RowValues& row, TimestampTz clock);
 
+// The same but for the holder, which stays null: it is not read, however long it is.
+MarkerState marker_status(const Marker* marker, const RowValues& row, TimestampTz clock);
+
 // A value in the type of a marker column, as assignment makes it: a timestamp is rounded, a text
 // that is too long is 22001.
 Datum marker_time(const MarkerColumn& column, TimestampTz time);

@@ -22,9 +22,10 @@ bool is_marked_condition(const Node* node, AttrNumber status) {
 
 bool holds_marked(Relation index, const Marker* marker) {
     Form_pg_index form = index->rd_index;
+    HeapTuple row = index->rd_indextuple;
     return form->indisvalid && !form->indcheckxmin && index->rd_rel->relam == BTREE_AM_OID &&
-           only_computes(index) &&
-           is_of_marked_rows(index->rd_indextuple, marker->columns[kStatus].attnum);
+           is_of_marked_rows(row, marker->columns[kStatus].attnum) &&
+           heap_attisnull(row, Anum_pg_index_indexprs, nullptr) && only_computes(index);
 }
 
 // Null if there is none.
@@ -54,10 +55,12 @@ bool next_row(MarkedScan* scan) {
 
 } // namespace
 
+// A longer condition is another one, and would take the caller's time to read.
 bool is_of_marked_rows(HeapTuple index, AttrNumber status) {
+    constexpr Size kMostConditionBytes = 64 * 1024;
     bool is_null;
     Datum condition = SysCacheGetAttr(INDEXRELID, index, Anum_pg_index_indpred, &is_null);
-    return !is_null &&
+    return !is_null && toast_raw_datum_size(condition) <= kMostConditionBytes &&
            is_marked_condition(static_cast<Node*>(stringToNode(TextDatumGetCString(condition))),
                                status);
 }

@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(52);
+SELECT plan(55);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -79,6 +79,17 @@ SELECT interlock.enable_versioning('local', 'updated_time');
 SET timezone = 'Europe/Berlin';
 SELECT ok(interlock.save_row(locked('local'), 1, 'anna', '{"body": "y"}', '2026-03-29 03:30+02'::timestamptz) > '2026-03-29', 'is the one that was shown');
 RESET timezone;
+-- values that no verb writes, which an owner can make of any size
+CREATE TABLE vast (id text PRIMARY KEY);
+SELECT interlock.enable_marker('vast');
+ALTER TABLE vast DISABLE TRIGGER USER;
+INSERT INTO vast VALUES ('1', 1, repeat('é', 3000000), now(), now() + interval '1 day', repeat('r', 8191) || 'é'), (repeat('k', 8192), 1, 'anna', now(), now() + interval '1 day', NULL);
+SELECT results_eq($$SELECT key, length(holder), octet_length(holder), length(reason) FROM interlock.row_locks WHERE rel = 'vast'::regclass ORDER BY key$$,
+    $$VALUES ('{"id": "1"}'::jsonb, 4096, 8192, 8191), (NULL, 4, 4, NULL)$$, 'row_locks has the first 8 kB, between characters, and no long key');
+SELECT results_eq($$SELECT name, octet_length(holder) FROM interlock.held WHERE rel = 'vast'::regclass ORDER BY name$$,
+    $$VALUES ('{"id": "1"}', 8192), (NULL, 4)$$, 'so has held');
+ALTER TABLE vast ENABLE TRIGGER USER;
+SELECT is((SELECT length(holder) FROM interlock.row_lock_of('vast', '1')), 3000000, 'who names the row gets all of it');
 
 SELECT * FROM finish();
 ROLLBACK;
