@@ -68,12 +68,17 @@ BEGIN ATOMIC
         SELECT f.oid
           FROM functions f
          WHERE f.proname OPERATOR(pg_catalog.=) ANY ('{version_trigger,transition_trigger,marker_trigger,ownership_trigger,escrow_trigger}'::pg_catalog.name[])),
+    temporary AS ( -- tables of other sessions, which any role can make in any number
+        SELECT c.oid
+          FROM pg_catalog.pg_class c
+         WHERE c.relpersistence OPERATOR(pg_catalog.=) 't' AND c.relnamespace OPERATOR(pg_catalog.<>) pg_catalog.pg_my_temp_schema()),
     triggers AS ( -- with their arguments
         SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.tgconstrrelid, t.tgnargs, t.tgargs,
                f.proname AS kind, f.mechanism,
                interlock_internal.split_arguments(t.tgargs) AS texts
           FROM functions f
-          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) f.oid),
+          JOIN pg_catalog.pg_trigger t ON t.tgfoid OPERATOR(pg_catalog.=) f.oid
+         WHERE NOT t.tgrelid OPERATOR(pg_catalog.=) ANY (SELECT m.oid FROM temporary m)),
     checks AS (
         SELECT t.oid, t.tgrelid, t.tgname, t.tgenabled, t.tgparentid, t.tgtype, t.tgfoid, t.kind, t.mechanism, t.texts, t.texts[1] AS subject
           FROM triggers t
@@ -81,6 +86,13 @@ BEGIN ATOMIC
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0
            AND (t.kind OPERATOR(pg_catalog.<>) 'ownership_trigger'
                 OR pg_catalog.position(t.tgargs, '\x006f776e3a'::pg_catalog.bytea) OPERATOR(pg_catalog.>) 0)), -- own:
+    inheritable AS ( -- what a table that inherits should have, too; counters are of rows of the table alone
+        SELECT c.tgrelid, c.tgfoid, c.kind, c.mechanism, pg_catalog.min(c.subject) AS subject, c.state_column
+          FROM (SELECT c.tgrelid, c.tgfoid, c.kind, c.mechanism, c.subject,
+                       CASE WHEN c.kind OPERATOR(pg_catalog.=) 'transition_trigger' THEN COALESCE(c.subject, '') ELSE '' END AS state_column
+                  FROM checks c
+                 WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger') c
+         GROUP BY c.tgrelid, c.tgfoid, c.kind, c.mechanism, c.state_column),
     guards AS ( -- beside versions
         SELECT t.tgrelid, t.tgname, t.tgenabled, t.mechanism, e.effect, t.mechanism OPERATOR(pg_catalog.=) 'escrow' AS always
           FROM triggers t
@@ -114,6 +126,14 @@ BEGIN ATOMIC
         SELECT t.tgrelid, t.tgname, t.tgconstrrelid, t.kind, t.texts
           FROM triggers t
          WHERE t.tgnargs OPERATOR(pg_catalog.>) 0 AND t.tgparentid OPERATOR(pg_catalog.=) 0),
+    rules AS ( -- of ownership, three arguments each
+        SELECT t.tgrelid, t.tgparentid, t.mechanism, r.name, r.rule, r.value
+          FROM triggers t
+         CROSS JOIN LATERAL (
+               SELECT u.text AS name, pg_catalog.lead(u.text) OVER w AS rule, pg_catalog.lead(u.text, 2) OVER w AS value, u.n
+                 FROM pg_catalog.unnest(t.texts) WITH ORDINALITY u (text, n)
+               WINDOW w AS (ORDER BY u.n)) r
+         WHERE t.kind OPERATOR(pg_catalog.=) 'ownership_trigger' AND r.n OPERATOR(pg_catalog.%) 3 OPERATOR(pg_catalog.=) 1),
     named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
         SELECT a.tgrelid, 'marker' AS part, n.name,
                pg_catalog.format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
@@ -148,14 +168,12 @@ BEGIN ATOMIC
                 LIMIT 100) n (name) -- in each line the template stands again
          WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
          UNION ALL
-        SELECT a.tgrelid, 'owned', a.texts[i.n],
+        SELECT r.tgrelid, 'owned', r.name,
                pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
                        '-- if it was renamed, then interlock.own_columns for its present name',
-                   a.tgrelid::pg_catalog.regclass, a.texts[i.n])
-          FROM arguments a
-         CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.cardinality(a.texts), 3) i (n)
-         WHERE a.kind OPERATOR(pg_catalog.=) 'ownership_trigger'
-           AND pg_catalog.starts_with(a.texts[i.n OPERATOR(pg_catalog.+) 1], 'own:')),
+                   r.tgrelid::pg_catalog.regclass, r.name)
+          FROM rules r
+         WHERE r.tgparentid OPERATOR(pg_catalog.=) 0 AND pg_catalog.starts_with(r.rule, 'own:')),
     recorded AS (
         SELECT a.tgrelid, a.tgname, a.tgconstrrelid, a.texts, c.relowner, h.relowner AS history_owner,
                a.texts[7:6 OPERATOR(pg_catalog.+) n.columns] AS ignored_columns,
@@ -188,18 +206,24 @@ BEGIN ATOMIC
          WHERE o.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
            AND o.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
            AND o.deptype OPERATOR(pg_catalog.=) 'a'),
-    readers AS NOT MATERIALIZED ( -- defaults that call first_version; any role can make one of gigabytes
+    readers AS MATERIALIZED ( -- defaults that call first_version, and how they name a floor; any role can make one of gigabytes
         SELECT d.oid, d.adrelid, d.adnum, c.relowner,
-               pg_catalog.substring(pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096), ':constvalue [^]]*\]') AS named
+               COALESCE(pg_catalog.substring(pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096), ':constvalue [^]]*\]'),
+                        d.oid::pg_catalog.text) AS named
           FROM pg_catalog.pg_depend u
           JOIN pg_catalog.pg_attrdef d ON d.oid OPERATOR(pg_catalog.=) u.objid
           JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.adrelid
          WHERE u.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
            AND u.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-           AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid),
+           AND u.refobjid OPERATOR(pg_catalog.=) 'interlock.first_version(text)'::pg_catalog.regprocedure::pg_catalog.oid
+           AND NOT c.oid OPERATOR(pg_catalog.=) ANY (SELECT m.oid FROM temporary m)),
+    with_floors AS ( -- readers whose column has a sequence
+        SELECT r.oid, r.named, r.relowner
+          FROM readers r
+          JOIN floors s ON s.relid OPERATOR(pg_catalog.=) r.adrelid AND s.attnum OPERATOR(pg_catalog.=) r.adnum),
     defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
-               EXISTS (SELECT FROM readers r WHERE r.oid OPERATOR(pg_catalog.=) d.oid) AS reads_floor,
+               d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
                   FROM floors s
                   JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
@@ -295,10 +319,10 @@ BEGIN ATOMIC
                     OR later.tgenabled OPERATOR(pg_catalog.=) 'A')
              WHERE later.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 3 OPERATOR(pg_catalog.=) 3 -- row, before
                AND later.tgenabled OPERATOR(pg_catalog.<>) 'D'
-               AND NOT EXISTS (SELECT FROM own WHERE own.oid OPERATOR(pg_catalog.=) later.tgfoid)
-               AND NOT EXISTS (SELECT FROM checks above
-                                 JOIN pg_catalog.pg_trigger p ON p.tgrelid OPERATOR(pg_catalog.=) above.tgrelid
-                                WHERE p.oid OPERATOR(pg_catalog.=) later.tgparentid) -- found there
+               AND NOT later.tgfoid OPERATOR(pg_catalog.=) ANY (SELECT own.oid FROM own)
+               AND NOT later.tgparentid OPERATOR(pg_catalog.=) ANY ( -- found there
+                       SELECT p.oid FROM pg_catalog.pg_trigger p
+                        WHERE p.tgrelid OPERATOR(pg_catalog.=) ANY (SELECT above.tgrelid FROM checks above))
              GROUP BY later.oid, later.tgrelid, later.tgname, later.tgparentid) l
     UNION ALL
     SELECT t.tgrelid::pg_catalog.regclass,
@@ -324,14 +348,14 @@ BEGIN ATOMIC
            pg_catalog.format('trigger "%s" does not fire after all others: writes are refused', e.tgname),
            'ALTER TRIGGER ... RENAME TO: give the triggers of pg_interlock the names back that they had',
            ARRAY[e.mechanism], false
-      FROM (SELECT c.tgrelid, c.mechanism, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name AS tgname
+      FROM (SELECT c.tgrelid, 'escrow' AS mechanism,
+                   pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C")
+                       FILTER (WHERE c.kind OPERATOR(pg_catalog.=) 'escrow_trigger') AS tgname,
+                   pg_catalog.max(c.tgname::pg_catalog.text COLLATE pg_catalog."C")
+                       FILTER (WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger') AS last_of_others
               FROM checks c
-             WHERE c.kind OPERATOR(pg_catalog.=) 'escrow_trigger'
-             GROUP BY c.tgrelid, c.mechanism) e
-     WHERE e.tgname OPERATOR(pg_catalog.<) 'zzzz'
-        OR EXISTS (SELECT FROM checks c
-                    WHERE c.tgrelid OPERATOR(pg_catalog.=) e.tgrelid AND c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger'
-                      AND c.tgname OPERATOR(pg_catalog.>) e.tgname)
+             GROUP BY c.tgrelid) e
+     WHERE e.tgname OPERATOR(pg_catalog.<) 'zzzz' OR e.last_of_others OPERATOR(pg_catalog.>) e.tgname
     UNION ALL
     SELECT d.tgrelid::pg_catalog.regclass,
            pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
@@ -348,9 +372,8 @@ BEGIN ATOMIC
                 ELSE d.expression OPERATOR(pg_catalog.~) -- a constant, or the cast of one
                          '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END
        AND (d.tgparentid OPERATOR(pg_catalog.=) 0
-            OR NOT d.reads_floor AND EXISTS (
-                   SELECT FROM defaults above
-                    WHERE above.oid OPERATOR(pg_catalog.=) d.tgparentid AND above.reads_floor AND above.floor IS NOT NULL))
+            OR NOT d.reads_floor AND d.tgparentid OPERATOR(pg_catalog.=) ANY (
+                   SELECT above.oid FROM defaults above WHERE above.reads_floor AND above.floor IS NOT NULL))
     UNION ALL
     SELECT r.rel,
            pg_catalog.format('a key that is used again meets old versions: its history has inserts that did, in the last 7 days %s', r.inserts),
@@ -387,10 +410,9 @@ BEGIN ATOMIC
       JOIN pg_catalog.pg_attribute a
         ON a.attrelid OPERATOR(pg_catalog.=) d.adrelid AND a.attnum OPERATOR(pg_catalog.=) d.adnum
      WHERE NOT d.adrelid OPERATOR(pg_catalog.=) ANY (SELECT v.tgrelid FROM versioned v)
-       AND NOT EXISTS (SELECT FROM readers o -- its own sequence, or that of a table that it copies or was a partition of
-                         JOIN floors s ON s.relid OPERATOR(pg_catalog.=) o.adrelid AND s.attnum OPERATOR(pg_catalog.=) o.adnum
-                        WHERE o.oid OPERATOR(pg_catalog.=) d.oid
-                           OR o.named OPERATOR(pg_catalog.=) d.named AND o.relowner OPERATOR(pg_catalog.=) d.relowner)
+       AND NOT d.oid OPERATOR(pg_catalog.=) ANY (SELECT o.oid FROM with_floors o)
+       AND NOT (d.named, d.relowner) OPERATOR(pg_catalog.=) ANY ( -- of a table that it copies, or was a partition of
+               SELECT o.named, o.relowner FROM with_floors o)
     UNION ALL
     SELECT n.tgrelid::pg_catalog.regclass, pg_catalog.format('%s column "%s" is gone: writes are refused', n.part, n.name), n.advice,
            ARRAY[CASE n.part WHEN 'marker' THEN 'marker' WHEN 'state' THEN 'transitions' WHEN 'lease' THEN 'require_lease' ELSE 'ownership' END], false
@@ -427,8 +449,9 @@ BEGIN ATOMIC
     UNION ALL
     SELECT r.tgrelid::pg_catalog.regclass, 'the table has a history and no key that names one row: writes are refused',
            pg_catalog.format('ALTER TABLE %s ADD PRIMARY KEY (%s)', r.tgrelid::pg_catalog.regclass,
-               (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(r.texts[i.n]), ', ' ORDER BY i.n)
-                  FROM pg_catalog.generate_series(r.key_from, pg_catalog.cardinality(r.texts), 2) i (n))),
+               (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k.name), ', ' ORDER BY k.n)
+                  FROM pg_catalog.unnest(r.texts[r.key_from:]) WITH ORDINALITY k (name, n)
+                 WHERE k.n OPERATOR(pg_catalog.%) 2 OPERATOR(pg_catalog.=) 1)),
            ARRAY['history'], false
       FROM recorded r
      WHERE pg_catalog.cardinality(r.texts) OPERATOR(pg_catalog.>=) r.key_from
@@ -484,12 +507,13 @@ BEGIN ATOMIC
                        WHEN 'marker_trigger' THEN 'enable_marker for it as well'
                        ELSE 'own_columns for it as well' END,
            ARRAY[c.mechanism], false
-      FROM checks c
+      FROM inheritable c
       JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
-     WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger' -- counters are of rows of the table alone
-       AND NOT EXISTS (SELECT FROM checks child
-                        WHERE child.tgrelid OPERATOR(pg_catalog.=) i.inhrelid AND child.tgfoid OPERATOR(pg_catalog.=) c.tgfoid
-                          AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR child.subject OPERATOR(pg_catalog.=) c.subject))
+     WHERE NOT (i.inhrelid, c.tgfoid, c.state_column) OPERATOR(pg_catalog.=) ANY (
+               SELECT child.tgrelid, child.tgfoid, child.state_column FROM inheritable child)
+       AND (c.state_column OPERATOR(pg_catalog.=) '' OR EXISTS (
+               SELECT FROM pg_catalog.pg_attribute a
+                WHERE a.attrelid OPERATOR(pg_catalog.=) i.inhrelid AND a.attname OPERATOR(pg_catalog.=) c.state_column::pg_catalog.name))
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass,
            CASE v.blind_updates WHEN 'reject' THEN 'the library was not preloaded: statements that were planned before it was loaded are refused'
@@ -502,11 +526,10 @@ BEGIN ATOMIC
               FROM checks c
              WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'
              UNION
-            SELECT t.tgrelid, t.mechanism, pg_catalog.min(t.texts[i.n OPERATOR(pg_catalog.+) 2] COLLATE pg_catalog."C") -- reject, if any is
-              FROM triggers t
-             CROSS JOIN LATERAL pg_catalog.generate_series(1, pg_catalog.cardinality(t.texts), 3) i (n)
-             WHERE t.kind OPERATOR(pg_catalog.=) 'ownership_trigger' AND t.texts[i.n OPERATOR(pg_catalog.+) 1] OPERATOR(pg_catalog.=) 'blind'
-             GROUP BY t.tgrelid, t.mechanism) v
+            SELECT r.tgrelid, r.mechanism, pg_catalog.min(r.value COLLATE pg_catalog."C") -- reject, if any is
+              FROM rules r
+             WHERE r.rule OPERATOR(pg_catalog.=) 'blind'
+             GROUP BY r.tgrelid, r.mechanism) v
      CROSS JOIN interlock_internal.is_preloaded() p
      WHERE NOT p.for_statements AND v.blind_updates OPERATOR(pg_catalog.=) ANY ('{warn,reject}'::pg_catalog.text[])
     UNION ALL
