@@ -15,6 +15,7 @@
 #include "version/floor.h"
 
 #include "server/arguments.h"
+#include "server/scope.h"
 #include "server/sequence.h"
 #include "table/own_table.h"
 #include "version/version.h"
@@ -23,20 +24,26 @@ using namespace interlock;
 
 namespace {
 
+enum class Standing {
+    kNamed,      // it has the name, and belongs to a column whose default has the text
+    kUndisputed, // and no other role has such a column, among those checked
+    kOnly,       // the only one that belongs to such a column
+};
+
 // The sequence that a text was found to mean.
 struct Found {
     char name[2 * (2 * NAMEDATALEN + 2) + 2]; // hash key
     Oid sequence;
-    uint64 changes;  // when it was found
-    bool undisputed; // no other role has such a column, among those checked
+    uint64 changes; // when it was found
+    Standing standing;
 };
 
-// It is looked for again once any relation or schema has changed.
+// It is looked for again once any relation, schema or sequence has changed.
 HTAB* found_by_name = nullptr;
 uint64 catalog_changes = 0;
 
 void note_relation_change(Datum, Oid) { catalog_changes++; }
-void note_schema_change(Datum, int, uint32) { catalog_changes++; }
+void note_catalog_change(Datum, int, uint32) { catalog_changes++; }
 
 int64 floor_of(const char* name);
 
@@ -68,7 +75,7 @@ Oid function_of_defaults() {
 }
 
 // That of create_floor is far shorter, and any role can make one of gigabytes.
-constexpr Size kMostDefaultBytes = 64 * 1024;
+constexpr Size kMostDefaultBytes = 8192;
 
 // The argument of a call of first_version, below the cast to the column's type; else null.
 const char* name_in(const char* expression) {
@@ -131,11 +138,14 @@ void each_default(const char* name, Visit&& visit) {
         auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
         if (dependency->classid != AttrDefaultRelationId)
             continue;
+        bool has_text = false;
         ObjectAddress column = GetAttrDefaultColumnAddress(dependency->objid);
         auto number = static_cast<AttrNumber>(column.objectSubId);
         if (isOtherTempNamespace(get_rel_namespace(column.objectId)))
             continue;
-        if (OidIsValid(column.objectId) && has_default(column.objectId, number, name))
+        if (OidIsValid(column.objectId))
+            in_scratch([&] { has_text = has_default(column.objectId, number, name); });
+        if (has_text)
             visit(column.objectId, number);
     }
     systable_endscan(scan);
@@ -245,12 +255,8 @@ List* trusted_sequences(const char* name) {
     return OidIsValid(recorded.owner) ? recorded.all() : lasting.all();
 }
 
-// A call outside of any such default uses the name as it is.
-int64 floor_of_defaults(const char* name, Oid named) {
-    Candidates found = find_candidates(name, named, InvalidOid);
-    if (!found.any_default && OidIsValid(named))
-        return value_for_reader(named);
-    int64 highest = highest_of(found.sequences);
+int64 floor_of_candidates(const char* name, const List* sequences) {
+    int64 highest = highest_of(sequences);
     if (highest <= highest_floor(TokenKind::kInteger))
         return highest;
     return Max(highest_floor(TokenKind::kInteger),
@@ -265,7 +271,8 @@ void watch_catalogs() {
     found_by_name =
         hash_create("interlock floors", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
     CacheRegisterRelcacheCallback(note_relation_change, 0);
-    CacheRegisterSyscacheCallback(NAMESPACEOID, note_schema_change, 0);
+    CacheRegisterSyscacheCallback(NAMESPACEOID, note_catalog_change, 0);
+    CacheRegisterSyscacheCallback(SEQRELID, note_catalog_change, 0); // OWNED BY
 }
 
 // Null when it has to be looked for.
@@ -276,26 +283,36 @@ Found* find_known(const char* name) {
     return found != nullptr && found->changes == catalog_changes ? found : nullptr;
 }
 
-void note_known(const char* name, Oid sequence, uint64 changes, bool undisputed) {
+void note_known(const char* name, Oid sequence, uint64 changes, Standing standing) {
     constexpr long kMost = 8192;
     if (hash_get_num_entries(found_by_name) >= kMost)
         return;
     auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_ENTER, nullptr));
     found->sequence = sequence;
     found->changes = changes;
-    found->undisputed = undisputed;
+    found->standing = standing;
 }
 
-// The sequence belongs to a column that has the text.
-int64 read_named(Oid sequence, const char* name, bool undisputed) {
+// A call outside of any such default uses the name as it is.
+int64 floor_of_defaults(const char* name, Oid named) {
+    uint64 changes = catalog_changes;
+    Candidates found = find_candidates(name, named, InvalidOid);
+    if (!found.any_default && OidIsValid(named))
+        return value_for_reader(named);
+    if (list_length(found.sequences) == 1)
+        note_known(name, linitial_oid(found.sequences), changes, Standing::kOnly);
+    return floor_of_candidates(name, found.sequences);
+}
+
+int64 read_named(Oid sequence, const char* name, Standing standing) {
     int64 value = 0;
     if (read_if_possible(sequence, RowExclusiveLock, &value) &&
         value <= highest_floor(TokenKind::kInteger))
         return value;
     uint64 changes = catalog_changes;
-    if (!undisputed && is_disputed(sequence, name))
+    if (standing != Standing::kUndisputed && is_disputed(sequence, name))
         return floor_of_defaults(name, sequence);
-    note_known(name, sequence, changes, true);
+    note_known(name, sequence, changes, Standing::kUndisputed);
     return value_for_reader(sequence);
 }
 
@@ -303,14 +320,16 @@ int64 floor_of(const char* name) {
     if (strlen(name) >= sizeof(Found::name))
         return 0; // no sequence has so long a name
     const Found* known = find_known(name);
+    if (known != nullptr && known->standing == Standing::kOnly)
+        return floor_of_candidates(name, list_make1_oid(known->sequence));
     if (known != nullptr)
-        return read_named(known->sequence, name, known->undisputed);
+        return read_named(known->sequence, name, known->standing);
     uint64 changes = catalog_changes;
     Oid named = relation_named(name);
     if (!belongs_to_default(named, name))
         return floor_of_defaults(name, named);
-    note_known(name, named, changes, false);
-    return read_named(named, name, false);
+    note_known(name, named, changes, Standing::kNamed);
+    return read_named(named, name, Standing::kNamed);
 }
 
 } // namespace

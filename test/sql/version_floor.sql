@@ -92,3 +92,17 @@ SELECT (SELECT version FROM made WHERE id = 10) > (SELECT version FROM made WHER
 DROP TABLE made;
 DROP TABLE reborn;
 DROP FUNCTION change_key;
+-- the floor of a default with an old name is looked for once, and again when a sequence gets a column
+CREATE TABLE renamed (id int PRIMARY KEY);
+SELECT interlock.enable_versioning('renamed');
+ALTER SEQUENCE renamed_version_floor RENAME TO elsewhere;
+INSERT INTO renamed VALUES (1), (2) RETURNING *;
+CREATE TABLE twin (version bigint DEFAULT interlock.first_version('public.renamed_version_floor'));
+CREATE SEQUENCE twin_floor START 100;
+SELECT nextval('twin_floor');
+INSERT INTO renamed VALUES (3) RETURNING *;
+ALTER SEQUENCE twin_floor OWNED BY twin.version;
+INSERT INTO renamed VALUES (4) RETURNING *;
+DROP TABLE twin;
+INSERT INTO renamed VALUES (5) RETURNING *;
+DROP TABLE renamed;
