@@ -6,6 +6,16 @@ namespace interlock {
 
 namespace {
 
+// False for a table that has been dropped meanwhile.
+bool has_all_rights(Oid relid, Oid role) {
+    for (AclMode right : {ACL_INSERT, ACL_UPDATE, ACL_DELETE}) {
+        bool is_missing = false;
+        if (pg_class_aclcheck_ext(relid, role, right, &is_missing) != ACLCHECK_OK)
+            return false;
+    }
+    return true;
+}
+
 // The owner of a subscription lists any tables there. It writes those alone on which it has rights.
 bool may_write(Oid subscription, Oid relid) {
     HeapTuple tuple = SearchSysCache1(SUBSCRIPTIONOID, ObjectIdGetDatum(subscription));
@@ -15,9 +25,7 @@ bool may_write(Oid subscription, Oid relid) {
     Oid owner = row->subowner;
     bool as_owner = writes_as_its_owner(row);
     ReleaseSysCache(tuple);
-    constexpr AclMode kAll = ACL_INSERT | ACL_UPDATE | ACL_DELETE;
-    return as_owner ? pg_class_aclmask(relid, owner, kAll, ACLMASK_ALL) == kAll
-                    : may_become(owner, owner_of_table(relid));
+    return as_owner ? has_all_rights(relid, owner) : may_become(owner, owner_of_table(relid));
 }
 
 bool has_subscription(Oid relid) {
