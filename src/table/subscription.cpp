@@ -40,9 +40,40 @@ bool has_subscription(Oid relid) {
     return has_any;
 }
 
+uint64 changes = 1; // of pg_subscription_rel
+
+void note_change(Datum, int, uint32) { changes++; }
+
+bool has_lines() {
+    Relation catalog = table_open(SubscriptionRelRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, InvalidOid, false, nullptr, 0, nullptr);
+    bool found = HeapTupleIsValid(systable_getnext(scan));
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return found;
+}
+
+// Whether the database subscribes to any table. It is asked for each part of an escrow counter.
+bool has_subscriptions() {
+    static bool watches = false;
+    static uint64 known = 0; // the changes when it was looked for; 0: never
+    static bool found = false;
+    if (!watches)
+        CacheRegisterSyscacheCallback(SUBSCRIPTIONRELMAP, note_change, 0);
+    watches = true;
+    if (known != changes) {
+        uint64 before = changes;
+        found = has_lines();
+        known = before;
+    }
+    return found;
+}
+
 } // namespace
 
 bool is_subscribed(Oid relid) {
+    if (!has_subscriptions())
+        return false;
     if (has_subscription(relid))
         return true;
     if (!get_rel_relispartition(relid))

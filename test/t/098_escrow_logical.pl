@@ -35,6 +35,8 @@ $old->safe_psql('shop', 'DROP TABLE local; CREATE PUBLICATION all_of_it FOR ALL 
 # What is there before the subscription, with parts
 $old->safe_psql('shop', q(INSERT INTO item VALUES (1, 100), (2, 10); SELECT interlock.adjust('item', 1, 'stock', -7);
     SELECT interlock.acquire_lease('long', '1 h')));
+my $before = Protocol::start($new, 'shop');
+query($before, "BEGIN; INSERT INTO item VALUES (9, 9); SELECT interlock.adjust('item', 9, 'stock', -1); ROLLBACK");
 my $connection = $old->connstr('shop') =~ s/'/''/gr;
 $new->safe_psql('shop', "CREATE SUBSCRIPTION standby CONNECTION '$connection' PUBLICATION all_of_it WITH (binary = true)");
 $new->wait_for_subscription_sync($old, 'standby', 'shop');
@@ -61,6 +63,9 @@ same('a fold, a set value, parts and reservations');
 $old->safe_psql('shop', q(INSERT INTO item VALUES (3, 1); SELECT interlock.adjust('item', 3, 'stock', 5)));
 $old->safe_psql('shop', q(DELETE FROM item WHERE id = 3; UPDATE item SET id = 4 WHERE id = 1));
 same('a deleted row, and one with another key');
+query($before, 'BEGIN; INSERT INTO item VALUES (9, 9)');
+like(query($before, "SELECT interlock.adjust('item', 9, 'stock', -1)"), qr/55000/, 'a session from before the subscription makes no counter there');
+query($before, 'ROLLBACK');
 
 # The sweeper of the subscriber works on its own table alone
 $old->safe_psql('shop', q(INSERT INTO page VALUES (1, 'a'); SELECT interlock.lock_row('page', 1, 'anna', '1 ms');
