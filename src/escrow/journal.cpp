@@ -304,38 +304,37 @@ namespace {
 
 // The numbers that the session has taken from the sequence, and not used yet.
 struct NumberBlock {
-    Oid sequence = InvalidOid;
-    uint32 hash = 0; // of its line in pg_sequence
+    uint32 hash = 0; // of the sequence's line in pg_sequence
     int64 next = 0;
     int64 end = 0;
 };
 NumberBlock block;
 
-// The sequence has been moved.
+// The sequence has been moved, or dropped.
 void forget_block(Datum, int, uint32 hash) {
     if (hash == 0 || hash == block.hash)
         block.next = block.end;
 }
 
-void take_block(Oid sequence) {
+void take_block() {
     constexpr int64 kAtOnce = 1024; // the increment of the sequence
     static bool watches = false;
     if (!watches)
         CacheRegisterSyscacheCallback(SEQRELID, forget_block, 0);
     watches = true;
+    Oid sequence = internal_table(kNumbers);
     uint32 hash = GetSysCacheHashValue1(SEQRELID, ObjectIdGetDatum(sequence));
     int64 first = nextval_internal(sequence, false);
-    block = {sequence, hash, first, first + kAtOnce};
+    block = {hash, first, first + kAtOnce};
 }
 
 // In the order in which parts come, nearly: a fold takes the first ones, and what was the value
 // once is within the limits.
-int64 number_of_part() {
-    if (is_subscribed(internal_table(kPartTable)))
+int64 number_of_part(Oid parts) {
+    if (is_subscribed(parts))
         return number_apart();
-    Oid sequence = internal_table(kNumbers);
-    if (block.next == block.end || sequence != block.sequence)
-        take_block(sequence);
+    if (block.next == block.end)
+        take_block();
     return block.next++;
 }
 
@@ -353,12 +352,13 @@ void forget_part_numbers() {
 }
 
 void insert_part(const EscrowColumn& column, int64 counter, const Part& part) {
-    Datum values[kPartColumns] = {Int64GetDatum(counter), Int64GetDatum(number_of_part()),
+    Oid parts = internal_table(kPartTable);
+    Datum values[kPartColumns] = {Int64GetDatum(counter), Int64GetDatum(number_of_part(parts)),
                                   numeric_of(column, part.amount)};
     bool nulls[kPartColumns] = {false, false, false, part.reserved == 0};
     if (part.reserved != 0)
         values[kReserved - 1] = numeric_of(column, part.reserved);
-    Relation rel = table_open(internal_table(kPartTable), RowExclusiveLock);
+    Relation rel = table_open(parts, RowExclusiveLock);
     insert_row(rel, values, nulls);
     table_close(rel, NoLock);
 }
