@@ -18,11 +18,10 @@ bool may_read_table(Oid rel) {
     return pg_class_aclcheck_ext(rel, GetUserId(), ACL_SELECT, &is_missing) == ACLCHECK_OK;
 }
 
-bool may_read_column(Oid rel, const char* column) {
+bool may_read_column(Oid rel, AttrNumber attnum) {
     bool is_missing = false;
-    AttrNumber attnum = get_attnum(rel, column);
-    return attnum > 0 && pg_attribute_aclcheck_ext(rel, attnum, GetUserId(), ACL_SELECT,
-                                                   &is_missing) == ACLCHECK_OK;
+    return pg_attribute_aclcheck_ext(rel, attnum, GetUserId(), ACL_SELECT, &is_missing) ==
+           ACLCHECK_OK;
 }
 
 bool is_trigger_of(const Trigger* trigger, const char* column) {
@@ -33,9 +32,42 @@ bool is_trigger_of(const Trigger* trigger, const char* column) {
     return strcmp(NameStr(name), column) == 0;
 }
 
-// The columns whose values name the counters, which their trigger has: the table's primary key may
-// be another one. With a forged trigger beside it, the columns of both.
-bool may_read_key(Oid rel, const char* column) {
+// The columns that the trigger depends on: the counters' own, and those of their key.
+Bitmapset* columns_of_trigger(Oid trigger, Oid rel) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(TriggerRelationId));
+    ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(trigger));
+    Relation catalog = table_open(DependRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, DependDependerIndexId, true, nullptr, lengthof(keys), keys);
+    Bitmapset* columns = nullptr;
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+        if (dependency->refclassid == RelationRelationId && dependency->refobjid == rel &&
+            dependency->refobjsubid > 0)
+            columns = bms_add_member(columns, dependency->refobjsubid);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return columns;
+}
+
+bool may_read_columns_of(const Trigger* trigger, Oid rel) {
+    Bitmapset* columns = columns_of_trigger(trigger->tgoid, rel);
+    // Those of a restored dump depend on none, until enable_escrow is called.
+    bool may_read = bms_num_members(columns) > argument_count(trigger) - kKeyColumns;
+    for (int attnum = -1; may_read && (attnum = bms_next_member(columns, attnum)) >= 0;)
+        may_read = may_read_column(rel, static_cast<AttrNumber>(attnum));
+    return may_read;
+}
+
+// Counters go by values of the columns that their trigger depends on: the table's primary key may
+// be another one, and their names may be those of others. With a forged trigger beside it, the
+// columns of both.
+bool may_read_columns(Oid rel, const char* column) {
     Oid function = own_trigger_function("escrow_trigger");
     bool is_known = false, may_read = true;
     CatalogTriggers triggers = begin_triggers(rel);
@@ -48,15 +80,14 @@ bool may_read_key(Oid rel, const char* column) {
             !is_trigger_of(&trigger, column))
             continue;
         is_known = true;
-        for (int i = kKeyColumns; i < argument_count(&trigger) && may_read; i++)
-            may_read = may_read_column(rel, trigger.tgargs[i]);
+        may_read = may_read && may_read_columns_of(&trigger, rel);
     }
     end_triggers(&triggers);
     return is_known && may_read;
 }
 
 bool may_read(Oid rel, const char* column) {
-    return (may_read_table(rel) || (may_read_column(rel, column) && may_read_key(rel, column))) &&
+    return (may_read_table(rel) || may_read_columns(rel, column)) &&
            check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
 }
 

@@ -98,6 +98,24 @@ $node->safe_psql('postgres', 'GRANT SELECT (ssn) ON patient, member TO mallory')
 is(as('mallory', $seen), 4, 'but with that key, too');
 $node->safe_psql('postgres', 'REVOKE SELECT (visits) ON patient, member FROM mallory');
 is(as('mallory', $seen), 0, 'and not without the column');
+# Nor are the columns those that have their names by now.
+$node->safe_psql('postgres', q(SET ROLE shop;
+CREATE TABLE moved (id int NOT NULL, ssn text PRIMARY KEY, visits int NOT NULL);
+INSERT INTO moved VALUES (1, 'SECRET', 9);
+SELECT interlock.enable_escrow('moved', 'visits'), interlock.adjust('moved', 'SECRET'::text, 'visits', -1), interlock.reserve('moved', 'SECRET'::text, 'visits', 1, '1 h');
+ALTER TABLE moved RENAME ssn TO secret; ALTER TABLE moved RENAME id TO ssn;
+GRANT SELECT (ssn, visits) ON moved TO mallory));
+$seen =~ s/\('patient'::regclass, 'member'::regclass\)/('moved'::regclass)/g;
+is(as('mallory', $seen), 0, 'no key by its former name');
+$node->safe_psql('postgres', 'GRANT SELECT (secret) ON moved TO mallory; REVOKE SELECT (ssn) ON moved FROM mallory');
+is(as('mallory', $seen), 2, 'but by the column that it is');
+$node->safe_psql('postgres', 'ALTER TABLE moved RENAME visits TO private; ALTER TABLE moved ADD visits int; REVOKE SELECT ON moved FROM mallory; GRANT SELECT (secret, visits) ON moved TO mallory');
+is(as('mallory', $seen), 0, 'nor a counter by its former name');
+$node->safe_psql('postgres', q(UPDATE pg_depend SET refobjsubid = 0 WHERE classid = 'pg_trigger'::regclass AND refobjid IN ('patient'::regclass, 'member'::regclass);
+GRANT SELECT (visits, ssn, id) ON patient, member TO mallory));
+$seen =~ s/\('moved'::regclass\)/('patient'::regclass, 'member'::regclass)/g;
+is(as('mallory', $seen), 0, 'nor one of which no columns are recorded, as after a restore');
+is(as('shop', $seen), 4, 'but to readers of the table');
 
 # --- the owner of the table
 my $lasting = reserve('mallory', 4, 10, '9 years');
