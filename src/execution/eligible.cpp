@@ -173,6 +173,9 @@ bool may_be_indexed_now(Relation rel) {
 
 bool table_is_eligible(Relation rel) {
     return rel->rd_rel->relkind == RELKIND_RELATION &&
+           // A subtransaction that was rolled back leaves the relation cache as it was there, until
+           // a statement opens the table (RelationClearRelation).
+           rel->rd_isvalid &&
            // This code uses heap tuples and their headers.
            rel->rd_rel->relam == HEAP_TABLE_AM_OID &&
            // ExecUpdate checks the partition's constraint and moves the row to another one; a

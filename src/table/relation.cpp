@@ -77,7 +77,14 @@ CacheEntry* find_entry(Oid relid) {
     return entry;
 }
 
+// As table_open() does: a subtransaction that was rolled back leaves what it had seen.
+void revalidate(Relation rel) {
+    if (!rel->rd_isvalid)
+        RelationClose(RelationIdGetRelation(RelationGetRelid(rel)));
+}
+
 TableInfo* load(CacheEntry* entry, Relation rel) {
+    revalidate(rel);
     uint64 changes = entry->changes;
     TableInfo* info = load_table_info(rel);
     MemoryContextSetParent(info->memory, CacheMemoryContext);

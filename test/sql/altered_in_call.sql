@@ -61,3 +61,31 @@ DROP FUNCTION attempt, swap, constant;
 DROP TYPE pair;
 DROP DOMAIN number;
 DROP FUNCTION checked;
+-- what is rolled back in the call is as it was before: the triggers of the table, in the call and for the rest of the session
+CREATE TABLE undone (id int PRIMARY KEY, a int DEFAULT 0);
+SELECT interlock.enable_versioning('undone'), interlock.enable_marker('undone');
+INSERT INTO undone VALUES (1), (2), (3);
+CREATE FUNCTION undo(commands text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE commands;
+    RAISE EXCEPTION 'undone';
+EXCEPTION WHEN OTHERS THEN
+    PERFORM NULL;
+END $$;
+CREATE FUNCTION transform(current jsonb, commands jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM undo(commands #>> '{}');
+    RETURN jsonb_build_object('a', 77 + (current->>'a')::int);
+END $$;
+CREATE FUNCTION returns_new() RETURNS text LANGUAGE sql AS $$SELECT 'CREATE FUNCTION made() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NEW; END''; CREATE TRIGGER made BEFORE UPDATE ON undone FOR EACH ROW EXECUTE FUNCTION made()'$$;
+SELECT interlock.update_with_retry('undone', 1, 'transform(jsonb,jsonb)', to_jsonb(commands)) FROM (VALUES ('DROP TRIGGER zzz_interlock_version ON undone'), (returns_new()),
+    ('CREATE TABLE referencing (id int REFERENCES undone)'), ($$SELECT interlock.disable_versioning('undone')$$)) c (commands);
+CREATE FUNCTION undo_in_trigger() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM undo(returns_new()); RETURN NEW; END$$;
+CREATE TRIGGER a_undo BEFORE UPDATE ON undone FOR EACH ROW EXECUTE FUNCTION undo_in_trigger();
+SELECT outcome, version FROM interlock.versioned_update_many('undone', '[{"key": 2, "version": 1, "changes": {"a": 1}}, {"key": 3, "version": 1, "changes": {"a": 1}}]');
+SELECT locked, blocked FROM interlock.lock_rows('undone', '{1,2,3}', 'anna');
+SELECT interlock.unlock_row('undone', id, 'anna') FROM undone;
+SELECT count(*) FROM interlock.claim_rows('undone', 'bert', 3);
+SELECT id, a, version, lock_by FROM undone ORDER BY id;
+DROP TABLE undone;
+DROP FUNCTION undo, transform, returns_new, undo_in_trigger;
