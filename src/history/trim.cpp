@@ -162,7 +162,7 @@ TimestampTz settled_before() {
     as_owner_of(table, [&] { // whose privileges show all sessions
         with_spi([&] {
             SPIPlanPtr plan =
-                plan_of({table, PlanKind("history_running")}, [](Statement* statement) {
+                plan_of({InvalidOid, PlanKind("history_running")}, [](Statement* statement) {
                     statement->add(
                         "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
                         "pg_catalog.pg_stat_activity WHERE backend_xid IS NOT NULL AND datname "

@@ -10,6 +10,7 @@
 #include "execution/stored_row.h"
 #include "marker/marker.h"
 #include "marker/scan.h"
+#include "marker/shown.h"
 #include "server/arguments.h"
 #include "server/relation_lock.h"
 #include "server/result_row.h"
@@ -128,40 +129,19 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
 }
 
-// Owners write other values than the verbs, past their triggers, and a few kilobytes of a table can
-// say a gigabyte: what has more bytes is cut, and such a key is not shown.
-constexpr Size kShownBytes = 8192;
-
-// Fetches no more of a value out of line than it returns.
-Datum shown_text(NullableDatum value) {
-    if (value.isnull || toast_raw_datum_size(value.value) - VARHDRSZ <= kShownBytes)
-        return value.isnull ? value.value : PointerGetDatum(PG_DETOAST_DATUM(value.value));
-    text* first = DatumGetTextPSlice(value.value, 0, kShownBytes + MAX_MULTIBYTE_CHAR_LEN);
-    const char* bytes = VARDATA_ANY(first);
-    int length = pg_mbcliplen(bytes, static_cast<int>(VARSIZE_ANY_EXHDR(first)), kShownBytes);
-    return PointerGetDatum(cstring_to_text_with_len(bytes, length));
-}
-
 bool is_key_shown(const Listed& table, TupleDesc columns, const RowValues& row) {
     Size size = 0;
     ListCell* cell;
     foreach (cell, table.key) {
-        AttrNumber column = find_attribute(columns, static_cast<char*>(lfirst(cell)));
-        if (TupleDescAttr(columns, column - 1)->attlen == -1)
-            size += toast_raw_datum_size(row.values[column - 1]);
+        AttrNumber attnum = find_attribute(columns, static_cast<char*>(lfirst(cell)));
+        Form_pg_attribute column = TupleDescAttr(columns, attnum - 1);
+        Datum value = row.values[attnum - 1];
+        if (column->attlen == -1)
+            size += toast_raw_datum_size(value);
+        if (size > kShownBytes || !has_short_text(column->atttypid, value))
+            return false;
     }
-    return table.key != NIL && size <= kShownBytes;
-}
-
-// A number of a few bytes can have 131,000 digits.
-void put_key_text(const Listed& table, TupleDesc columns, const RowValues& row,
-                  NullableDatum* text) {
-    if (!is_key_shown(table, columns, row))
-        return;
-    Datum key = key_json(table, columns, row);
-    const char* json = DatumGetCString(DirectFunctionCall1(jsonb_out, key));
-    if (strlen(json) <= kShownBytes)
-        *text = {CStringGetTextDatum(json), false};
+    return table.key != NIL;
 }
 
 // rel, name, holder, since, expires_at, note
@@ -169,13 +149,18 @@ void put_held(const Listed& table, const MarkerState& state, NullableDatum holde
               TupleDesc columns, const RowValues& row) {
     if (!state.live)
         return;
-    NullableDatum key = {0, true};
-    put_key_text(table, columns, row, &key);
-    Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel)), key.value, shown_text(holder),
+    Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel)), 0, shown_text(holder),
                        TimestampTzGetDatum(state.since), TimestampTzGetDatum(state.until)};
-    bool nulls[6] = {
-        false, key.isnull, holder.isnull, state.since == DT_NOBEGIN, state.until == DT_NOBEGIN,
-        true};
+    bool nulls[6] = {false,
+                     !is_key_shown(table, columns, row),
+                     holder.isnull,
+                     state.since == DT_NOBEGIN,
+                     state.until == DT_NOBEGIN,
+                     true};
+    if (!nulls[1]) {
+        Datum key = key_json(table, columns, row);
+        values[1] = CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, key)));
+    }
     add_result_row(table.output, values, nulls);
 }
 

@@ -2,10 +2,8 @@
 
 namespace interlock {
 
-char* qualified_name(Relation rel) {
-    return quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
-                                      RelationGetRelationName(rel));
-}
+// The relation's own name is stale where a subtransaction that renamed it was rolled back.
+char* qualified_name(Relation rel) { return qualified_name(RelationGetRelid(rel)); }
 
 char* qualified_name(Oid relid) {
     return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)),
@@ -14,7 +12,7 @@ char* qualified_name(Oid relid) {
 
 char* typed_name(Relation rel) {
     return rel->rd_rel->relpersistence == RELPERSISTENCE_TEMP
-               ? quote_qualified_identifier("pg_temp", RelationGetRelationName(rel))
+               ? quote_qualified_identifier("pg_temp", get_rel_name(RelationGetRelid(rel)))
                : qualified_name(rel);
 }
 

@@ -220,6 +220,21 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
     entry->plan = plan;
 }
 
+// The statement names the table. No lock keeps its schema from being renamed, so that the parser
+// may find another table. A rule can leave no query.
+void require_table(SPIPlanPtr plan, Oid relid) {
+    ListCell* cell;
+    foreach (cell, SPI_plan_get_plan_sources(plan)) {
+        auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
+        if (OidIsValid(relid) && source->query_list != NIL &&
+            !list_member_oid(source->relationOids, relid))
+            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                            errmsg("table \"%s\", or its schema, was renamed during the call",
+                                   get_rel_name(relid)),
+                            errhint("Call it again.")));
+    }
+}
+
 } // namespace
 
 SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
@@ -230,6 +245,7 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     if (plan == nullptr)
         elog(ERROR, "could not prepare \"%s\": %s", statement.text(),
              SPI_result_code_string(SPI_result));
+    require_table(plan, shape.relid);
     if (is_cached) { // first: an error in planning would leave it behind
         SPI_keepplan(plan);
         keep(shape, plan);

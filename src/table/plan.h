@@ -24,7 +24,7 @@ struct PlanKind {
 
 // What a cached plan is found by: everything its text depends on.
 struct PlanShape {
-    Oid relid;
+    Oid relid; // a table that the statement names; invalid: none
     PlanKind kind;
     const Bitmapset* columns = nullptr; // the columns it sets or reads
     AttrNumber subject = 0; // the column it is about where a table can have several, or a variant

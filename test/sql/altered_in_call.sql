@@ -79,7 +79,8 @@ BEGIN
 END $$;
 CREATE FUNCTION returns_new() RETURNS text LANGUAGE sql AS $$SELECT 'CREATE FUNCTION made() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NEW; END''; CREATE TRIGGER made BEFORE UPDATE ON undone FOR EACH ROW EXECUTE FUNCTION made()'$$;
 SELECT interlock.update_with_retry('undone', 1, 'transform(jsonb,jsonb)', to_jsonb(commands)) FROM (VALUES ('DROP TRIGGER zzz_interlock_version ON undone'), (returns_new()),
-    ('CREATE TABLE referencing (id int REFERENCES undone)'), ($$SELECT interlock.disable_versioning('undone')$$)) c (commands);
+    ('CREATE TABLE referencing (id int REFERENCES undone)'), ($$SELECT interlock.disable_versioning('undone')$$),
+    ('ALTER TABLE undone RENAME TO other'), ('CREATE SCHEMA elsewhere; ALTER TABLE undone SET SCHEMA elsewhere')) c (commands);
 CREATE FUNCTION undo_in_trigger() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM undo(returns_new()); RETURN NEW; END$$;
 CREATE TRIGGER a_undo BEFORE UPDATE ON undone FOR EACH ROW EXECUTE FUNCTION undo_in_trigger();
 SELECT outcome, version FROM interlock.versioned_update_many('undone', '[{"key": 2, "version": 1, "changes": {"a": 1}}, {"key": 3, "version": 1, "changes": {"a": 1}}]');
@@ -88,4 +89,34 @@ SELECT interlock.unlock_row('undone', id, 'anna') FROM undone;
 SELECT count(*) FROM interlock.claim_rows('undone', 'bert', 3);
 SELECT id, a, version, lock_by FROM undone ORDER BY id;
 DROP TABLE undone;
-DROP FUNCTION undo, transform, returns_new, undo_in_trigger;
+-- nor is another table written which had the name there, by this call or the next
+CREATE TABLE rows (id int PRIMARY KEY, a int DEFAULT 0);
+CREATE TABLE others (id int PRIMARY KEY, a int DEFAULT 0);
+SELECT interlock.enable_versioning(t), interlock.enable_marker(t) FROM unnest('{rows,others}'::regclass[]) t;
+INSERT INTO rows VALUES (1), (2), (3);
+INSERT INTO others VALUES (1), (2), (3);
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER nothing BEFORE UPDATE ON rows FOR EACH STATEMENT EXECUTE FUNCTION nothing();
+SELECT interlock.update_with_retry('rows', 1, 'transform(jsonb,jsonb)', to_jsonb('ALTER TABLE others RENAME TO third; ALTER TABLE rows RENAME TO others'::text));
+SELECT outcome FROM interlock.try_versioned_update('rows', 2, 1::bigint, '{"a": 6}');
+CREATE ROLE interlock_clerk;
+GRANT SELECT, UPDATE ON rows TO interlock_clerk;
+GRANT CREATE ON SCHEMA public TO interlock_clerk;
+CREATE FUNCTION swap() RETURNS boolean LANGUAGE plpgsql AS $$BEGIN
+    PERFORM undo('ALTER TABLE others RENAME TO third; ALTER TABLE rows RENAME TO others');
+    RETURN true; END$$;
+ALTER TABLE rows ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rows FORCE ROW LEVEL SECURITY;
+CREATE POLICY all_rows ON rows USING (swap());
+ALTER TABLE rows OWNER TO interlock_clerk;
+ALTER TABLE others OWNER TO interlock_clerk;
+SET ROLE interlock_clerk;
+SELECT locked FROM interlock.lock_rows('rows', '{1,2}', 'anna');
+SELECT count(*) FROM interlock.claim_rows('rows', 'bert', 3);
+SELECT outcome FROM interlock.try_versioned_update('rows', 3, 1::bigint, '{"a": 7}');
+RESET ROLE;
+SELECT 'rows' AS of, id, a, version, lock_by FROM rows UNION ALL SELECT 'others', id, a, version, lock_by FROM others ORDER BY 1, 2;
+DROP TABLE rows, others;
+REVOKE CREATE ON SCHEMA public FROM interlock_clerk;
+DROP ROLE interlock_clerk;
+DROP FUNCTION undo, transform, returns_new, undo_in_trigger, nothing, swap;
