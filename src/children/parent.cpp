@@ -146,7 +146,7 @@ Sight see_by_statement(const Parent& parent) {
             PlanShape shape = {RelationGetRelid(parent.rel), PlanKind("children_parent")};
             shape.subject = parent.column;
             shape.key = parent.key.by->index;
-            SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+            TablePlan plan = plan_of(shape, [&](Statement* statement) {
                 statement->add("SELECT");
                 add_returned(statement, " ", parent.info, &parent.column, 1);
                 statement->add(" FROM %s t WHERE ", target_of(parent.rel, parent.info));
@@ -154,11 +154,7 @@ Sight see_by_statement(const Parent& parent) {
             });
             Parameters parameters(parent.key.by->count);
             add_key(&parameters, parent.key);
-            int result = SPI_execute_snapshot(plan, parameters.values(), parameters.nulls(),
-                                              snapshot, InvalidSnapshot, true, false, 1);
-            if (result < 0)
-                elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
-            sight.found = SPI_processed > 0;
+            sight.found = run_plan_as_of(snapshot, plan, parameters, 1) > 0;
             if (sight.found)
                 sight.value =
                     SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &sight.is_null);

@@ -47,7 +47,7 @@ bool insert_by_statement(const RowInsert& insert, Bitmapset* named, NullableDatu
     with_spi([&] {
         PlanShape shape = {RelationGetRelid(insert.rel), insert.kind, named, 0, insert.by_index,
                            arbiter_of(insert).index};
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, insert); });
+        TablePlan plan = plan_of(shape, [&](Statement* statement) { say(statement, insert); });
         Parameters parameters(insert.count);
         for (int i = 0; i < insert.count; i++)
             parameters.add(insert.values[i].value, insert.values[i].is_null);

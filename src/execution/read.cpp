@@ -131,7 +131,7 @@ bool read_by_statement(const RowRead& read, NullableDatum* values) {
     with_spi([&] {
         PlanShape shape = {RelationGetRelid(read.row.rel), read.kind,     columns_of(read),
                            row_lock_number(read.lock),     read.by_index, read.row.key->by->index};
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
+        TablePlan plan = plan_of(shape, [&](Statement* statement) { say(statement, read); });
         Parameters parameters(read.row.key->by->count);
         add_key(&parameters, *read.row.key);
         // What does not wait is counted by the verb.

@@ -73,7 +73,7 @@ bool run_statement(const RowWrite& write, NullableDatum* returned) {
                            write.variant,
                            write.by_index,
                            write.row.key->by->index};
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
+        TablePlan plan = plan_of(shape, [&](Statement* statement) { say(statement, write); });
         count_errors(line_of(write.row.info, write.row.counted_as),
                      [&] { written = run_plan(plan, values_of(write)) > 0; });
         if (written)

@@ -99,7 +99,7 @@ void list_entries(const Question& question, ReturnSetInfo* output) {
     with_spi([&] {
         PlanShape shape = {question.history->table, PlanKind("history_list")};
         shape.by_index = true;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             write_list(statement, qualified_name(question.history->table));
         });
         Parameters parameters(1);
@@ -120,7 +120,7 @@ struct Answer {
     NullableDatum value;
 };
 
-Answer answer_of(SPIPlanPtr plan, const Parameters& parameters) {
+Answer answer_of(TablePlan plan, const Parameters& parameters) {
     Answer answer = {false, {0, true}};
     answer.found = run_plan(plan, parameters, 1) > 0;
     if (!answer.found)
@@ -170,7 +170,7 @@ Answer last_entry(const Question& question, TimestampTz at) {
     with_spi([&] {
         PlanShape shape = {table, PlanKind("history_as_of")};
         shape.by_index = true;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             for (Oid type : {JSONBOID, TIMESTAMPTZOID, TIMESTAMPTZOID})
                 (void)statement->parameter(type);
             write_end(statement, kLast, qualified_name(table),
@@ -196,7 +196,7 @@ Answer entry_after(const Question& question, TimestampTz at) {
     with_spi([&] {
         PlanShape shape = {table, PlanKind("history_first")};
         shape.by_index = true;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             for (Oid type : {JSONBOID, TEXTARRAYOID, TIMESTAMPTZOID})
                 (void)statement->parameter(type);
             write_end(statement, kFirst, qualified_name(table),
@@ -221,7 +221,7 @@ int64 count_entries(const Question& question) {
     with_spi([&] {
         PlanShape shape = {table, PlanKind("history_count")};
         shape.by_index = true;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             statement->add("SELECT FROM %s h", qualified_name(table));
             add_entry_key(statement, statement->parameter(JSONBOID));
             statement->add(" AND h.changed_at OPERATOR(pg_catalog.>=) $%d",

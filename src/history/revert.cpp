@@ -116,7 +116,7 @@ NullableDatum state_of_version(const RevertCall& call) {
         PlanShape shape = {table, PlanKind("history_version")};
         shape.subject = has_counter(call) ? 1 : 0;
         shape.by_index = true;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             statement->add("SELECT h.row_data FROM %s h", qualified_name(table));
             add_entry_key(statement, statement->parameter(JSONBOID));
             statement->add(

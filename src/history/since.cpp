@@ -108,7 +108,7 @@ int64 find_end(const News& news, int32 max_rows) {
     Oid table = news.read.history->table;
     PlanShape shape = {table, PlanKind("history_page")};
     shape.subject = news.by_number ? 1 : 0;
-    SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+    TablePlan plan = plan_of(shape, [&](Statement* statement) {
         statement->add("SELECT h.id FROM %s h WHERE ", qualified_name(table));
         add_condition(statement);
         statement->add(" ORDER BY h.id%s OFFSET $%d LIMIT 2",
@@ -126,7 +126,7 @@ int64 find_end(const News& news, int32 max_rows) {
 // transaction in front of it; `end` when there is none.
 int64 extend(const News& news, int64 end) {
     Oid table = news.read.history->table;
-    SPIPlanPtr plan = plan_of({table, PlanKind("history_page_end")}, [&](Statement* statement) {
+    TablePlan plan = plan_of({table, PlanKind("history_page_end")}, [&](Statement* statement) {
         statement->add(
             "SELECT pg_catalog.max(f.id) FROM %s h JOIN %s f ON "
             "pg_catalog.jsonb_hash_extended(f.key, 0) OPERATOR(pg_catalog.=) "
@@ -164,7 +164,7 @@ int64 end_of_page(const News& news, int32 max_rows) {
 void list_news(const News& news, int64 end, const char* position, ReturnSetInfo* output) {
     Oid table = news.read.history->table;
     with_spi([&] {
-        SPIPlanPtr plan = plan_of({table, PlanKind("history_since")}, [&](Statement* statement) {
+        TablePlan plan = plan_of({table, PlanKind("history_since")}, [&](Statement* statement) {
             statement->add(
                 "SELECT h.id, h.key, h.operation, h.version, h.row_data, h.changed, h.before, "
                 "h.writer, h.changed_by, h.changed_at, h.transaction, h.writer_from, p.up_to FROM "

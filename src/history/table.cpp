@@ -225,7 +225,7 @@ void write_insert(Statement* statement, const char* table) {
 }
 
 void insert_by_statement(Relation rel, const Datum* values, const bool* nulls) {
-    SPIPlanPtr plan =
+    TablePlan plan =
         plan_of({RelationGetRelid(rel), PlanKind("history_write")},
                 [&](Statement* statement) { write_insert(statement, qualified_name(rel)); });
     Parameters parameters(kEntryColumns - 1);

@@ -97,7 +97,7 @@ int64 read_position(Oid history) {
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
-            SPIPlanPtr plan =
+            TablePlan plan =
                 plan_of({table, PlanKind("history_position")}, [](Statement* statement) {
                     statement->add(
                         "SELECT reached FROM interlock_internal.history_position "
@@ -119,8 +119,8 @@ void write_position(Oid history, int64 position) {
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] {
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind("history_reached")}, [](Statement*
-                                                                                   statement) {
+            TablePlan plan = plan_of({table, PlanKind("history_reached")}, [](Statement*
+                                                                                  statement) {
                 int oid = statement->parameter(OIDOID);
                 statement->add(
                     "WITH gone AS (DELETE FROM interlock_internal.history_position WHERE history "
@@ -143,10 +143,9 @@ void write_position(Oid history, int64 position) {
 
 // Whether the owner has emptied the table and its numbers have begun anew, behind the position.
 bool has_restarted(const History* history, int64 position) {
-    SPIPlanPtr plan =
-        plan_of({history->table, PlanKind("history_last")}, [&](Statement* statement) {
-            statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
-        });
+    TablePlan plan = plan_of({history->table, PlanKind("history_last")}, [&](Statement* statement) {
+        statement->add("SELECT pg_catalog.max(id) FROM %s", qualified_name(history->table));
+    });
     run_plan(plan, Parameters(1));
     require_result({INT8OID});
     bool is_null;
@@ -161,7 +160,7 @@ TimestampTz settled_before() {
     Oid table = internal_table("history_position");
     as_owner_of(table, [&] { // whose privileges show all sessions
         with_spi([&] {
-            SPIPlanPtr plan =
+            TablePlan plan =
                 plan_of({InvalidOid, PlanKind("history_running")}, [](Statement* statement) {
                     statement->add(
                         "SELECT LEAST((SELECT pg_catalog.min(xact_start) FROM "
@@ -201,7 +200,7 @@ TimestampTz aged_before(const History* history) {
 Batch find_batch(const History* history, int64 from, int32 most, TimestampTz settled) {
     Batch batch = {from, from, from, false, false, DT_NOEND};
     TimestampTz aged = aged_before(history);
-    SPIPlanPtr plan =
+    TablePlan plan =
         plan_of({history->table, PlanKind("history_batch")}, [&](Statement* statement) {
             statement->add(
                 "SELECT id, changed_at FROM %s WHERE id OPERATOR(pg_catalog.>) $%d ORDER BY id",
@@ -237,7 +236,7 @@ int64 delete_surplus(const History* history, Datum key, int64 to) {
     PlanShape shape = {history->table, PlanKind("history_trim")};
     shape.subject = history->keep_versions > 0 ? 1 : 0;
     shape.by_index = true;
-    SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+    TablePlan plan = plan_of(shape, [&](Statement* statement) {
         const char* table = qualified_name(history->table);
         for (Oid type : {JSONBOID, TIMESTAMPTZOID, INT8OID, INT8OID})
             (void)statement->parameter(type);
@@ -265,14 +264,13 @@ int64 delete_surplus(const History* history, Datum key, int64 to) {
 // The keys of the batch, each once. The owner can allow nulls, and write entries without a key:
 // those stay.
 int64 trim_keys(const History* history, const Batch& batch) {
-    SPIPlanPtr plan =
-        plan_of({history->table, PlanKind("history_keys")}, [&](Statement* statement) {
-            int from = statement->parameter(INT8OID);
-            statement->add(
-                "SELECT DISTINCT key FROM %s WHERE id OPERATOR(pg_catalog.>) $%d AND id "
-                "OPERATOR(pg_catalog.<=) $%d",
-                qualified_name(history->table), from, statement->parameter(INT8OID));
-        });
+    TablePlan plan = plan_of({history->table, PlanKind("history_keys")}, [&](Statement* statement) {
+        int from = statement->parameter(INT8OID);
+        statement->add(
+            "SELECT DISTINCT key FROM %s WHERE id OPERATOR(pg_catalog.>) $%d AND id "
+            "OPERATOR(pg_catalog.<=) $%d",
+            qualified_name(history->table), from, statement->parameter(INT8OID));
+    });
     Parameters parameters(2);
     parameters.add(Int64GetDatum(batch.from));
     parameters.add(Int64GetDatum(batch.to));

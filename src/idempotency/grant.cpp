@@ -123,7 +123,7 @@ bool is_granted(const CachedRows& grants, const text* scope, Oid user) {
 
 // With the rights of the table's owner.
 uint64 read_grants(Oid table, Datum scope) {
-    SPIPlanPtr plan = plan_of({table, PlanKind("idempotency_grants")}, [](Statement* statement) {
+    TablePlan plan = plan_of({table, PlanKind("idempotency_grants")}, [](Statement* statement) {
         statement->add(
             "SELECT role_name FROM interlock.idempotency_grant WHERE scope "
             "OPERATOR(pg_catalog.=) $%d OR scope OPERATOR(pg_catalog.=) '*'",
@@ -132,11 +132,7 @@ uint64 read_grants(Oid table, Datum scope) {
     Parameters parameters(1);
     parameters.add(scope);
     CommandCounterIncrement();
-    int result = SPI_execute_snapshot(plan, parameters.values(), parameters.nulls(),
-                                      GetLatestSnapshot(), InvalidSnapshot, true, false, 0);
-    if (result < 0)
-        elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
-    return SPI_processed;
+    return run_plan_as_of(GetLatestSnapshot(), plan, parameters);
 }
 
 bool is_granted_by_plan(Datum scope, Oid user) {

@@ -96,7 +96,7 @@ LineRef line_of(const IdempotencyKey& key);
 // keys would scan all of them, and lock all of them against serializable transactions.
 Oid idempotency_table();
 template <typename Build>
-SPIPlanPtr idempotency_plan(PlanKind kind, Build&& build) {
+TablePlan idempotency_plan(PlanKind kind, Build&& build) {
     PlanShape shape = {idempotency_table(), kind};
     shape.by_index = true;
     return plan_of(shape, build);

@@ -75,7 +75,7 @@ IdempotencyScope read_by_plan(Datum name) {
     as_user(owner_of_table(table), SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS, [&] {
         with_spi([&] {
             PlanShape shape = {table, PlanKind("idempotency_scope")};
-            SPIPlanPtr plan = plan_of(shape, [table](Statement* statement) {
+            TablePlan plan = plan_of(shape, [table](Statement* statement) {
                 bool is_first = get_attnum(table, kMaxAttempts) == InvalidAttrNumber;
                 statement->add(
                     "SELECT scope, model::pg_catalog.text, ttl, stale_after, replay_failures, "

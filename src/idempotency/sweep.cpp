@@ -47,7 +47,7 @@ void add_key_condition(Statement* statement) {
 int find_expired(int32 max_rows, IdempotencyKey* keys) {
     int count = 0;
     with_spi([&] {
-        SPIPlanPtr plan =
+        TablePlan plan =
             idempotency_plan(PlanKind("idempotency_expired"), [](Statement* statement) {
                 statement->add("SELECT scope, key");
                 add_expired(statement);
@@ -71,7 +71,7 @@ int find_expired(int32 max_rows, IdempotencyKey* keys) {
 
 void delete_key(const IdempotencyKey& key) {
     with_spi([&] {
-        SPIPlanPtr plan =
+        TablePlan plan =
             idempotency_plan(PlanKind("idempotency_delete_one"), [](Statement* statement) {
                 statement->add("DELETE FROM interlock.idempotency");
                 add_key_condition(statement);
@@ -98,7 +98,7 @@ bool delete_in_time(const IdempotencyKey& key) {
 
 void postpone_key(const IdempotencyKey& key) {
     with_spi([&] {
-        SPIPlanPtr plan =
+        TablePlan plan =
             idempotency_plan(PlanKind("idempotency_postpone"), [](Statement* statement) {
                 statement->add("UPDATE interlock.idempotency SET expires_at = $%d",
                                statement->parameter(TIMESTAMPTZOID));
@@ -121,7 +121,7 @@ int64 delete_expired_keys(int32 max_rows) {
     int64 deleted = 0;
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
-            SPIPlanPtr plan =
+            TablePlan plan =
                 idempotency_plan(PlanKind("idempotency_delete"), [](Statement* statement) {
                     statement->add(
                         "DELETE FROM interlock.idempotency WHERE ctid "
@@ -159,7 +159,7 @@ TimestampTz first_expiry() {
     TimestampTz first = DT_NOEND;
     deleting_as_owner(idempotency_table(), [&] {
         with_spi([&] {
-            SPIPlanPtr plan =
+            TablePlan plan =
                 idempotency_plan(PlanKind("idempotency_first"), [](Statement* statement) {
                     statement->add(
                         "SELECT expires_at FROM interlock.idempotency "

@@ -177,7 +177,7 @@ FreeRows lock_free(const ClaimCall& call) {
     FreeRows rows = {};
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        SPIPlanPtr plan =
+        TablePlan plan =
             plan_of(shape_of(call), [&](Statement* statement) { write_search(statement, call); });
         Parameters parameters(bms_num_members(call.match.equal) + 1);
         add_match_values(&parameters, call.row.info, call.match);

@@ -249,7 +249,7 @@ void list_by_statement(const Listed& table) {
     StoredRow row = {};
     row.attnums = bms_union(marker_of(info)->attnums, info->key.attnums);
     PlanShape shape = {RelationGetRelid(table.rel), PlanKind("marker_list")};
-    SPIPlanPtr plan = plan_of(
+    TablePlan plan = plan_of(
         shape, [&](Statement* statement) { write_list(statement, table.rel, info, row.attnums); });
     uint64 count = run_plan(plan, Parameters(1));
     require_columns(info, row.attnums);

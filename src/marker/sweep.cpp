@@ -138,8 +138,8 @@ Batch next_due(Sweep* sweep, int64 limit) {
     Batch batch = {};
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {
-        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep->rel), PlanKind("sweep_due")},
-                                  [&](Statement* statement) { write_due(statement, *sweep); });
+        TablePlan plan = plan_of({RelationGetRelid(sweep->rel), PlanKind("sweep_due")},
+                                 [&](Statement* statement) { write_due(statement, *sweep); });
         Parameters parameters(4);
         parameters.add(TimestampTzGetDatum(sweep->now));
         parameters.add(TimestampTzGetDatum(sweep->result.reached.until));
@@ -172,7 +172,7 @@ Datum tid_array(const SweepPosition* rows, int count) {
 // of tid. The condition is a CASE; without it the planner would search the index of all due rows
 // for each batch.
 Datum lock_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
-    SPIPlanPtr plan =
+    TablePlan plan =
         plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_lock")}, [&](Statement* statement) {
             statement->add(
                 "WITH due AS (SELECT t.ctid FROM ONLY %s t WHERE t.ctid OPERATOR(pg_catalog.=) ANY "
@@ -211,8 +211,8 @@ int64 release_rows(const Sweep& sweep, const SweepPosition* rows, int count) {
         Datum locked = lock_rows(sweep, rows, count);
         if (locked == 0)
             return;
-        SPIPlanPtr plan = plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_release")},
-                                  [&](Statement* statement) { write_release(statement, sweep); });
+        TablePlan plan = plan_of({RelationGetRelid(sweep.rel), PlanKind("sweep_release")},
+                                 [&](Statement* statement) { write_release(statement, sweep); });
         Parameters parameters(1);
         parameters.add(locked);
         released = static_cast<int64>(run_plan(plan, parameters));
@@ -264,7 +264,7 @@ void release_one_by_one(Sweep* sweep, const Batch& batch) {
 
 void find_next_deadline(Sweep* sweep) {
     with_spi([&] {
-        SPIPlanPtr plan = plan_of(
+        TablePlan plan = plan_of(
             {RelationGetRelid(sweep->rel), PlanKind("sweep_next")}, [&](Statement* statement) {
                 statement->add(
                     "SELECT pg_catalog.min(t.%s) FROM ONLY %s t WHERE t.%s "

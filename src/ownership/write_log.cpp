@@ -115,7 +115,7 @@ void insert_line(const WriteLine* line) {
             bool is_apart = is_subscribed(table);
             PlanShape shape = {table, PlanKind("write_log")};
             shape.subject = is_apart ? 1 : 0;
-            SPIPlanPtr plan = plan_of(
+            TablePlan plan = plan_of(
                 shape, [&](Statement* statement) { write_insert(statement, table, is_apart); });
             Datum values[kLineColumns] = {};
             bool nulls[kLineColumns];

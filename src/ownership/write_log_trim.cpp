@@ -19,7 +19,7 @@ TimestampTz keep() { return write_log_keep * USECS_PER_SEC; }
 int64 delete_oldest(Oid table, int32 max_rows) {
     int64 deleted = 0;
     with_spi([&] {
-        SPIPlanPtr plan = plan_of({table, PlanKind("write_log_trim")}, [](Statement* statement) {
+        TablePlan plan = plan_of({table, PlanKind("write_log_trim")}, [](Statement* statement) {
             statement->add(
                 "DELETE FROM interlock.write_log WHERE id OPERATOR(pg_catalog.=) ANY (ARRAY("
                 "SELECT id FROM (SELECT id, written_at FROM interlock.write_log ORDER BY id "
@@ -39,7 +39,7 @@ int64 delete_oldest(Oid table, int32 max_rows) {
 TimestampTz first_line(Oid table) {
     TimestampTz first = DT_NOEND;
     with_spi([&] {
-        SPIPlanPtr plan = plan_of({table, PlanKind("write_log_first")}, [](Statement* statement) {
+        TablePlan plan = plan_of({table, PlanKind("write_log_first")}, [](Statement* statement) {
             statement->add("SELECT written_at FROM interlock.write_log ORDER BY id LIMIT 1");
         });
         bool is_null;

@@ -171,7 +171,7 @@ void each_grant(const char* writer, Visit&& visit) {
     Oid table = own_table("writer_grant");
     as_owner_of(table, [&] {
         with_spi([&] {
-            SPIPlanPtr plan = plan_of({table, PlanKind("writer_grants")}, [](Statement* statement) {
+            TablePlan plan = plan_of({table, PlanKind("writer_grants")}, [](Statement* statement) {
                 statement->add(
                     "SELECT role_name, may_force FROM interlock.writer_grant "
                     "WHERE writer OPERATOR(pg_catalog.=) $%d",

@@ -190,11 +190,37 @@ void initialize_plan_cache() {
     RegisterXactCallback(free_retired_plans, nullptr);
 }
 
+namespace {
+
+// A rule can leave no query.
+bool names_table(SPIPlanPtr plan, Oid relid) {
+    if (!OidIsValid(relid))
+        return true;
+    ListCell* cell;
+    foreach (cell, SPI_plan_get_plan_sources(plan)) {
+        auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
+        if (source->query_list != NIL && !list_member_oid(source->relationOids, relid))
+            return false;
+    }
+    return true;
+}
+
+// The extension's own tables are not locked before: one can be gone, and another in its place.
+void require_table(SPIPlanPtr plan, Oid relid) {
+    const char* name = names_table(plan, relid) ? nullptr : get_rel_name(relid);
+    if (name != nullptr)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("table \"%s\", or its schema, was renamed during the call", name),
+                        errhint("Call it again.")));
+}
+
+} // namespace
+
 SPIPlanPtr find_plan(const PlanShape& shape) {
     PlanEntry* entry = find_entry(make_plan_key(shape));
     if (entry == nullptr)
         return nullptr;
-    if (!SPI_plan_is_valid(entry->plan)) {
+    if (!SPI_plan_is_valid(entry->plan) || !names_table(entry->plan, shape.relid)) {
         retire(remove_entry(entry));
         return nullptr;
     }
@@ -220,21 +246,6 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
     entry->plan = plan;
 }
 
-// The statement names the table. No lock keeps its schema from being renamed, so that the parser
-// may find another table. A rule can leave no query.
-void require_table(SPIPlanPtr plan, Oid relid) {
-    ListCell* cell;
-    foreach (cell, SPI_plan_get_plan_sources(plan)) {
-        auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
-        if (OidIsValid(relid) && source->query_list != NIL &&
-            !list_member_oid(source->relationOids, relid))
-            ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                            errmsg("table \"%s\", or its schema, was renamed during the call",
-                                   get_rel_name(relid)),
-                            errhint("Call it again.")));
-    }
-}
-
 } // namespace
 
 SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
@@ -255,11 +266,26 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     return plan;
 }
 
-uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit) {
-    int result = SPI_execute_plan(plan, parameters.values(), parameters.nulls(), false, limit);
+namespace {
+
+uint64 check_run(int result, TablePlan plan) {
     if (result < 0)
         elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
+    require_table(plan.plan, plan.relid);
     return SPI_processed;
+}
+
+} // namespace
+
+uint64 run_plan(TablePlan plan, const Parameters& parameters, long limit) {
+    return check_run(
+        SPI_execute_plan(plan.plan, parameters.values(), parameters.nulls(), false, limit), plan);
+}
+
+uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& parameters, long limit) {
+    return check_run(SPI_execute_snapshot(plan.plan, parameters.values(), parameters.nulls(),
+                                          snapshot, InvalidSnapshot, true, false, limit),
+                     plan);
 }
 
 namespace {

@@ -81,6 +81,11 @@ void add_key(Parameters* parameters, const Key& key);
 
 void initialize_plan_cache();
 
+struct TablePlan {
+    SPIPlanPtr plan;
+    Oid relid; // as in PlanShape
+};
+
 // The cached plan of this shape, or null when it must be built; cache_plan builds it and caches it
 // if there is room.
 SPIPlanPtr find_plan(const PlanShape& shape);
@@ -88,18 +93,24 @@ SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement);
 
 // The plan of the statement that build(Statement*) writes. Call inside with_spi.
 template <typename Build>
-SPIPlanPtr plan_of(const PlanShape& shape, Build&& build) {
+TablePlan plan_of(const PlanShape& shape, Build&& build) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Build>>);
     SPIPlanPtr plan = find_plan(shape);
     if (plan != nullptr)
-        return plan;
+        return {plan, shape.relid};
     Statement statement;
     build(&statement);
-    return cache_plan(shape, statement);
+    return {cache_plan(shape, statement), shape.relid};
 }
 
 // Runs a plan with a fresh snapshot and returns the number of rows, at most `limit` (0: all).
-uint64 run_plan(SPIPlanPtr plan, const Parameters& parameters, long limit = 0);
+// Raises 55000 when the name of the table meant another one: no lock keeps its schema from being
+// renamed, and the server parses the statement again after a wait for another lock.
+uint64 run_plan(TablePlan plan, const Parameters& parameters, long limit = 0);
+
+// The same with that snapshot, for a plan that only reads.
+uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& parameters,
+                      long limit = 0);
 
 // Raises 55000 unless the rows that the last plan has returned have columns of these types, or of
 // those that the columns of the table have. Call it before a value is taken for one of its type:

@@ -73,7 +73,7 @@ void note_place_by_statement(const RowCall& call) {
     with_spi([&] {
         PlanShape shape = {call.info->relid, PlanKind("asserted_place")};
         shape.key = call.key.by->index;
-        SPIPlanPtr plan = plan_of(shape, [&](Statement* statement) {
+        TablePlan plan = plan_of(shape, [&](Statement* statement) {
             statement->add("SELECT t.tableoid, t.ctid FROM %s t WHERE ",
                            target_of(call.rel, call.info));
             add_key_condition(statement, call.info, call.key);
