@@ -192,15 +192,26 @@ void initialize_plan_cache() {
 
 namespace {
 
-// A rule can leave no query.
+// The table of a statement is the first of its range table, as the parser and the rewriter make it
+// (setTargetTable, rewriteRuleAction); policies and rules may name any others.
+bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) {
+    if (query->commandType == CMD_UTILITY || query->rtable == NIL) // of a rule
+        return true;
+    auto* first = static_cast<RangeTblEntry*>(linitial(query->rtable));
+    return first->rtekind == RTE_RELATION ? first->relid == relid
+                                          : list_member_oid(source->relationOids, relid);
+}
+
 bool names_table(SPIPlanPtr plan, Oid relid) {
     if (!OidIsValid(relid))
         return true;
     ListCell* cell;
     foreach (cell, SPI_plan_get_plan_sources(plan)) {
         auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
-        if (source->query_list != NIL && !list_member_oid(source->relationOids, relid))
-            return false;
+        ListCell* query;
+        foreach (query, source->query_list)
+            if (!is_of_table(static_cast<Query*>(lfirst(query)), source, relid))
+                return false;
     }
     return true;
 }
@@ -248,6 +259,12 @@ void keep(const PlanShape& shape, SPIPlanPtr plan) {
 
 } // namespace
 
+TablePlan table_plan(SPIPlanPtr plan, Oid relid) {
+    auto* result = static_cast<PreparedTablePlan*>(palloc(sizeof(PreparedTablePlan)));
+    *result = {plan, relid};
+    return result;
+}
+
 SPIPlanPtr cache_plan(const PlanShape& shape, const Statement& statement) {
     bool is_cached = make_room();
     SPIPlanPtr plan =
@@ -271,7 +288,7 @@ namespace {
 uint64 check_run(int result, TablePlan plan) {
     if (result < 0)
         elog(ERROR, "could not run a plan: %s", SPI_result_code_string(result));
-    require_table(plan.plan, plan.relid);
+    require_table(plan->plan, plan->relid);
     return SPI_processed;
 }
 
@@ -279,11 +296,11 @@ uint64 check_run(int result, TablePlan plan) {
 
 uint64 run_plan(TablePlan plan, const Parameters& parameters, long limit) {
     return check_run(
-        SPI_execute_plan(plan.plan, parameters.values(), parameters.nulls(), false, limit), plan);
+        SPI_execute_plan(plan->plan, parameters.values(), parameters.nulls(), false, limit), plan);
 }
 
 uint64 run_plan_as_of(Snapshot snapshot, TablePlan plan, const Parameters& parameters, long limit) {
-    return check_run(SPI_execute_snapshot(plan.plan, parameters.values(), parameters.nulls(),
+    return check_run(SPI_execute_snapshot(plan->plan, parameters.values(), parameters.nulls(),
                                           snapshot, InvalidSnapshot, true, false, limit),
                      plan);
 }

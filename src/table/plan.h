@@ -81,10 +81,13 @@ void add_key(Parameters* parameters, const Key& key);
 
 void initialize_plan_cache();
 
-struct TablePlan {
+struct PreparedTablePlan {
     SPIPlanPtr plan;
     Oid relid; // as in PlanShape
 };
+using TablePlan = const PreparedTablePlan*;
+
+TablePlan table_plan(SPIPlanPtr plan, Oid relid);
 
 // The cached plan of this shape, or null when it must be built; cache_plan builds it and caches it
 // if there is room.
@@ -97,10 +100,10 @@ TablePlan plan_of(const PlanShape& shape, Build&& build) {
     static_assert(std::is_trivially_destructible_v<std::remove_reference_t<Build>>);
     SPIPlanPtr plan = find_plan(shape);
     if (plan != nullptr)
-        return {plan, shape.relid};
+        return table_plan(plan, shape.relid);
     Statement statement;
     build(&statement);
-    return {cache_plan(shape, statement), shape.relid};
+    return table_plan(cache_plan(shape, statement), shape.relid);
 }
 
 // Runs a plan with a fresh snapshot and returns the number of rows, at most `limit` (0: all).

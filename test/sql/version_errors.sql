@@ -207,3 +207,12 @@ DROP FOREIGN DATA WRAPPER nothing CASCADE;
 DROP FUNCTION wrong, fails, no_object, suppress;
 REVOKE CREATE ON SCHEMA public FROM interlock_owner;
 DROP ROLE interlock_owner, interlock_writer;
+-- a rule that leaves no query, or one of no table
+CREATE TABLE ruled (id int PRIMARY KEY, a int);
+SELECT interlock.enable_versioning('ruled');
+INSERT INTO ruled VALUES (1, 1);
+CREATE RULE nothing AS ON UPDATE TO ruled DO INSTEAD NOTHING;
+CREATE RULE notifies AS ON DELETE TO ruled DO INSTEAD NOTIFY ruled;
+SELECT interlock.try_versioned_update('ruled', 1, 1::bigint, '{"a": 2}');
+SELECT interlock.try_versioned_delete('ruled', 1, 1::bigint);
+DROP TABLE ruled;
