@@ -192,14 +192,36 @@ void initialize_plan_cache() {
 
 namespace {
 
+// What a rule has put in the place of the statement, and depends on no table.
+bool is_rules(const Query* query) {
+    return query->commandType == CMD_UTILITY || query->rtable == NIL;
+}
+
 // The table of a statement is the first of its range table, as the parser and the rewriter make it
 // (setTargetTable, rewriteRuleAction); policies and rules may name any others.
 bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) {
-    if (query->commandType == CMD_UTILITY || query->rtable == NIL) // of a rule
+    if (is_rules(query))
         return true;
     auto* first = static_cast<RangeTblEntry*>(linitial(query->rtable));
     return first->rtekind == RTE_RELATION ? first->relid == relid
                                           : list_member_oid(source->relationOids, relid);
+}
+
+bool is_empty(const CachedPlanSource* source) {
+    ListCell* cell;
+    foreach (cell, source->query_list)
+        if (!is_rules(static_cast<Query*>(lfirst(cell))))
+            return false;
+    return true;
+}
+
+// Dropping the rule does not make it invalid.
+bool outlives_rules(SPIPlanPtr plan) {
+    ListCell* cell;
+    foreach (cell, SPI_plan_get_plan_sources(plan))
+        if (is_empty(static_cast<CachedPlanSource*>(lfirst(cell))))
+            return true;
+    return false;
 }
 
 bool names_table(SPIPlanPtr plan, Oid relid) {
@@ -231,7 +253,8 @@ SPIPlanPtr find_plan(const PlanShape& shape) {
     PlanEntry* entry = find_entry(make_plan_key(shape));
     if (entry == nullptr)
         return nullptr;
-    if (!SPI_plan_is_valid(entry->plan) || !names_table(entry->plan, shape.relid)) {
+    if (!SPI_plan_is_valid(entry->plan) || !names_table(entry->plan, shape.relid) ||
+        outlives_rules(entry->plan)) {
         retire(remove_entry(entry));
         return nullptr;
     }
