@@ -225,8 +225,6 @@ bool outlives_rules(SPIPlanPtr plan) {
 }
 
 bool names_table(SPIPlanPtr plan, Oid relid) {
-    if (!OidIsValid(relid))
-        return true;
     ListCell* cell;
     foreach (cell, SPI_plan_get_plan_sources(plan)) {
         auto* source = static_cast<CachedPlanSource*>(lfirst(cell));
@@ -240,11 +238,18 @@ bool names_table(SPIPlanPtr plan, Oid relid) {
 
 // The extension's own tables are not locked before: one can be gone, and another in its place.
 void require_table(SPIPlanPtr plan, Oid relid) {
-    const char* name = names_table(plan, relid) ? nullptr : get_rel_name(relid);
+    if (!OidIsValid(relid) || names_table(plan, relid))
+        return;
+    const char* name = get_rel_name(relid);
     if (name != nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("table \"%s\", or its schema, was renamed during the call", name),
                         errhint("Call it again.")));
+}
+
+bool is_usable(SPIPlanPtr plan, Oid relid) {
+    return SPI_plan_is_valid(plan) &&
+           (!OidIsValid(relid) || (names_table(plan, relid) && !outlives_rules(plan)));
 }
 
 } // namespace
@@ -253,8 +258,7 @@ SPIPlanPtr find_plan(const PlanShape& shape) {
     PlanEntry* entry = find_entry(make_plan_key(shape));
     if (entry == nullptr)
         return nullptr;
-    if (!SPI_plan_is_valid(entry->plan) || !names_table(entry->plan, shape.relid) ||
-        outlives_rules(entry->plan)) {
+    if (!is_usable(entry->plan, shape.relid)) {
         retire(remove_entry(entry));
         return nullptr;
     }

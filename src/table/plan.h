@@ -81,6 +81,7 @@ void add_key(Parameters* parameters, const Key& key);
 
 void initialize_plan_cache();
 
+// A pointer: the values of a struct would not outlast a longjmp in the frames that run plans.
 struct PreparedTablePlan {
     SPIPlanPtr plan;
     Oid relid; // as in PlanShape
