@@ -53,22 +53,16 @@ List* count_trigger(List* keys, const CallShape& shape) {
 List* seen_keys(Oid relid) {
     Oid function = own_trigger_function("children_trigger");
     List* keys = NIL;
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Trigger trigger;
-    Oid table;
-    while (next_trigger(&triggers, &row, &table, &trigger)) {
-        CHECK_FOR_INTERRUPTS();
+    each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
         CallShape shape;
         bool is_read = false;
-        if (trigger.tgfoid == function)
+        if (trigger->tgfoid == function)
             in_scratch([&] {
-                is_read = read_arguments(triggers, row, &trigger) && read_when(&trigger, &shape);
+                is_read = read_arguments(triggers, row, trigger) && read_when(trigger, &shape);
             });
         if (is_read)
             keys = count_trigger(keys, shape);
-    }
-    end_triggers(&triggers);
+    });
     return keys;
 }
 

@@ -5,7 +5,9 @@
 #include "server/arguments.h"
 #include "server/caller.h"
 #include "server/result_row.h"
+#include "server/scope.h"
 #include "table/catalog_trigger.h"
+#include "table/dependency.h"
 #include "table/own_table.h"
 
 using namespace interlock;
@@ -32,26 +34,13 @@ bool is_trigger_of(const Trigger* trigger, const char* column) {
     return strcmp(NameStr(name), column) == 0;
 }
 
-// The columns that the trigger depends on: the counters' own, and those of their key.
+// The counters' own column, and those of their key.
 Bitmapset* columns_of_trigger(Oid trigger, Oid rel) {
-    ScanKeyData keys[2];
-    ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(TriggerRelationId));
-    ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(trigger));
-    Relation catalog = table_open(DependRelationId, AccessShareLock);
-    SysScanDesc scan =
-        systable_beginscan(catalog, DependDependerIndexId, true, nullptr, lengthof(keys), keys);
     Bitmapset* columns = nullptr;
-    HeapTuple tuple;
-    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
-        if (dependency->refclassid == RelationRelationId && dependency->refobjid == rel &&
-            dependency->refobjsubid > 0)
-            columns = bms_add_member(columns, dependency->refobjsubid);
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+    each_needed_relation(TriggerRelationId, trigger, [&](Oid needed, AttrNumber column) {
+        if (needed == rel && column > 0)
+            columns = bms_add_member(columns, column);
+    });
     return columns;
 }
 
@@ -70,19 +59,16 @@ bool may_read_columns_of(const Trigger* trigger, Oid rel) {
 bool may_read_columns(Oid rel, const char* column) {
     Oid function = own_trigger_function("escrow_trigger");
     bool is_known = false, may_read = true;
-    CatalogTriggers triggers = begin_triggers(rel);
-    HeapTuple row;
-    Oid relid;
-    Trigger trigger;
-    while (next_trigger(&triggers, &row, &relid, &trigger)) {
-        CHECK_FOR_INTERRUPTS();
-        if (trigger.tgfoid != function || !read_arguments(triggers, row, &trigger) ||
-            !is_trigger_of(&trigger, column))
-            continue;
-        is_known = true;
-        may_read = may_read && may_read_columns_of(&trigger, rel);
-    }
-    end_triggers(&triggers);
+    each_trigger(rel, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
+        if (trigger->tgfoid != function || !may_read)
+            return;
+        in_scratch([&] {
+            if (!read_arguments(triggers, row, trigger) || !is_trigger_of(trigger, column))
+                return;
+            is_known = true;
+            may_read = may_read_columns_of(trigger, rel);
+        });
+    });
     return is_known && may_read;
 }
 
@@ -91,15 +77,47 @@ bool may_read(Oid rel, const char* column) {
            check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
 }
 
+struct Answer {
+    struct {
+        Oid role;
+        Oid rel;
+        NameData column;
+    } key;
+    bool may_read;
+};
+
+// Once in a statement for all counters of a column: any role can put thousands of triggers with
+// megabytes of arguments on a table of its own.
+bool may_read(FunctionCallInfo call, Oid rel, const NameData& column) {
+    FmgrInfo* function = call->flinfo;
+    if (function->fn_extra == nullptr) {
+        HASHCTL control = {};
+        control.keysize = sizeof(Answer::key);
+        control.entrysize = sizeof(Answer);
+        control.hcxt = function->fn_mcxt;
+        function->fn_extra = hash_create("interlock readable counters", 16, &control,
+                                         HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    }
+    auto* answers = static_cast<HTAB*>(function->fn_extra);
+    decltype(Answer::key) key = {GetUserId(), rel, column};
+    auto* known = static_cast<Answer*>(hash_search(answers, &key, HASH_FIND, nullptr));
+    if (known != nullptr)
+        return known->may_read;
+    bool answer = may_read(rel, NameStr(column));
+    known = static_cast<Answer*>(hash_search(answers, &key, HASH_ENTER, nullptr));
+    known->may_read = answer;
+    return answer;
+}
+
 // Any role can call the function with any number. An entry of another epoch, from before a rewrite
 // of the table or another trigger, says nothing any more.
-bool read_visible_entry(int64 counter, EntryState* state) {
+bool read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state) {
     Oid rel;
     NameData column;
     if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
         return false;
     AttrNumber attnum = get_attnum(rel, NameStr(column));
-    return attnum != InvalidAttrNumber && may_read(rel, NameStr(column)) &&
+    return attnum != InvalidAttrNumber && may_read(call, rel, column) &&
            read_entry(counter, state) && epoch_of(rel, attnum, state->trigger) == state->epoch;
 }
 
@@ -115,7 +133,7 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     EntryState entry = {};
     int64 counter = DatumGetInt64(arguments.required(0, "counter"));
-    bool found = read_visible_entry(counter, &entry);
+    bool found = read_visible_entry(fcinfo, counter, &entry);
     const FoldTimes& times = entry.times;
     Datum values[4] = {Int64GetDatum(entry.range.inf), Int64GetDatum(entry.range.sup),
                        TimestampTzGetDatum(times.folded_at), TimestampTzGetDatum(times.changed_at)};
@@ -127,7 +145,9 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
 // may_read_counter(rel, column_name)
 Datum may_read_counter(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    PG_RETURN_BOOL(may_read(arguments.relation(0), arguments.name(1, "column_name")));
+    NameData column;
+    namestrcpy(&column, arguments.name(1, "column_name"));
+    PG_RETURN_BOOL(may_read(fcinfo, arguments.relation(0), column));
 }
 
 // may_end_reservation(role_name, rel). In a view, whose owner is not the caller.

@@ -18,14 +18,10 @@ constexpr const char* kColumns[kMarkerRoles] = {"status_column", "holder_column"
 Notify read_notify(Oid relid) {
     Oid function = own_trigger_function("marker_notify_trigger");
     Notify notify = Notify::kOff;
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Trigger trigger;
-    Oid table;
-    while (next_trigger(&triggers, &row, &table, &trigger))
-        if (trigger.tgfoid == function)
-            notify = argument_count(&trigger) > 0 ? Notify::kFull : Notify::kOn;
-    end_triggers(&triggers);
+    each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
+        if (trigger->tgfoid == function)
+            notify = argument_count(trigger) > 0 ? Notify::kFull : Notify::kOn;
+    });
     return notify;
 }
 

@@ -27,6 +27,20 @@ CatalogTriggers begin_triggers(Oid relid);
 bool next_trigger(CatalogTriggers* triggers, HeapTuple* row, Oid* relid, Trigger* trigger);
 void end_triggers(CatalogTriggers* triggers);
 
+// Calls visit(triggers, row, table, trigger) for each.
+template <typename Visit>
+void each_trigger(Oid relid, Visit&& visit) {
+    CatalogTriggers triggers = begin_triggers(relid);
+    HeapTuple row;
+    Oid table;
+    Trigger trigger;
+    while (next_trigger(&triggers, &row, &table, &trigger)) {
+        CHECK_FOR_INTERRUPTS();
+        visit(triggers, row, table, &trigger);
+    }
+    end_triggers(&triggers);
+}
+
 // False when they are longer than those that any function of ours makes.
 bool read_arguments(const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger);
 

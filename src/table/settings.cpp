@@ -130,22 +130,16 @@ template <typename Visit>
 void each_setting(Found* found, const Mechanisms& mechanisms, Oid relid, Visit&& visit) {
     MemoryContext scratch =
         AllocSetContextCreate(found->memory, "interlock setting", ALLOCSET_DEFAULT_SIZES);
-    CatalogTriggers triggers = begin_triggers(relid);
-    HeapTuple row;
-    Oid table;
-    Trigger trigger;
-    while (next_trigger(&triggers, &row, &table, &trigger)) {
-        CHECK_FOR_INTERRUPTS();
-        int place = mechanisms.find(trigger.tgfoid);
+    each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
+        int place = mechanisms.find(trigger->tgfoid);
         if (place < 0)
-            continue;
+            return;
         in_context(scratch, [&] {
-            visit(found, mechanisms, place, triggers, row, &trigger);
+            visit(found, mechanisms, place, triggers, row, trigger);
             return 0;
         });
         MemoryContextReset(scratch);
-    }
-    end_triggers(&triggers);
+    });
     MemoryContextDelete(scratch);
 }
 
@@ -180,14 +174,10 @@ void require_settings(const TableSettings& settings, Oid relid) {
 
 List* configured_tables(const Mechanisms& mechanisms) {
     List* tables = NIL;
-    CatalogTriggers triggers = begin_triggers(InvalidOid);
-    HeapTuple row;
-    Oid table;
-    Trigger trigger;
-    while (next_trigger(&triggers, &row, &table, &trigger))
-        if (mechanisms.find(trigger.tgfoid) >= 0 && (tables == NIL || llast_oid(tables) != table))
+    each_trigger(InvalidOid, [&](const CatalogTriggers&, HeapTuple, Oid table, Trigger* trigger) {
+        if (mechanisms.find(trigger->tgfoid) >= 0 && (tables == NIL || llast_oid(tables) != table))
             tables = lappend_oid(tables, table);
-    end_triggers(&triggers);
+    });
     return tables;
 }
 

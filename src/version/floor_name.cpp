@@ -17,6 +17,7 @@
 #include "server/arguments.h"
 #include "server/scope.h"
 #include "server/sequence.h"
+#include "table/dependency.h"
 #include "table/own_table.h"
 #include "version/version.h"
 
@@ -138,11 +139,11 @@ void each_default(const char* name, Visit&& visit) {
         auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
         if (dependency->classid != AttrDefaultRelationId)
             continue;
-        bool has_text = false;
         ObjectAddress column = GetAttrDefaultColumnAddress(dependency->objid);
         auto number = static_cast<AttrNumber>(column.objectSubId);
         if (isOtherTempNamespace(get_rel_namespace(column.objectId)))
             continue;
+        bool has_text = false;
         if (OidIsValid(column.objectId))
             in_scratch([&] { has_text = has_default(column.objectId, number, name); });
         if (has_text)
@@ -352,22 +353,9 @@ bool means_a_floor(const char* name, Oid owner) {
 }
 
 bool is_recorded(Oid relid, AttrNumber column, Oid sequence) {
-    ScanKeyData keys[2];
-    ScanKeyInit(&keys[0], Anum_pg_depend_classid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(AttrDefaultRelationId));
-    ScanKeyInit(&keys[1], Anum_pg_depend_objid, BTEqualStrategyNumber, F_OIDEQ,
-                ObjectIdGetDatum(GetAttrDefaultOid(relid, column)));
-    Relation catalog = table_open(DependRelationId, AccessShareLock);
-    SysScanDesc scan =
-        systable_beginscan(catalog, DependDependerIndexId, true, nullptr, lengthof(keys), keys);
     bool found = false;
-    HeapTuple tuple;
-    while (!found && HeapTupleIsValid(tuple = systable_getnext(scan))) {
-        auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
-        found = dependency->refclassid == RelationRelationId && dependency->refobjid == sequence;
-    }
-    systable_endscan(scan);
-    table_close(catalog, AccessShareLock);
+    each_needed_relation(AttrDefaultRelationId, GetAttrDefaultOid(relid, column),
+                         [&](Oid needed, AttrNumber) { found = found || needed == sequence; });
     return found;
 }
 
