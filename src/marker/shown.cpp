@@ -27,39 +27,47 @@ bool is_short_number(Datum value) {
            DatumGetBool(DirectFunctionCall2(numeric_lt, size, limit));
 }
 
-bool holds_numbers(Oid type);
-
-bool any_holds_numbers(Oid row_type) {
-    TupleDesc columns = lookup_rowtype_tupdesc(row_type, -1);
-    bool found = false;
-    for (int i = 0; i < columns->natts && !found; i++) {
-        Form_pg_attribute column = TupleDescAttr(columns, i);
-        found = !column->attisdropped && holds_numbers(column->atttypid);
-    }
-    ReleaseTupleDesc(columns);
-    return found;
+// One value, whose text is not much longer than its bytes.
+bool is_plain(Oid type) {
+    Oid base = getBaseType(type);
+    char kind = get_typtype(base);
+    return (kind == TYPTYPE_BASE || kind == TYPTYPE_ENUM) && !OidIsValid(get_element_type(base)) &&
+           base != NUMERICOID && base != JSONBOID;
 }
 
-bool holds_numbers(Oid type) {
+bool has_plain_columns(Oid row_type) {
+    TupleDesc columns = lookup_rowtype_tupdesc(row_type, -1);
+    bool plain = true;
+    for (int i = 0; i < columns->natts && plain; i++) {
+        Form_pg_attribute column = TupleDescAttr(columns, i);
+        plain = column->attisdropped || is_plain(column->atttypid);
+    }
+    ReleaseTupleDesc(columns);
+    return plain;
+}
+
+// Composed of plain ones at one level: each more doubles the quotes in what is below it.
+bool is_composed_of_plain(Oid type) {
     Oid base = getBaseType(type);
-    if (OidIsValid(get_element_type(base)))
-        return holds_numbers(get_element_type(base));
+    Oid element = get_element_type(base);
+    if (OidIsValid(element))
+        return is_composed_of_plain(element);
     switch (get_typtype(base)) {
     case TYPTYPE_COMPOSITE:
-        return any_holds_numbers(base);
+        return has_plain_columns(base);
     case TYPTYPE_RANGE:
-        return holds_numbers(get_range_subtype(base));
+        return is_plain(get_range_subtype(base));
     case TYPTYPE_MULTIRANGE:
-        return holds_numbers(get_multirange_range(base));
+        return is_plain(get_range_subtype(get_multirange_range(base)));
     default:
-        return base == NUMERICOID || base == JSONBOID;
+        return is_plain(base);
     }
 }
 
 } // namespace
 
 bool has_short_text(Oid type, Datum value) {
-    return getBaseType(type) == NUMERICOID ? is_short_number(value) : !holds_numbers(type);
+    return getBaseType(type) == NUMERICOID ? is_short_number(value) : is_composed_of_plain(type);
 }
 
 } // namespace interlock

@@ -12,7 +12,7 @@ constexpr Size kShownBytes = 8192;
 Datum shown_text(NullableDatum value);
 
 // Whether the value's text is not much longer than its bytes: no number of more than a thousand
-// digits, and no jsonb, array, range or composite of numbers.
+// digits, no jsonb, no array, range or composite of these, and none that is nested.
 bool has_short_text(Oid type, Datum value);
 
 } // namespace interlock
