@@ -347,8 +347,8 @@ BEGIN ATOMIC
     SELECT e.tgrelid::pg_catalog.regclass,
            pg_catalog.format('trigger "%s" does not fire after all others: writes are refused', e.tgname),
            'ALTER TRIGGER ... RENAME TO: give the triggers of pg_interlock the names back that they had',
-           ARRAY[e.mechanism], false
-      FROM (SELECT c.tgrelid, 'escrow' AS mechanism,
+           ARRAY['escrow'], false
+      FROM (SELECT c.tgrelid,
                    pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C")
                        FILTER (WHERE c.kind OPERATOR(pg_catalog.=) 'escrow_trigger') AS tgname,
                    pg_catalog.max(c.tgname::pg_catalog.text COLLATE pg_catalog."C")
