@@ -159,7 +159,7 @@ SELECT setval('byhand_version_floor', 11);
 INSERT INTO byhand VALUES (1) RETURNING *;
 DROP TABLE byhand;
 DROP SEQUENCE byhand_version_floor;
--- a table that was moved or renamed keeps its floor, whoever makes a column with the same default; here beyond 2^30
+-- a floor beyond 2^30 of a table that was moved or renamed: another role's column with the same default does not lower it
 CREATE SCHEMA attic;
 CREATE ROLE interlock_stranger;
 CREATE TABLE doc (id int PRIMARY KEY, version bigint);
