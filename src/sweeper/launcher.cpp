@@ -13,6 +13,8 @@ constexpr int kMaxWorkers = 64;
 constexpr TimestampTz kScanInterval = 60 * USECS_PER_SEC;
 constexpr TimestampTz kRetry = USECS_PER_SEC;          // after a worker that could not start
 constexpr TimestampTz kDistrust = 600 * USECS_PER_SEC; // after one that had to be ended
+constexpr TimestampTz kLongestStart = 20 * USECS_PER_SEC;
+constexpr TimestampTz kLongestStartDistrusted = 60 * USECS_PER_SEC; // it is in nobody's way
 
 struct RunningWorker {
     Oid database;
@@ -31,6 +33,7 @@ struct Launcher {
 
 void forget_former_workers();
 void scan_databases(Launcher* launcher);
+void end_stuck_workers(const Launcher& launcher);
 void reap_workers(Launcher* launcher);
 void start_workers(Launcher* launcher);
 long wait_time(const Launcher& launcher);
@@ -61,6 +64,7 @@ void sweeper_launcher_main(Datum) {
             ConfigReloadPending = false;
             ProcessConfigFile(PGC_SIGHUP);
         }
+        end_stuck_workers(launcher);
         reap_workers(&launcher);
         scan_databases(&launcher);
         start_workers(&launcher);
@@ -144,6 +148,24 @@ void scan_databases(Launcher* launcher) {
         launcher->next_rescan = now + sweeper_rescan * USECS_PER_SEC;
     if (sweeper_rescan > 0)
         launcher->next_scan = Min(launcher->next_scan, launcher->next_rescan);
+}
+
+// When a worker is stuck unless it has found its work by then; DT_NOEND if it has.
+TimestampTz end_of_start(const RunningWorker& worker) {
+    TimestampTz end = DT_NOEND;
+    with_entry(worker.database, [&](DatabaseEntry* entry) {
+        if (!entry->ends_itself)
+            end = entry->started_at +
+                  (worker.is_distrusted ? kLongestStartDistrusted : kLongestStart);
+    });
+    return end;
+}
+
+// A worker waits for the catalogs of its database, which the database's owner may lock for ever.
+void end_stuck_workers(const Launcher& launcher) {
+    for (int i = 0; i < launcher.worker_count; i++)
+        if (GetCurrentTimestamp() >= end_of_start(launcher.workers[i]))
+            TerminateBackgroundWorker(launcher.workers[i].handle);
 }
 
 void reap_workers(Launcher* launcher) {
@@ -257,6 +279,7 @@ void start_workers(Launcher* launcher) {
             return;
         with_entry(due.oid, [](DatabaseEntry* entry) {
             entry->running = true;
+            entry->ends_itself = false;
             entry->started_at = GetCurrentTimestamp();
         });
         bool started = start_worker(launcher, due.oid, due.is_distrusted);
@@ -269,7 +292,8 @@ void start_workers(Launcher* launcher) {
     }
 }
 
-// Milliseconds until something is due. Ends of workers and new deadlines set the latch.
+// Milliseconds until something is due. Ends of workers and new deadlines set the latch; one that is
+// told to end may take a while.
 long wait_time(const Launcher& launcher) {
     TimestampTz next = launcher.next_scan;
     TimestampTz now = GetCurrentTimestamp();
@@ -282,6 +306,8 @@ long wait_time(const Launcher& launcher) {
     });
     if (may_start)
         next = Max(next, launcher.no_start_before);
+    for (int i = 0; i < launcher.worker_count; i++)
+        next = Min(next, Max(end_of_start(launcher.workers[i]), now + kRetry));
     return TimestampDifferenceMilliseconds(now, next);
 }
 

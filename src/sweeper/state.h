@@ -20,6 +20,7 @@ struct DatabaseEntry {
     bool running;              // a worker was started and has not been seen to end
     TimestampTz next_deadline; // of the next run; DT_NOEND: never
     TimestampTz started_at;    // the last start of a worker
+    bool ends_itself;          // that one has found its work and limits its life
     int killed_in_a_row;       // workers that did not come to their end
     TimestampTz killed_at;     // when the last of them was seen to have ended; 0: never
     SweepPlace stopped;        // where the last run had to stop

@@ -1,7 +1,8 @@
 // A worker of the sweeper: connects to one database, sweeps it, schedules the next run, and exits.
 // It runs for about a second at most, so that it never blocks DROP DATABASE or CREATE DATABASE ...
 // TEMPLATE, which wait five. The limits start when it has found its tables, and grow on a slow
-// server (Run::pace), so that every worker sweeps at least one table.
+// server (Run::pace), so that every worker sweeps at least one table. Until then the launcher
+// limits its life.
 
 #include "server/concept.h"
 #include "server/library_version.h"
@@ -98,6 +99,7 @@ void log_early_end(int, Datum life) {
 void limit_life(int life) {
     before_shmem_exit(log_early_end, Int32GetDatum(life));
     enable_timeout_after(RegisterTimeout(USER_TIMEOUT, end_life), life);
+    with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->ends_itself = true; });
 }
 
 // The deadline is reset before the rows are read, so that one reported from now on is not lost.
