@@ -110,11 +110,11 @@ BEGIN ATOMIC
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
         SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
-               pg_catalog.format('SELECT interlock.enable_versioning(%L, %L%s%s)', c.tgrelid::pg_catalog.regclass, c.subject,
+               pg_catalog.format('%L%s%s', c.subject,
                    CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2
                         THEN pg_catalog.format(', %L', c.texts[3:]) END, -- ignore_columns
                    CASE WHEN c.texts[2] OPERATOR(pg_catalog.<>) 'allow'
-                        THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS enable
+                        THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS settings
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
     notifies AS ( -- tables with markers that notify
@@ -221,21 +221,45 @@ BEGIN ATOMIC
         SELECT r.oid, r.named, r.relowner
           FROM readers r
           JOIN floors s ON s.relid OPERATOR(pg_catalog.=) r.adrelid AND s.attnum OPERATOR(pg_catalog.=) r.adnum),
-    defaults AS ( -- of counters; to ask for an expression as it is written would wait for a table that somebody has locked
-        SELECT v.oid, v.tgrelid, v.tgparentid, v.version_column, v.enable, pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
-               d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
-               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
-                  FROM floors s
-                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
-                 WHERE s.relid OPERATOR(pg_catalog.=) v.tgrelid AND s.attnum OPERATOR(pg_catalog.=) a.attnum
-                 ORDER BY s.oid LIMIT 1) AS floor
+    tops AS ( -- the columns of counters, with the floor of the table or of the topmost one it is a partition of
+        SELECT v.tgrelid, v.tgparentid, v.version_column, v.settings, a.attnum,
+               COALESCE(f.relid, v.tgrelid) AS top, COALESCE(f.attnum, a.attnum) AS top_attnum, f.floor
           FROM versioned v
           JOIN pg_catalog.pg_attribute a
             ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
            AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
                    'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
+          LEFT JOIN LATERAL (
+                SELECT s.relid, s.attnum, pg_catalog.format('%I.%I', n.nspname, s.relname) AS floor
+                  FROM (SELECT v.tgrelid AS relid, 0::pg_catalog.int8 AS level
+                        UNION ALL
+                        SELECT p.relid::pg_catalog.oid, p.level FROM pg_catalog.pg_partition_ancestors(v.tgrelid) WITH ORDINALITY p (relid, level)
+                         WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0) above
+                  JOIN pg_catalog.pg_attribute b
+                    ON b.attrelid OPERATOR(pg_catalog.=) above.relid AND b.attname OPERATOR(pg_catalog.=) a.attname
+                  JOIN floors s ON s.relid OPERATOR(pg_catalog.=) above.relid AND s.attnum OPERATOR(pg_catalog.=) b.attnum
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 ORDER BY above.level DESC, s.oid LIMIT 1) f ON true),
+    defaults AS ( -- theirs; to ask for an expression as it is written would wait for a table that somebody has locked
+        SELECT t.tgrelid, t.version_column, t.floor, t.top, t.settings, t.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition,
+               pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
+               pg_catalog.substr(above.adbin::pg_catalog.text, 1, 4096) AS top_expression,
+               d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
+               above.oid IS NOT NULL AND above.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS top_reads_floor
+          FROM tops t
           LEFT JOIN pg_catalog.pg_attrdef d
-            ON d.adrelid OPERATOR(pg_catalog.=) v.tgrelid AND d.adnum OPERATOR(pg_catalog.=) a.attnum)
+            ON d.adrelid OPERATOR(pg_catalog.=) t.tgrelid AND d.adnum OPERATOR(pg_catalog.=) t.attnum
+          LEFT JOIN pg_catalog.pg_attrdef above
+            ON above.adrelid OPERATOR(pg_catalog.=) t.top AND above.adnum OPERATOR(pg_catalog.=) t.top_attnum),
+    starts AS ( -- where new rows start by them
+        SELECT d.tgrelid, d.version_column, d.floor, d.is_partition, d.reads_floor, d.expression,
+               CASE WHEN d.reads_floor AND d.top_reads_floor
+                    THEN pg_catalog.substring(d.expression, ':constvalue [^]]*\]')
+                         OPERATOR(pg_catalog.<>) pg_catalog.substring(d.top_expression, ':constvalue [^]]*\]')
+                    ELSE false END AS reads_another,
+               d.top_reads_floor AND d.floor IS NOT NULL AS has_to_read,
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %s)', d.top::pg_catalog.regclass, d.settings) AS enable
+          FROM defaults d)
     SELECT g.tgrelid::pg_catalog.regclass,
            pg_catalog.format('trigger "%s" %s: %s', g.tgname,
                CASE g.tgenabled WHEN 'D' THEN 'is disabled' WHEN 'R' THEN 'fires on a replica only'
@@ -358,22 +382,21 @@ BEGIN ATOMIC
      WHERE e.tgname OPERATOR(pg_catalog.<) 'zzzz' OR e.last_of_others OPERATOR(pg_catalog.>) e.tgname
     UNION ALL
     SELECT d.tgrelid::pg_catalog.regclass,
-           pg_catalog.format(CASE WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
+           pg_catalog.format(CASE WHEN d.reads_another THEN 'the default of column "%s" reads the sequence of another table: a key that is used again meets old versions'
+                                  WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
                                   WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
                                   ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
                d.version_column),
-           CASE WHEN d.floor IS NULL OR d.reads_floor THEN d.enable
+           CASE WHEN d.floor IS NULL OR d.reads_floor OR d.is_partition THEN d.enable
                 ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
                          d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END,
            ARRAY['versioning'], true
-      FROM defaults d
-     WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL
-                WHEN d.expression IS NULL OR d.floor IS NOT NULL THEN true
+      FROM starts d
+     WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL OR d.reads_another
+                WHEN d.expression IS NULL OR d.floor IS NOT NULL AND NOT d.is_partition THEN true
                 ELSE d.expression OPERATOR(pg_catalog.~) -- a constant, or the cast of one
                          '^(\{FUNCEXPR [^{}]*:funcformat [12] [^{}]*:args \()?\{CONST ' END
-       AND (d.tgparentid OPERATOR(pg_catalog.=) 0
-            OR NOT d.reads_floor AND d.tgparentid OPERATOR(pg_catalog.=) ANY (
-                   SELECT above.oid FROM defaults above WHERE above.reads_floor AND above.floor IS NOT NULL))
+       AND (NOT d.is_partition OR d.has_to_read)
     UNION ALL
     SELECT r.rel,
            pg_catalog.format('a key that is used again meets old versions: its history has inserts that did, in the last 7 days %s', r.inserts),

@@ -69,6 +69,27 @@ char* create_sequence(Oid relid, const char* column) {
     return sequence;
 }
 
+// The highest of the floors that the table and its partitions have had, but for those of other
+// owners.
+int64 former_floor(Oid relid, const char* column) {
+    Oid owner = owner_of_table(relid);
+    int64 highest = 0;
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
+        Oid table = lfirst_oid(cell);
+        if (owner_of_table(table) != owner)
+            continue;
+        AttrNumber number = get_attnum(table, column);
+        Oid own = owned_sequence(table, number);
+        if (OidIsValid(own))
+            highest = Max(highest, value_of_sequence(own));
+        const char* named = floor_name(table, number);
+        if (named != nullptr)
+            highest = Max(highest, own_floor(named, owner));
+    }
+    return highest;
+}
+
 // The default names it as text, so the server does not know that it needs it.
 void depend_on(Oid relid, AttrNumber column, Oid sequence) {
     ObjectAddress dependent = {AttrDefaultRelationId, GetAttrDefaultOid(relid, column), 0};
@@ -86,19 +107,19 @@ int64 highest_floor(TokenKind kind) {
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
 }
 
+// The topmost: rows that are inserted there get its default, whatever the partition had before.
 Oid floor_of_column(Oid relid, AttrNumber column) {
     Oid sequence = owned_sequence(relid, column);
     char* name = get_attname(relid, column, true);
-    if (OidIsValid(sequence) || !get_rel_relispartition(relid) || name == nullptr)
+    if (!get_rel_relispartition(relid) || name == nullptr)
         return sequence;
     ListCell* cell;
     foreach (cell, get_partition_ancestors(relid)) {
         Oid ancestor = lfirst_oid(cell);
-        sequence = owned_sequence(ancestor, get_attnum(ancestor, name));
-        if (OidIsValid(sequence))
-            return sequence;
+        Oid above = owned_sequence(ancestor, get_attnum(ancestor, name));
+        sequence = OidIsValid(above) ? above : sequence;
     }
-    return InvalidOid;
+    return sequence;
 }
 
 Oid find_floor(Relation rel, const Versioning* versioning) {
@@ -136,16 +157,14 @@ bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
 
 void create_floor(Oid relid, const char* column) {
     AttrNumber number = get_attnum(relid, column);
-    const char* before = floor_name(relid, number);
+    TokenKind kind = TokenKind::kInteger;
+    (void)token_kind_of(get_atttype(relid, number), &kind);
+    int64 former = Min(former_floor(relid, column), highest_floor(kind));
     Oid present = owned_sequence(relid, number);
     const char* sequence =
         OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
-    // The floor of another table, until now.
-    if (before != nullptr && !OidIsValid(present))
-        as_owner_of(relid, [&] {
-            raise_floor(owned_sequence(relid, number), own_floor(before, owner_of_table(relid)));
-        });
+    as_owner_of(relid, [&] { raise_floor(owned_sequence(relid, number), former); });
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)", table_name(relid),
                          quote_identifier(column), own_function("first_version"), literal));
     depend_on(relid, number, owned_sequence(relid, number));

@@ -16,8 +16,8 @@ namespace interlock {
 struct Versioning;
 enum class TokenKind : uint8;
 
-// The sequence that stores the floor, of the table or of the one it is a partition of; InvalidOid
-// if none.
+// The sequence that stores the floor, of the table or of the topmost one it is a partition of;
+// InvalidOid if none.
 Oid find_floor(Relation rel, const Versioning* versioning);
 
 // Raises the floor to the version of a row that leaves its key.
@@ -43,8 +43,8 @@ bool means_a_floor(const char* name, Oid owner);
 // has something to do.
 bool lacks_floor(Oid relid, AttrNumber column, const char* named);
 
-// Creates the sequence, if the column has none, and the default. Call without a reference to the
-// table, inside with_spi.
+// Creates the sequence, if the column has none, and the default, also of partitions. Call without a
+// reference to the table, inside with_spi.
 void create_floor(Oid relid, const char* column);
 
 // Drops both, and leaves 1 as the default.
