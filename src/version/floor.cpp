@@ -69,11 +69,29 @@ char* create_sequence(Oid relid, const char* column) {
     return sequence;
 }
 
+// Those named by defaults, each once: to find one takes a look at the defaults of all tables.
+int64 highest_named(const List* names, Oid owner) {
+    int64 highest = 0;
+    ListCell* cell;
+    foreach (cell, names)
+        highest = Max(highest, own_floor(static_cast<char*>(lfirst(cell)), owner));
+    return highest;
+}
+
+bool has_name(const List* names, const char* name) {
+    ListCell* cell;
+    foreach (cell, names)
+        if (strcmp(static_cast<char*>(lfirst(cell)), name) == 0)
+            return true;
+    return false;
+}
+
 // The highest of the floors that the table and its partitions have had, but for those of other
 // owners.
 int64 former_floor(Oid relid, const char* column) {
     Oid owner = owner_of_table(relid);
     int64 highest = 0;
+    List* names = NIL; // seldom more than one
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
         Oid table = lfirst_oid(cell);
@@ -84,10 +102,11 @@ int64 former_floor(Oid relid, const char* column) {
         if (OidIsValid(own))
             highest = Max(highest, value_of_sequence(own));
         const char* named = floor_name(table, number);
-        if (named != nullptr)
-            highest = Max(highest, own_floor(named, owner));
+        if (named != nullptr && !has_name(names, named) &&
+            (!OidIsValid(own) || strcmp(named, sequence_name(own)) != 0))
+            names = lappend(names, pstrdup(named));
     }
-    return highest;
+    return Max(highest, highest_named(names, owner));
 }
 
 // The default names it as text, so the server does not know that it needs it.
