@@ -205,8 +205,7 @@ bool is_constant(const char* expression) {
 // A default that was copied from another table, or that a tool has loaded; maybe in a partition.
 bool reads_no_own_floor(Oid relid, AttrNumber column) {
     const char* name = floor_name(relid, column);
-    return name != nullptr && (get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ||
-                               lacks_floor(relid, column, name));
+    return name != nullptr && lacks_floor(relid, column, name);
 }
 
 // A new row starts above the floor unless the owner computes the default otherwise: no default, or

@@ -69,6 +69,20 @@ char* create_sequence(Oid relid, const char* column) {
     return sequence;
 }
 
+// Whether a partition has a default that does not name it.
+bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
+    const char* name = get_attname(relid, column, false);
+    ListCell* cell;
+    foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
+        Oid table = lfirst_oid(cell);
+        const char* in_default = floor_name(table, get_attnum(table, name));
+        if (get_rel_relispartition(table) &&
+            (in_default == nullptr || strcmp(in_default, named) != 0))
+            return true;
+    }
+    return false;
+}
+
 // Those named by defaults, each once: to find one takes a look at the defaults of all tables.
 int64 highest_named(const List* names, Oid owner) {
     int64 highest = 0;
@@ -171,7 +185,7 @@ int64 present_floor(Relation rel, const TableInfo* info) {
 bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
     Oid sequence = owned_sequence(relid, column);
     return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0 ||
-           !is_recorded(relid, column, sequence);
+           !is_recorded(relid, column, sequence) || has_other_defaults(relid, column, named);
 }
 
 void create_floor(Oid relid, const char* column) {

@@ -39,8 +39,8 @@ bool is_in_default(const char* name, Oid owner);
 // The same, of a column that has a floor.
 bool means_a_floor(const char* name, Oid owner);
 
-// Whether the column has no sequence of that name with a recorded dependency, so that create_floor
-// has something to do.
+// Whether the column has no sequence of that name with a recorded dependency, or a partition's
+// default does not name it, so that create_floor has something to do.
 bool lacks_floor(Oid relid, AttrNumber column, const char* named);
 
 // Creates the sequence, if the column has none, and the default, also of partitions. Call without a
