@@ -197,14 +197,16 @@ bool is_rules(const Query* query) {
     return query->commandType == CMD_UTILITY || query->rtable == NIL;
 }
 
-// The table of a statement is the first of its range table, as the parser and the rewriter make it
-// (setTargetTable, rewriteRuleAction); policies and rules may name any others.
+// The table of a statement is the first of its range table, as the parser makes it
+// (setTargetTable); policies and rules may name any others. What a rule has made of the statement
+// (rewriteRuleAction) has it at some place.
 bool is_of_table(const Query* query, const CachedPlanSource* source, Oid relid) {
     if (is_rules(query))
         return true;
     auto* first = static_cast<RangeTblEntry*>(linitial(query->rtable));
-    return first->rtekind == RTE_RELATION ? first->relid == relid
-                                          : list_member_oid(source->relationOids, relid);
+    return query->querySource == QSRC_ORIGINAL && first->rtekind == RTE_RELATION
+               ? first->relid == relid
+               : list_member_oid(source->relationOids, relid);
 }
 
 bool is_empty(const CachedPlanSource* source) {

@@ -222,4 +222,15 @@ CREATE RULE nothing_deleted AS ON DELETE TO ruled DO INSTEAD NOTHING;
 SELECT outcome FROM interlock.try_versioned_delete('ruled', 2, 2::bigint);
 DROP RULE nothing_deleted ON ruled;
 SELECT outcome FROM interlock.try_versioned_delete('ruled', 2, 2::bigint);
-DROP TABLE ruled;
+-- rules whose actions begin with another table
+DROP RULE nothing ON ruled;
+CREATE TABLE rule_log (id int, a int);
+CREATE RULE logs AS ON UPDATE TO ruled DO ALSO INSERT INTO rule_log SELECT NEW.id, NEW.a;
+INSERT INTO ruled VALUES (3, 1);
+SELECT interlock.versioned_update('ruled', 3, 3::bigint, '{"a": 2}');
+CREATE RULE kept AS ON DELETE TO ruled DO INSTEAD INSERT INTO rule_log SELECT OLD.id, -1;
+SELECT interlock.try_versioned_delete('ruled', 3, 4::bigint);
+CREATE RULE logs_constants AS ON UPDATE TO ruled DO ALSO INSERT INTO rule_log SELECT 0, 0;
+SELECT interlock.versioned_update('ruled', 3, 4::bigint, '{"a": 3}');
+SELECT * FROM rule_log ORDER BY id, a;
+DROP TABLE ruled, rule_log;
