@@ -129,7 +129,7 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));
 }
 
-bool is_key_shown(const Listed& table, TupleDesc columns, const RowValues& row) {
+bool is_short(const Listed& table, TupleDesc columns, const RowValues& row) {
     Size size = 0;
     ListCell* cell;
     foreach (cell, table.key) {
@@ -144,23 +144,27 @@ bool is_key_shown(const Listed& table, TupleDesc columns, const RowValues& row) 
     return table.key != NIL;
 }
 
+// Null where the key is long, or would be far longer as text.
+NullableDatum shown_key(const Listed& table, TupleDesc columns, const RowValues& row) {
+    if (!is_short(table, columns, row))
+        return {0, true};
+    Datum key = key_json(table, columns, row);
+    return {key, VARSIZE(DatumGetPointer(key)) > 2 * kShownBytes};
+}
+
 // rel, name, holder, since, expires_at, note
 void put_held(const Listed& table, const MarkerState& state, NullableDatum holder,
               TupleDesc columns, const RowValues& row) {
     if (!state.live)
         return;
+    NullableDatum key = shown_key(table, columns, row);
     Datum values[6] = {ObjectIdGetDatum(RelationGetRelid(table.rel)), 0, shown_text(holder),
                        TimestampTzGetDatum(state.since), TimestampTzGetDatum(state.until)};
-    bool nulls[6] = {false,
-                     !is_key_shown(table, columns, row),
-                     holder.isnull,
-                     state.since == DT_NOBEGIN,
-                     state.until == DT_NOBEGIN,
-                     true};
-    if (!nulls[1]) {
-        Datum key = key_json(table, columns, row);
-        values[1] = CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, key)));
-    }
+    bool nulls[6] = {
+        false, key.isnull, holder.isnull, state.since == DT_NOBEGIN, state.until == DT_NOBEGIN,
+        true};
+    if (!key.isnull)
+        values[1] = CStringGetTextDatum(DatumGetCString(DirectFunctionCall1(jsonb_out, key.value)));
     add_result_row(table.output, values, nulls);
 }
 
@@ -174,16 +178,16 @@ void list_row(const Listed& table, const Marker* marker, TupleDesc columns, cons
         return;
     }
     NullableDatum reason = row[marker->columns[kReason].attnum];
-    bool has_key = is_key_shown(table, columns, row);
+    NullableDatum key = shown_key(table, columns, row);
     Datum values[7] = {ObjectIdGetDatum(RelationGetRelid(table.rel)),
-                       has_key ? key_json(table, columns, row) : 0,
+                       key.value,
                        shown_text(holder),
                        TimestampTzGetDatum(state.since),
                        TimestampTzGetDatum(state.until),
                        shown_text(reason),
                        BoolGetDatum(state.live)};
     bool nulls[7] = {false,
-                     !has_key,
+                     key.isnull,
                      holder.isnull,
                      state.since == DT_NOBEGIN,
                      state.until == DT_NOBEGIN,

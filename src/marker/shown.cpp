@@ -27,6 +27,9 @@ bool is_short_number(Datum value) {
            DatumGetBool(DirectFunctionCall2(numeric_lt, size, limit));
 }
 
+// A null in an array takes a bit, and an enum or the name of a table four bytes.
+constexpr Size kComposedBytes = 1024;
+
 // One value, whose text is not much longer than its bytes.
 bool is_plain(Oid type) {
     Oid base = getBaseType(type);
@@ -36,8 +39,9 @@ bool is_plain(Oid type) {
 }
 
 bool has_plain_columns(Oid row_type) {
+    constexpr int kMostColumns = 100; // nulls among them take a bit, and the text has their names
     TupleDesc columns = lookup_rowtype_tupdesc(row_type, -1);
-    bool plain = true;
+    bool plain = columns->natts <= kMostColumns;
     for (int i = 0; i < columns->natts && plain; i++) {
         Form_pg_attribute column = TupleDescAttr(columns, i);
         plain = column->attisdropped || is_plain(column->atttypid);
@@ -67,7 +71,11 @@ bool is_composed_of_plain(Oid type) {
 } // namespace
 
 bool has_short_text(Oid type, Datum value) {
-    return getBaseType(type) == NUMERICOID ? is_short_number(value) : is_composed_of_plain(type);
+    Oid base = getBaseType(type);
+    if (base == NUMERICOID)
+        return is_short_number(value);
+    bool is_small = get_typlen(base) != -1 || toast_raw_datum_size(value) <= kComposedBytes;
+    return is_plain(base) || (is_small && is_composed_of_plain(base));
 }
 
 } // namespace interlock

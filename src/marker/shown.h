@@ -12,7 +12,8 @@ constexpr Size kShownBytes = 8192;
 Datum shown_text(NullableDatum value);
 
 // Whether the value's text is not much longer than its bytes: no number of more than a thousand
-// digits, no jsonb, no array, range or composite of these, and none that is nested.
+// digits, no jsonb; no array, range or composite of these or of more than 1 kB, and none that is
+// nested.
 bool has_short_text(Oid type, Datum value);
 
 } // namespace interlock

@@ -94,16 +94,20 @@ CREATE TYPE inner_quotes AS (a text);
 CREATE TYPE outer_quotes AS (b inner_quotes);
 CREATE TABLE quoted (k inner_quotes PRIMARY KEY);
 CREATE TABLE nested (k outer_quotes PRIMARY KEY);
-SELECT interlock.enable_marker(t) FROM unnest('{numbered,numbers,quoted,nested}'::regclass[]) t;
+CREATE TABLE sparse (k int[] PRIMARY KEY);
+CREATE TABLE flags (k bool[] PRIMARY KEY);
+SELECT interlock.enable_marker(t) FROM unnest('{numbered,numbers,quoted,nested,sparse,flags}'::regclass[]) t;
+INSERT INTO sparse VALUES (array_fill(NULL::int, ARRAY[9000])), (array_fill(NULL::int, ARRAY[7000]));
+INSERT INTO flags VALUES (array_fill(true, ARRAY[900]));
 INSERT INTO quoted VALUES (ROW('"'));
 INSERT INTO nested VALUES (ROW(ROW('"')));
-SELECT interlock.claim_rows(t, 'anna', 9) FROM unnest('{quoted,nested}'::regclass[]) t;
+SELECT interlock.claim_rows(t, 'anna', 9) FROM unnest('{quoted,nested,sparse,flags}'::regclass[]) t;
 INSERT INTO numbered VALUES (12.5, '{1}', '[1,2)'), (1e1000, '{2}', '[1,2)'), (1e-1001, '{3}', '[1,2)'), ('NaN', '{4}', '[1,2)'), ('-Infinity', '{5}', '[1,2)'), (-1e999, '{6}', '[1,2)');
 INSERT INTO numbers VALUES ('{1}');
 SELECT is((SELECT count(*) FROM interlock.lock_rows('numbered', (SELECT jsonb_agg(to_jsonb(k)) FROM (SELECT n, i, s FROM numbered) k), 'anna')), 1::bigint, 'keys of numbers');
 SELECT is((SELECT count(*) FROM interlock.claim_rows('numbers', 'anna', 9)), 1::bigint, 'and of lists of them');
-SELECT results_eq($$SELECT rel, count(*), count(key) FROM interlock.row_locks WHERE rel = ANY ('{numbered,numbers,quoted,nested}'::regclass[]) GROUP BY rel ORDER BY 1$$,
-    $$VALUES ('numbered'::regclass, 6::bigint, 4::bigint), ('numbers'::regclass, 1, 0), ('quoted'::regclass, 1, 1), ('nested'::regclass, 1, 0)$$, 'no key is shown that is far longer as text');
+SELECT results_eq($$SELECT rel, count(*), count(key) FROM interlock.row_locks WHERE rel = ANY ('{numbered,numbers,quoted,nested,sparse,flags}'::regclass[]) GROUP BY rel ORDER BY 1$$,
+    $$VALUES ('numbered'::regclass, 6::bigint, 4::bigint), ('numbers'::regclass, 1, 0), ('quoted'::regclass, 1, 1), ('nested'::regclass, 1, 0), ('sparse'::regclass, 2, 0), ('flags'::regclass, 1, 1)$$, 'no key is shown that is far longer as text');
 ALTER TABLE vast ENABLE TRIGGER USER;
 SELECT is((SELECT length(holder) FROM interlock.row_lock_of('vast', '1')), 3000000, 'who names the row gets all of it');
 
