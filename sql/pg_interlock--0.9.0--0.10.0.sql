@@ -221,25 +221,31 @@ BEGIN ATOMIC
         SELECT r.oid, r.named, r.relowner
           FROM readers r
           JOIN floors s ON s.relid OPERATOR(pg_catalog.=) r.adrelid AND s.attnum OPERATOR(pg_catalog.=) r.adnum),
-    tops AS ( -- the columns of counters, with the floor of the table or of the topmost one it is a partition of
-        SELECT v.tgrelid, v.tgparentid, v.version_column, v.settings, a.attnum,
-               COALESCE(f.relid, v.tgrelid) AS top, COALESCE(f.attnum, a.attnum) AS top_attnum, f.floor
+    tops AS ( -- the columns of counters, with the floor of the table that versions are enabled on
+        SELECT v.tgrelid, v.tgparentid, v.version_column, v.settings, a.attnum, e.relid AS top, e.attnum AS top_attnum,
+               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
+                  FROM floors s
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 WHERE s.relid OPERATOR(pg_catalog.=) e.relid AND s.attnum OPERATOR(pg_catalog.=) e.attnum
+                 ORDER BY s.oid LIMIT 1) AS floor
           FROM versioned v
           JOIN pg_catalog.pg_attribute a
             ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
            AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
                    'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
-          LEFT JOIN LATERAL (
-                SELECT s.relid, s.attnum, pg_catalog.format('%I.%I', n.nspname, s.relname) AS floor
-                  FROM (SELECT v.tgrelid AS relid, 0::pg_catalog.int8 AS level
-                        UNION ALL
-                        SELECT p.relid::pg_catalog.oid, p.level FROM pg_catalog.pg_partition_ancestors(v.tgrelid) WITH ORDINALITY p (relid, level)
-                         WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0) above
-                  JOIN pg_catalog.pg_attribute b
-                    ON b.attrelid OPERATOR(pg_catalog.=) above.relid AND b.attname OPERATOR(pg_catalog.=) a.attname
-                  JOIN floors s ON s.relid OPERATOR(pg_catalog.=) above.relid AND s.attnum OPERATOR(pg_catalog.=) b.attnum
-                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
-                 ORDER BY above.level DESC, s.oid LIMIT 1) f ON true),
+         CROSS JOIN LATERAL (
+                SELECT v.tgrelid AS relid, a.attnum
+                 WHERE v.tgparentid OPERATOR(pg_catalog.=) 0
+                UNION ALL
+                (SELECT t.tgrelid, b.attnum
+                   FROM pg_catalog.pg_partition_ancestors(v.tgrelid) WITH ORDINALITY p (relid, level)
+                   JOIN pg_catalog.pg_trigger t
+                     ON t.tgrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND t.tgparentid OPERATOR(pg_catalog.=) 0
+                    AND t.tgfoid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure
+                   JOIN pg_catalog.pg_attribute b
+                     ON b.attrelid OPERATOR(pg_catalog.=) t.tgrelid AND b.attname OPERATOR(pg_catalog.=) a.attname
+                  WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0
+                  ORDER BY p.level LIMIT 1)) e (relid, attnum)),
     defaults AS ( -- theirs; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT t.tgrelid, t.version_column, t.floor, t.top, t.settings, t.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition,
                pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,

@@ -170,7 +170,7 @@ Resync for_floor(Relation rel, const TableInfo* info, bool has_history) {
         query = psprintf(
             "SELECT GREATEST((%s), (%s))", query,
             query_of(history_columns[kEntryVersion].name, qualified_name(history_of(info)->table)));
-    return {find_floor(rel, versioning), query, highest_floor(versioning->kind)};
+    return {find_floor(versioning), query, highest_floor(versioning->kind)};
 }
 
 // The sequences of a table.

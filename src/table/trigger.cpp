@@ -26,14 +26,44 @@ bool trigger_calls(const Trigger* trigger, const char* function_name) {
            get_func_namespace(trigger->tgfoid) == internal_schema();
 }
 
+namespace {
+
+// A trigger in the catalog; without a table once it is gone.
+struct TriggerRow {
+    Oid table;
+    Oid parent; // InvalidOid unless it is a clone
+};
+
+TriggerRow row_of_trigger(Oid oid) {
+    ScanKeyData key;
+    ScanKeyInit(&key, Anum_pg_trigger_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
+    Relation catalog = table_open(TriggerRelationId, AccessShareLock);
+    SysScanDesc scan = systable_beginscan(catalog, TriggerOidIndexId, true, nullptr, 1, &key);
+    HeapTuple tuple = systable_getnext(scan);
+    TriggerRow row = {};
+    if (HeapTupleIsValid(tuple)) {
+        auto* form = reinterpret_cast<Form_pg_trigger>(GETSTRUCT(tuple));
+        row = {form->tgrelid, form->tgparentid};
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return row;
+}
+
+} // namespace
+
 Oid root_of_trigger(Oid relid, const Trigger* trigger) {
     Oid root = relid;
     if (!trigger->tgisclone)
         return root;
-    ListCell* cell;
-    foreach (cell, get_partition_ancestors(relid))
-        if (OidIsValid(get_trigger_oid(lfirst_oid(cell), trigger->tgname, true)))
-            root = lfirst_oid(cell);
+    List* ancestors = get_partition_ancestors(relid); // a detached table may keep its clones
+    TriggerRow row = row_of_trigger(trigger->tgoid);
+    while (OidIsValid(row.parent)) {
+        row = row_of_trigger(row.parent);
+        if (!list_member_oid(ancestors, row.table))
+            break;
+        root = row.table;
+    }
     return root;
 }
 

@@ -85,7 +85,7 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
     refuse_partition(rel, versioning->is_clone);
     refuse_shared_columns(rel, info);
-    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(rel, versioning) : InvalidOid;
+    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(versioning) : InvalidOid;
     char* table = qualified_name(rel);
     const char* trigger = quote_identifier(trigger_name(rel, info));
     close_table(rel);

@@ -2,8 +2,10 @@
 
 #include "server/sequence.h"
 #include "server/subtransaction.h"
+#include "table/catalog_trigger.h"
 #include "table/own_table.h"
 #include "table/plan.h"
+#include "table/trigger.h"
 #include "version/version.h"
 
 namespace interlock {
@@ -25,11 +27,11 @@ void raise_floor(Oid sequence, int64 version) {
 
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
 // sequence, is known anew; without the default the sequence can be dropped unnoticed.
-Oid known_floor(Relation rel, const TableInfo* info) {
+Oid known_floor(const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
     if (!OidIsValid(versioning->floor) ||
         !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->floor)))
-        versioning->floor = find_floor(rel, versioning);
+        versioning->floor = find_floor(versioning);
     return versioning->floor;
 }
 
@@ -39,6 +41,12 @@ char* sequence_name(Oid sequence) {
 }
 
 char* table_name(Oid relid) { return sequence_name(relid); }
+
+// For ALTER TABLE: without those that inherit, which have versions and a floor of their own.
+char* with_partitions(Oid relid) {
+    const char* only = get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? "" : "ONLY ";
+    return psprintf("%s%s", only, table_name(relid));
+}
 
 // The default of a table that was moved still has the name that its floor had there.
 char* choose_name(Oid relid, const char* column, Oid owner) {
@@ -140,27 +148,35 @@ int64 highest_floor(TokenKind kind) {
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
 }
 
-// The topmost: rows that are inserted there get its default, whatever the partition had before.
-Oid floor_of_column(Oid relid, AttrNumber column) {
-    Oid sequence = owned_sequence(relid, column);
-    char* name = get_attname(relid, column, true);
-    if (!get_rel_relispartition(relid) || name == nullptr)
-        return sequence;
-    ListCell* cell;
-    foreach (cell, get_partition_ancestors(relid)) {
-        Oid ancestor = lfirst_oid(cell);
-        Oid above = owned_sequence(ancestor, get_attnum(ancestor, name));
-        sequence = OidIsValid(above) ? above : sequence;
-    }
-    return sequence;
+namespace {
+
+// The table that versions are enabled on: this one, or one that it is a partition of. Its default
+// counts: rows that are inserted there get it, whatever the partition had before.
+Oid versioned_root(Oid relid) {
+    Oid root = relid;
+    if (!get_rel_relispartition(relid))
+        return root;
+    Oid function = own_trigger_function("version_trigger");
+    each_trigger(relid, [&](const CatalogTriggers&, HeapTuple, Oid, const Trigger* trigger) {
+        if (trigger->tgfoid == function)
+            root = root_of_trigger(relid, trigger);
+    });
+    return root;
 }
 
-Oid find_floor(Relation rel, const Versioning* versioning) {
-    Oid relid = RelationGetRelid(rel);
-    // A partition's owner can put a trigger of ours on it: only where the parent's owner has
-    // enabled versioning is a sequence of the parent's a floor.
-    return versioning->is_clone ? floor_of_column(relid, versioning->column)
-                                : owned_sequence(relid, versioning->column);
+} // namespace
+
+Oid floor_of_column(Oid relid, AttrNumber column) {
+    char* name = get_attname(relid, column, true);
+    if (name == nullptr)
+        return InvalidOid;
+    Oid root = versioned_root(relid);
+    return owned_sequence(root, get_attnum(root, name));
+}
+
+Oid find_floor(const Versioning* versioning) {
+    return owned_sequence(versioning->root,
+                          get_attnum(versioning->root, NameStr(versioning->name)));
 }
 
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
@@ -172,13 +188,13 @@ void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
     int64 version = token_of_datum(versioning->kind, value, is_null);
     if (version < 1)
         return;
-    Oid floor = known_floor(rel, info);
+    Oid floor = known_floor(info);
     if (OidIsValid(floor))
         raise_floor(floor, Min(version, highest_floor(versioning->kind)));
 }
 
-int64 present_floor(Relation rel, const TableInfo* info) {
-    Oid floor = known_floor(rel, info);
+int64 present_floor(const TableInfo* info) {
+    Oid floor = known_floor(info);
     return OidIsValid(floor) ? value_of_sequence(floor) : 0;
 }
 
@@ -198,14 +214,15 @@ void create_floor(Oid relid, const char* column) {
         OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
     as_owner_of(relid, [&] { raise_floor(owned_sequence(relid, number), former); });
-    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)", table_name(relid),
-                         quote_identifier(column), own_function("first_version"), literal));
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)",
+                         with_partitions(relid), quote_identifier(column),
+                         own_function("first_version"), literal));
     depend_on(relid, number, owned_sequence(relid, number));
 }
 
 void drop_floor(Oid relid, const char* column, Oid sequence) {
     const char* name = floor_name(relid, get_attnum(relid, column));
-    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", table_name(relid),
+    run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", with_partitions(relid),
                          quote_identifier(column)));
     CommandCounterIncrement();
     // A partition that was detached meanwhile keeps its default and so the sequence. Any role can

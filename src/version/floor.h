@@ -16,15 +16,15 @@ namespace interlock {
 struct Versioning;
 enum class TokenKind : uint8;
 
-// The sequence that stores the floor, of the table or of the topmost one it is a partition of;
-// InvalidOid if none.
-Oid find_floor(Relation rel, const Versioning* versioning);
+// The sequence that stores the floor, of the table that versions are enabled on; InvalidOid if
+// none.
+Oid find_floor(const Versioning* versioning);
 
 // Raises the floor to the version of a row that leaves its key.
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row);
 
 // Its value now; 0 if there is none.
-int64 present_floor(Relation rel, const TableInfo* info);
+int64 present_floor(const TableInfo* info);
 
 // The name of the floor in the default of the column; null when that does not call first_version.
 const char* floor_name(Oid relid, AttrNumber column);

@@ -229,7 +229,7 @@ void rise_above_floor(RowChange* change) {
         return;
     bool is_null;
     Datum version = slot_getattr(change->new_row, versioning->column, &is_null);
-    int64 floor = present_floor(change->rel, change->info);
+    int64 floor = present_floor(change->info);
     if (token_of_datum(versioning->kind, version, is_null) > floor)
         return;
     if (floor >= (versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX))
