@@ -324,10 +324,11 @@ BEGIN ATOMIC
       FROM (SELECT later.tgrelid AS rel, later.tgname, pg_catalog.min(c.tgname::pg_catalog.text COLLATE pg_catalog."C") AS first,
                    pg_catalog.array_agg(DISTINCT c.mechanism) AS mechanisms,
                    COALESCE((SELECT r.tgrelid
-                               FROM pg_catalog.pg_partition_ancestors(later.tgrelid) a
+                               FROM pg_catalog.pg_partition_ancestors(later.tgrelid) WITH ORDINALITY a (relid, level)
                                JOIN pg_catalog.pg_trigger r ON r.tgrelid OPERATOR(pg_catalog.=) a.relid::pg_catalog.oid
                               WHERE later.tgparentid OPERATOR(pg_catalog.<>) 0 AND r.tgparentid OPERATOR(pg_catalog.=) 0
-                                AND r.tgname OPERATOR(pg_catalog.=) later.tgname), later.tgrelid) AS root
+                                AND r.tgname OPERATOR(pg_catalog.=) later.tgname
+                              ORDER BY a.level LIMIT 1), later.tgrelid) AS root
               FROM pg_catalog.pg_trigger later
               JOIN (SELECT k.tgrelid, k.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 20 AS events, k.tgenabled, k.mechanism, -- insert, update
                            pg_catalog.min(k.tgname::pg_catalog.text COLLATE pg_catalog."C")::pg_catalog.name AS tgname

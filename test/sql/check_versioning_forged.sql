@@ -144,3 +144,14 @@ DROP VIEW reused;
 DROP TABLE annas, annas_history;
 DROP OWNED BY check_mallory, check_anna CASCADE;
 DROP ROLE check_mallory, check_anna;
+-- triggers of one name on several of the tables that one is a partition of: those of statements are not cloned
+CREATE TABLE upper_part (id int, k int, version bigint NOT NULL DEFAULT 1) PARTITION BY RANGE (k);
+CREATE TABLE middle_part PARTITION OF upper_part FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (k);
+CREATE TABLE lower_part PARTITION OF middle_part (PRIMARY KEY (id)) FOR VALUES FROM (0) TO (10);
+CREATE FUNCTION of_parts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+SELECT interlock.enable_versioning('lower_part');
+CREATE TRIGGER zzzz_x BEFORE INSERT OR UPDATE ON middle_part FOR EACH ROW EXECUTE FUNCTION of_parts();
+CREATE TRIGGER zzzz_x BEFORE UPDATE ON upper_part FOR EACH STATEMENT EXECUTE FUNCTION of_parts();
+SELECT * FROM interlock.check_versioning() WHERE rel = 'lower_part'::regclass;
+DROP TABLE upper_part;
+DROP FUNCTION of_parts;
