@@ -35,6 +35,7 @@ PG_FUNCTION_INFO_V1(select_for_update);
 
 // select_for_update(rel, keys, strength, wait, skip_locked)
 Datum select_for_update(PG_FUNCTION_ARGS) {
+    PreventCommandIfParallelMode("interlock.select_for_update()"); // as for UPDATE
     InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
     RowsCall call = read_call(Arguments(fcinfo));
