@@ -134,30 +134,32 @@ BEGIN ATOMIC
                  FROM pg_catalog.unnest(t.texts) WITH ORDINALITY u (text, n)
                WINDOW w AS (ORDER BY u.n)) r
          WHERE t.kind OPERATOR(pg_catalog.=) 'ownership_trigger' AND r.n OPERATOR(pg_catalog.%) 3 OPERATOR(pg_catalog.=) 1),
-    named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line
-        SELECT a.tgrelid, 'marker' AS part, n.name,
+    named AS ( -- by arguments, with what helps when the column is gone. No name stands in a comment: it could end the line;
+              -- of what is longer than any column's name there is as much as that, since any role can make triggers with megabytes
+        SELECT a.tgrelid, 'marker' AS part, pg_catalog.left(n.name, 64) AS name,
                pg_catalog.format('SELECT interlock.enable_marker(%L, ttl => %L, enforce => %L, notify => %L, status_column => %L, '
                        'holder_column => %L, time_column => %L, until_column => %L, reason_column => %L) '
                        '-- adds it; for a column that was renamed give its present name',
-                   a.tgrelid::pg_catalog.regclass, a.texts[1], a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
+                   a.tgrelid::pg_catalog.regclass, pg_catalog.left(a.texts[1], 100), a.texts[2] OPERATOR(pg_catalog.=) 'enforce',
                    CASE WHEN t.arguments IS NULL THEN 'off' WHEN t.arguments OPERATOR(pg_catalog.=) 0 THEN 'on' ELSE 'full' END,
-                   a.texts[3], a.texts[4], a.texts[5], a.texts[6], a.texts[7]) AS advice
+                   pg_catalog.left(a.texts[3], 64), pg_catalog.left(a.texts[4], 64), pg_catalog.left(a.texts[5], 64),
+                   pg_catalog.left(a.texts[6], 64), pg_catalog.left(a.texts[7], 64)) AS advice
           FROM arguments a
          CROSS JOIN LATERAL pg_catalog.unnest(a.texts[3:7]) n (name)
           LEFT JOIN notifies t ON t.tgrelid OPERATOR(pg_catalog.=) a.tgrelid
          WHERE a.kind OPERATOR(pg_catalog.=) 'marker_trigger'
          UNION ALL
-        SELECT c.tgrelid, 'state', c.subject,
+        SELECT c.tgrelid, 'state', pg_catalog.left(c.subject, 64),
                pg_catalog.format('SELECT interlock.drop_transitions(%L, %L) '
                        '-- if it was renamed, first interlock.define_transitions for its present name',
-                   c.tgrelid::pg_catalog.regclass, c.subject)
+                   c.tgrelid::pg_catalog.regclass, pg_catalog.left(c.subject, 64))
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'transition_trigger' AND c.tgparentid OPERATOR(pg_catalog.=) 0
          UNION ALL
-        SELECT a.tgrelid, 'lease', n.name,
+        SELECT a.tgrelid, 'lease', pg_catalog.left(n.name, 64),
                pg_catalog.format('SELECT interlock.unrequire_lease(%L, %L) '
                        '-- if it was renamed, then interlock.require_lease with its present name',
-                   a.tgrelid::pg_catalog.regclass, a.texts[1])
+                   a.tgrelid::pg_catalog.regclass, pg_catalog.left(a.texts[1], 1024))
           FROM arguments a
          CROSS JOIN LATERAL (
                SELECT m.name[1]
@@ -165,13 +167,13 @@ BEGIN ATOMIC
                           pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
                 UNION
                SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)
-                LIMIT 100) n (name) -- in each line the template stands again
+                LIMIT 10) n (name) -- in each line the template stands again
          WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
          UNION ALL
-        SELECT r.tgrelid, 'owned', r.name,
+        SELECT r.tgrelid, 'owned', pg_catalog.left(r.name, 64),
                pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
                        '-- if it was renamed, then interlock.own_columns for its present name',
-                   r.tgrelid::pg_catalog.regclass, r.name)
+                   r.tgrelid::pg_catalog.regclass, pg_catalog.left(r.name, 64))
           FROM rules r
          WHERE r.tgparentid OPERATOR(pg_catalog.=) 0 AND pg_catalog.starts_with(r.rule, 'own:')),
     recorded AS (

@@ -138,6 +138,7 @@ BEGIN
     EXECUTE format('CREATE TRIGGER c BEFORE INSERT ON many FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger(''1 hour'', ''enforce'', %s)', columns);
 END $$;
 SELECT substring(finding FROM '^[a-z]+ column') AS finding, count(*) FROM interlock.check_versioning() WHERE rel = 'many'::regclass GROUP BY 1 ORDER BY 1;
+SELECT max(length(advice)) < 1500 AS is_short FROM interlock.check_versioning() WHERE rel = 'many'::regclass;
 
 RESET search_path;
 DROP VIEW reused;
