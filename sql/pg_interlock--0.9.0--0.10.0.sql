@@ -109,7 +109,7 @@ BEGIN ATOMIC
                        ('escrow_truncate_trigger', 'TRUNCATE leaves parts of the counters')) e (function, effect)
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
-        SELECT c.oid, c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
+        SELECT c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
                pg_catalog.format('%L%s%s', c.subject,
                    CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2
                         THEN pg_catalog.format(', %L', c.texts[3:]) END, -- ignore_columns

@@ -91,29 +91,12 @@ bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
     return false;
 }
 
-// Those named by defaults, each once: to find one takes a look at the defaults of all tables.
-int64 highest_named(const List* names, Oid owner) {
-    int64 highest = 0;
-    ListCell* cell;
-    foreach (cell, names)
-        highest = Max(highest, own_floor(static_cast<char*>(lfirst(cell)), owner));
-    return highest;
-}
-
-bool has_name(const List* names, const char* name) {
-    ListCell* cell;
-    foreach (cell, names)
-        if (strcmp(static_cast<char*>(lfirst(cell)), name) == 0)
-            return true;
-    return false;
-}
-
 // The highest of the floors that the table and its partitions have had, but for those of other
 // owners.
 int64 former_floor(Oid relid, const char* column) {
     Oid owner = owner_of_table(relid);
     int64 highest = 0;
-    List* names = NIL; // seldom more than one
+    List* names = NIL; // each once: to find one takes a look at the defaults of all tables
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
         Oid table = lfirst_oid(cell);
@@ -124,11 +107,12 @@ int64 former_floor(Oid relid, const char* column) {
         if (OidIsValid(own))
             highest = Max(highest, value_of_sequence(own));
         const char* named = floor_name(table, number);
-        if (named != nullptr && !has_name(names, named) &&
-            (!OidIsValid(own) || strcmp(named, sequence_name(own)) != 0))
-            names = lappend(names, pstrdup(named));
+        if (named != nullptr && (!OidIsValid(own) || strcmp(named, sequence_name(own)) != 0))
+            names = list_append_unique(names, makeString(pstrdup(named)));
     }
-    return Max(highest, highest_named(names, owner));
+    foreach (cell, names)
+        highest = Max(highest, own_floor(strVal(lfirst(cell)), owner));
+    return highest;
 }
 
 // The default names it as text, so the server does not know that it needs it.
@@ -164,19 +148,19 @@ Oid versioned_root(Oid relid) {
     return root;
 }
 
+Oid floor_of_root(Oid root, const char* column) {
+    return owned_sequence(root, get_attnum(root, column));
+}
+
 } // namespace
 
 Oid floor_of_column(Oid relid, AttrNumber column) {
     char* name = get_attname(relid, column, true);
-    if (name == nullptr)
-        return InvalidOid;
-    Oid root = versioned_root(relid);
-    return owned_sequence(root, get_attnum(root, name));
+    return name != nullptr ? floor_of_root(versioned_root(relid), name) : InvalidOid;
 }
 
 Oid find_floor(const Versioning* versioning) {
-    return owned_sequence(versioning->root,
-                          get_attnum(versioning->root, NameStr(versioning->name)));
+    return floor_of_root(versioning->root, NameStr(versioning->name));
 }
 
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
