@@ -522,13 +522,26 @@ BEGIN ATOMIC
                      ON b.attrelid OPERATOR(pg_catalog.=) t.tgrelid AND b.attname OPERATOR(pg_catalog.=) a.attname
                   WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0
                   ORDER BY p.level LIMIT 1)) e (relid, attnum)),
+    above AS ( -- and of tables above, which have no versions: rows that are inserted through them get their defaults
+        SELECT p.relid::pg_catalog.oid AS tgrelid, t.version_column, t.settings, b.attnum, t.top, t.top_attnum, t.floor
+          FROM tops t
+         CROSS JOIN LATERAL pg_catalog.pg_partition_ancestors(t.top) p (relid)
+          JOIN pg_catalog.pg_attribute b
+            ON b.attrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) t.version_column::pg_catalog.name
+         WHERE t.tgparentid OPERATOR(pg_catalog.=) 0 AND p.relid::pg_catalog.oid OPERATOR(pg_catalog.<>) t.top),
     defaults AS ( -- theirs; to ask for an expression as it is written would wait for a table that somebody has locked
-        SELECT t.tgrelid, t.version_column, t.floor, t.top, t.settings, t.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition,
+        SELECT t.tgrelid, t.version_column, t.floor, t.enabled_on, t.settings, t.is_partition,
                pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
                pg_catalog.substr(above.adbin::pg_catalog.text, 1, 4096) AS top_expression,
                d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
                above.oid IS NOT NULL AND above.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS top_reads_floor
-          FROM tops t
+          FROM (SELECT o.tgrelid, o.version_column, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
+                       o.top AS enabled_on, o.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition
+                  FROM tops o
+                 UNION ALL
+                SELECT o.tgrelid, o.version_column, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
+                       pg_catalog.pg_partition_root(o.top), true
+                  FROM above o) t
           LEFT JOIN pg_catalog.pg_attrdef d
             ON d.adrelid OPERATOR(pg_catalog.=) t.tgrelid AND d.adnum OPERATOR(pg_catalog.=) t.attnum
           LEFT JOIN pg_catalog.pg_attrdef above
@@ -540,7 +553,7 @@ BEGIN ATOMIC
                          OPERATOR(pg_catalog.<>) pg_catalog.substring(d.top_expression, ':constvalue [^]]*\]')
                     ELSE false END AS reads_another,
                d.top_reads_floor AND d.floor IS NOT NULL AS has_to_read,
-               pg_catalog.format('SELECT interlock.enable_versioning(%L, %s)', d.top::pg_catalog.regclass, d.settings) AS enable
+               pg_catalog.format('SELECT interlock.enable_versioning(%L, %s)', d.enabled_on::pg_catalog.regclass, d.settings) AS enable
           FROM defaults d)
     SELECT g.tgrelid::pg_catalog.regclass,
            pg_catalog.format('trigger "%s" %s: %s', g.tgname,
@@ -664,7 +677,7 @@ BEGIN ATOMIC
              GROUP BY c.tgrelid) e
      WHERE e.tgname OPERATOR(pg_catalog.<) 'zzzz' OR e.last_of_others OPERATOR(pg_catalog.>) e.tgname
     UNION ALL
-    SELECT d.tgrelid::pg_catalog.regclass,
+    SELECT DISTINCT d.tgrelid::pg_catalog.regclass,
            pg_catalog.format(CASE WHEN d.reads_another THEN 'the default of column "%s" reads the sequence of another table: a key that is used again meets old versions'
                                   WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
                                   WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'

@@ -168,6 +168,21 @@ SELECT last_value FROM above_version_seq;
 INSERT INTO middle VALUES (1) RETURNING *;
 INSERT INTO leaf VALUES (2) RETURNING *;
 SELECT rel, finding FROM interlock.check_versioning() WHERE rel::text IN ('above', 'middle', 'leaf');
+-- rows that are inserted through the one above get its default
+ALTER TABLE ONLY above ALTER version SET DEFAULT 1;
+DELETE FROM middle;
+INSERT INTO above VALUES (1) RETURNING *;
+SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+ALTER TABLE ONLY above ALTER version DROP DEFAULT;
+SELECT finding FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+ALTER TABLE ONLY above ALTER version SET DEFAULT interlock.first_version('public.another');
+SELECT finding FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+DROP TRIGGER zzz_interlock_version ON above;
+SELECT interlock.enable_versioning('above', 'version', blind_updates => 'warn');
+DELETE FROM middle;
+INSERT INTO above VALUES (1) RETURNING *;
+INSERT INTO leaf VALUES (2) RETURNING *;
+SELECT finding FROM interlock.check_versioning() WHERE rel::text IN ('above', 'middle', 'leaf');
 DROP TABLE above;
 DROP FUNCTION nothing;
 -- one that inherits keeps its own floor when the other one is enabled
