@@ -259,8 +259,7 @@ void time_lease(const LeaseKey& key, int64 token, int64 expires) {
         lease_at(lease)->expires = expires;
         lease_at(lease)->span = expires - monotonic_now();
         lease_at(lease)->pid = 0;
-        if (has_queue(lease_at(lease)->node)) // it knows of no end yet
-            serve_queue(lease_at(lease)->node, nullptr);
+        drop_if_ended_and_serve(lease); // its waiters and tickets know of no end yet
     });
 }
 

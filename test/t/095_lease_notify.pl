@@ -10,7 +10,7 @@ use Protocol;
 use Server;
 use Test::More;
 
-my $node = start_server("max_prepared_transactions = 1\nlog_statement = none\nrestart_after_crash = on"
+my $node = start_server("max_prepared_transactions = 1\nlog_statement = none\nrestart_after_crash = on\ninterlock.sweeper_rescan = '1d'"
       . (qx(pg_config --version) =~ /^PostgreSQL (\d+)/ && $1 >= 17 ? "\nmax_notify_queue_pages = 64" : ''));
 
 sub ask { return $node->safe_psql('postgres', $_[0]); }
@@ -191,6 +191,18 @@ query($session, q(SELECT FROM interlock.acquire_lease('of a session', bind => 's
 (undef, $ticket) = asks('of a session', 'ann');
 $session->{socket}->close;
 is(next_notification(), $ticket, 'LEA-2: notified of a lease that ends with its session');
+
+# A lease of acquire_leases has no end yet while the call waits for another key.
+my $waiting = start($node);
+my $last = holds('the last');
+send_query($waiting, q(SELECT outcome FROM interlock.acquire_leases(ARRAY['the first', 'the last'], '1 s', wait => '10 min')));
+$node->poll_query_until('postgres', q(SELECT count(*) = 1 FROM interlock.leases WHERE key = 'the first')) or die 'it has no lease';
+(undef, $ticket) = asks('the first', 'ann');
+$node->poll_query_until('postgres', q(SELECT next_deadline > now() + interval '5 min' FROM interlock.sweeper WHERE database = 'postgres')) or diag(ask('TABLE interlock.sweeper')) || die 'the sweeper comes by chance';
+forget_notifications();
+release('the last', $last);
+is(answer($waiting), 'acquired', 'acquire_leases has waited');
+is(next_notification(), $ticket, 'LEA-2: who has asked meanwhile is notified when the lease expires');
 
 # On paths, and of those whose notifications nobody hears
 tries('acquired, notified', 'a channel that nobody listens to disturbs nobody, a lease above the key was in the way', sub {
