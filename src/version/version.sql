@@ -497,6 +497,10 @@ BEGIN ATOMIC
         SELECT r.oid, r.named, r.relowner
           FROM readers r
           JOIN floors s ON s.relid OPERATOR(pg_catalog.=) r.adrelid AND s.attnum OPERATOR(pg_catalog.=) r.adnum),
+    enabled AS MATERIALIZED ( -- tables that versions were enabled on; a table may have thousands of forged triggers
+        SELECT DISTINCT v.tgrelid
+          FROM versioned v
+         WHERE v.tgparentid OPERATOR(pg_catalog.=) 0),
     tops AS ( -- the columns of counters, with the floor of the table that versions are enabled on
         SELECT v.tgrelid, v.tgparentid, v.version_column, v.settings, a.attnum, e.relid AS top, e.attnum AS top_attnum,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
@@ -513,14 +517,12 @@ BEGIN ATOMIC
                 SELECT v.tgrelid AS relid, a.attnum
                  WHERE v.tgparentid OPERATOR(pg_catalog.=) 0
                 UNION ALL
-                (SELECT t.tgrelid, b.attnum
+                (SELECT b.attrelid, b.attnum
                    FROM pg_catalog.pg_partition_ancestors(v.tgrelid) WITH ORDINALITY p (relid, level)
-                   JOIN pg_catalog.pg_trigger t
-                     ON t.tgrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND t.tgparentid OPERATOR(pg_catalog.=) 0
-                    AND t.tgfoid OPERATOR(pg_catalog.=) 'interlock_internal.version_trigger()'::pg_catalog.regprocedure
                    JOIN pg_catalog.pg_attribute b
-                     ON b.attrelid OPERATOR(pg_catalog.=) t.tgrelid AND b.attname OPERATOR(pg_catalog.=) a.attname
+                     ON b.attrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) a.attname
                   WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0
+                    AND b.attrelid OPERATOR(pg_catalog.=) ANY (SELECT d.tgrelid FROM enabled d)
                   ORDER BY p.level LIMIT 1)) e (relid, attnum)),
     above AS ( -- and of tables above, which have no versions: rows that are inserted through them get their defaults
         SELECT p.relid::pg_catalog.oid AS tgrelid, t.version_column, t.settings, b.attnum, t.top, t.top_attnum, t.floor
