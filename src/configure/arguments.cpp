@@ -33,9 +33,11 @@ List* texts_of(Oid type, Datum array) {
                       has_names ? NAMEDATALEN : -1, false, has_names ? TYPALIGN_CHAR : TYPALIGN_INT,
                       &values, &nulls, &count);
     List* texts = NIL;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
         texts = lappend(texts, has_names ? pstrdup(NameStr(*DatumGetName(values[i])))
                                          : TextDatumGetCString(values[i]));
+    }
     return texts;
 }
 

@@ -22,6 +22,7 @@ void make_room(Reader* reader, size_t count) {
 }
 
 void add_key(Reader* reader, Datum value, bool is_null, Oid type) {
+    CHECK_FOR_INTERRUPTS();
     if (is_null)
         refuse_nulls("keys", "array_remove(keys, NULL) leaves nulls out.");
     reader->list.keys[reader->list.count++] = parse_key(reader->rel, reader->info, value, type);

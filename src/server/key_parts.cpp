@@ -49,6 +49,7 @@ KeyParts key_parts(FunctionCallInfo fcinfo) {
                       false, TYPALIGN_INT, &values, &nulls, &count);
     KeyParts parts = no_parts_yet(count);
     for (int i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
         refuse_null(nulls[i], i);
         parts.texts[i] = TextDatumGetCString(values[i]);
     }

@@ -136,6 +136,7 @@ void write_in_key_order(Batch* batch, bool all_or_nothing) {
     batch->by_key = static_cast<Item**>(
         MemoryContextAllocHuge(CurrentMemoryContext, sizeof(Item*) * (batch->count + 1)));
     for (int i = 0; i < batch->count; i++) {
+        CHECK_FOR_INTERRUPTS();
         Item* item = batch->by_key[i] = &batch->items[i];
         item->place = read_table_key(batch->rel, batch->info, item->key);
     }

@@ -71,6 +71,11 @@ SELECT * FROM interlock.select_for_update('accounts', '{1}');
 SELECT * FROM interlock.select_for_update('pg_class', '{1}');
 SELECT * FROM interlock.select_for_update(NULL, '{1}');
 \set VERBOSITY default
+-- a list takes long to read: a cancel comes before the null at its end
+CREATE TEMPORARY TABLE list AS SELECT to_jsonb(array_fill('{"id": 1}'::jsonb, ARRAY[100000])) || 'null' AS keys;
+SET statement_timeout = '20 ms';
+SELECT count(s) FROM list, interlock.select_for_update('account', keys) s;
+RESET statement_timeout;
 BEGIN READ ONLY;
 SELECT * FROM interlock.select_for_update('account', '{1}');
 ROLLBACK;
