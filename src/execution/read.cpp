@@ -126,6 +126,7 @@ Bitmapset* columns_of(const RowRead& read) {
 }
 
 bool read_by_statement(const RowRead& read, NullableDatum* values) {
+    prevent_in_parallel_mode(read.lock);
     bool found = false;
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {

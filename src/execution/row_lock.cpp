@@ -21,6 +21,11 @@ const char* strength_clause(RowStrength strength) {
 
 } // namespace
 
+void prevent_in_parallel_mode(RowLock lock) {
+    if (lock.strength != RowStrength::kNone)
+        PreventCommandIfParallelMode("SELECT FOR UPDATE");
+}
+
 void add_row_lock(Statement* statement, RowLock lock) {
     statement->add("%s", strength_clause(lock.strength));
     if (lock.wait != RowWait::kWait)

@@ -14,6 +14,11 @@ struct RowLock {
     CountedKind counted_as = CountedKind::kNone; // where a wait is counted
 };
 
+// Raises 25000 in parallel mode when the statement is about to lock rows: the server does so for
+// UPDATE, and relies on the planner for SELECT ... FOR UPDATE, which a function that was declared
+// parallel safe leads past.
+void prevent_in_parallel_mode(RowLock lock);
+
 // Adds the clause, if any, to a SELECT; the number distinguishes cached plans of different locks.
 void add_row_lock(Statement* statement, RowLock lock);
 AttrNumber row_lock_number(RowLock lock);

@@ -130,6 +130,8 @@ void add_is_free(Statement* statement, const Marker* marker) {
         status, quoted(marker, kUntil), status);
 }
 
+constexpr RowLock kLockOfFree = {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked};
+
 void write_search(Statement* statement, const ClaimCall& call) {
     const TableInfo* info = call.row.info;
     statement->add("SELECT ");
@@ -140,7 +142,7 @@ void write_search(Statement* statement, const ClaimCall& call) {
     if (call.order != InvalidAttrNumber)
         statement->add(" ORDER BY t.%s", quote_identifier(column_name(info, call.order)));
     statement->add(" LIMIT " INT64_FORMAT, planned_rows(call));
-    add_row_lock(statement, {RowStrength::kNoKeyUpdate, RowWait::kSkipLocked});
+    add_row_lock(statement, kLockOfFree);
 }
 
 // What the statement depends on: the columns that match, the one that orders, and the limit.
@@ -174,6 +176,7 @@ Key key_of(const ClaimCall& call, HeapTuple tuple, TupleDesc columns) {
 }
 
 FreeRows lock_free(const ClaimCall& call) {
+    prevent_in_parallel_mode(kLockOfFree);
     FreeRows rows = {};
     MemoryContext caller = CurrentMemoryContext;
     with_spi([&] {

@@ -57,17 +57,20 @@ my $me = ask('SELECT current_user');
 
 $node->safe_psql('postgres', q(
     SELECT interlock.acquire_lease('parallel', '1 h');
-    CREATE TABLE parallel_row (id int PRIMARY KEY);
-    INSERT INTO parallel_row VALUES (1);
+    CREATE TABLE parallel_row (id int PRIMARY KEY DEFAULT 1, version int NOT NULL DEFAULT 1);
+    SELECT interlock.enable_versioning('parallel_row'), interlock.enable_history('parallel_row'), interlock.enable_marker('parallel_row');
+    INSERT INTO parallel_row DEFAULT VALUES;
     CREATE FUNCTION run(sql text) RETURNS void PARALLEL SAFE LANGUAGE plpgsql AS 'BEGIN EXECUTE sql; END'));
 my $parallel = ask(q(SELECT name FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query')));
 for my $sql (q(SELECT interlock.assert_lease('parallel', token) FROM interlock.leases WHERE key = 'parallel'),
     q(SELECT interlock.acquire_lease('bound', bind => 'session')), q(SELECT interlock.acquire_leases('{bound}', bind => 'session')),
     q(SELECT interlock.lock_key('k')), q(SELECT interlock.try_lock_keys('{k}', scope => 'session')),
-    q(SELECT interlock.getapplock('r', 'Shared', 'Session')), q(SELECT interlock.select_for_update('parallel_row', '[1]')))
+    q(SELECT interlock.getapplock('r', 'Shared', 'Session')), q(SELECT interlock.select_for_update('parallel_row', '[1]')),
+    q(SELECT interlock.assert_version('parallel_row', 1, 1)), q(SELECT interlock.claim_rows('parallel_row', 'h', 1)),
+    q(SELECT interlock.revert_row('parallel_row', 1, 1)), q(SELECT interlock.try_revert_row('parallel_row', 1, 1)))
 {
     my ($name) = $sql =~ /interlock\.(\w+)/;
-    like(attempt($me, "SET $parallel = on; SELECT run(\$\$$sql\$\$)"), qr/^25000: cannot execute interlock\.\w+\(\) during a parallel operation/,
+    like(attempt($me, "SET $parallel = on; SELECT run(\$\$$sql\$\$)"), qr/^25000: cannot execute (?:interlock\.\w+\(\)|SELECT FOR UPDATE) during a parallel operation/,
         "$name is refused in a worker");
 }
 like(attempt($me, "SET $parallel = on; SELECT run(\$\$SELECT interlock.idempotency_lookup('s', 'k')\$\$)"),
