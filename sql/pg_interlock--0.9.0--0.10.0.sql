@@ -109,12 +109,12 @@ BEGIN ATOMIC
                        ('escrow_truncate_trigger', 'TRUNCATE leaves parts of the counters')) e (function, effect)
             ON t.kind OPERATOR(pg_catalog.=) e.function::pg_catalog.name),
     versioned AS (
-        SELECT c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, c.subject AS version_column,
-               pg_catalog.format('%L%s%s', c.subject,
-                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2
-                        THEN pg_catalog.format(', %L', c.texts[3:]) END, -- ignore_columns
+        SELECT c.tgrelid, c.tgname, c.tgenabled, c.tgparentid, pg_catalog.left(c.subject, 64) AS version_column,
+               pg_catalog.format('%L%s%s', pg_catalog.left(c.subject, 64),
+                   CASE WHEN pg_catalog.cardinality(c.texts) OPERATOR(pg_catalog.>) 2 -- ignore_columns
+                        THEN pg_catalog.format(', %L', ARRAY(SELECT pg_catalog.left(i.name, 64) FROM pg_catalog.unnest(c.texts[3:1602]) i (name))) END,
                    CASE WHEN c.texts[2] OPERATOR(pg_catalog.<>) 'allow'
-                        THEN pg_catalog.format(', blind_updates => %L', c.texts[2]) END) AS settings
+                        THEN pg_catalog.format(', blind_updates => %L', pg_catalog.left(c.texts[2], 64)) END) AS settings
           FROM checks c
          WHERE c.kind OPERATOR(pg_catalog.=) 'version_trigger'),
     notifies AS ( -- tables with markers that notify
@@ -223,59 +223,62 @@ BEGIN ATOMIC
         SELECT r.oid, r.named, r.relowner
           FROM readers r
           JOIN floors s ON s.relid OPERATOR(pg_catalog.=) r.adrelid AND s.attnum OPERATOR(pg_catalog.=) r.adnum),
-    enabled AS MATERIALIZED ( -- tables that versions were enabled on; a table may have thousands of forged triggers
-        SELECT DISTINCT v.tgrelid
-          FROM versioned v
-         WHERE v.tgparentid OPERATOR(pg_catalog.=) 0),
-    tops AS ( -- the columns of counters, with the floor of the table that versions are enabled on
-        SELECT v.tgrelid, v.tgparentid, v.version_column, v.settings, a.attnum, e.relid AS top, e.attnum AS top_attnum,
-               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
-                  FROM floors s
-                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
-                 WHERE s.relid OPERATOR(pg_catalog.=) e.relid AND s.attnum OPERATOR(pg_catalog.=) e.attnum
-                 ORDER BY s.oid LIMIT 1) AS floor
+    counters AS ( -- the columns that are versions, once each: a table can have thousands of forged triggers
+        SELECT DISTINCT ON (v.tgrelid, a.attnum) v.tgrelid, v.tgparentid, v.settings, a.attnum, a.attname
           FROM versioned v
           JOIN pg_catalog.pg_attribute a
             ON a.attrelid OPERATOR(pg_catalog.=) v.tgrelid AND a.attname OPERATOR(pg_catalog.=) v.version_column::pg_catalog.name
            AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype,
                    'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
-         CROSS JOIN LATERAL (
-                SELECT v.tgrelid AS relid, a.attnum
-                 WHERE v.tgparentid OPERATOR(pg_catalog.=) 0
-                UNION ALL
-                (SELECT b.attrelid, b.attnum
-                   FROM pg_catalog.pg_partition_ancestors(v.tgrelid) WITH ORDINALITY p (relid, level)
-                   JOIN pg_catalog.pg_attribute b
-                     ON b.attrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) a.attname
-                  WHERE v.tgparentid OPERATOR(pg_catalog.<>) 0
-                    AND b.attrelid OPERATOR(pg_catalog.=) ANY (SELECT d.tgrelid FROM enabled d)
-                  ORDER BY p.level LIMIT 1)) e (relid, attnum)),
-    above AS ( -- and of tables above, which have no versions: rows that are inserted through them get their defaults
-        SELECT p.relid::pg_catalog.oid AS tgrelid, t.version_column, t.settings, b.attnum, t.top, t.top_attnum, t.floor
-          FROM tops t
-         CROSS JOIN LATERAL pg_catalog.pg_partition_ancestors(t.top) p (relid)
+         ORDER BY v.tgrelid, a.attnum, v.tgparentid DESC, v.tgname),
+    tops AS ( -- with the floor of the table that versions are enabled on
+        SELECT c.tgrelid, c.tgparentid, c.attname, c.settings, c.attnum, e.relid AS top, b.attnum AS top_attnum,
+               (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
+                  FROM floors s
+                  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+                 WHERE s.relid OPERATOR(pg_catalog.=) b.attrelid AND s.attnum OPERATOR(pg_catalog.=) b.attnum
+                 ORDER BY s.oid LIMIT 1) AS floor
+          FROM counters c
+         CROSS JOIN LATERAL ( -- from a partition's trigger to the one that it is a copy of
+               WITH RECURSIVE up (relid, parent) AS (
+                   SELECT c.tgrelid, c.tgparentid
+                    UNION ALL
+                   SELECT t.tgrelid, t.tgparentid
+                     FROM up u
+                     JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) u.parent)
+               SELECT u.relid FROM up u WHERE u.parent OPERATOR(pg_catalog.=) 0) e
           JOIN pg_catalog.pg_attribute b
-            ON b.attrelid OPERATOR(pg_catalog.=) p.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) t.version_column::pg_catalog.name
-         WHERE t.tgparentid OPERATOR(pg_catalog.=) 0 AND p.relid::pg_catalog.oid OPERATOR(pg_catalog.<>) t.top),
+            ON b.attrelid OPERATOR(pg_catalog.=) e.relid AND b.attname OPERATOR(pg_catalog.=) c.attname),
+    above AS ( -- and of tables above, which have no versions: rows that are inserted through them get their defaults
+        SELECT u.relid::pg_catalog.oid AS tgrelid, t.attname, t.settings, b.attnum, t.top, t.top_attnum, t.floor,
+               p.relids[pg_catalog.cardinality(p.relids)] AS root
+          FROM tops t
+         CROSS JOIN LATERAL (
+               SELECT pg_catalog.array_agg(a.relid ORDER BY a.level)
+                 FROM pg_catalog.pg_partition_ancestors(t.top) WITH ORDINALITY a (relid, level)) p (relids)
+         CROSS JOIN LATERAL pg_catalog.unnest(p.relids[2:]) u (relid)
+          JOIN pg_catalog.pg_attribute b
+            ON b.attrelid OPERATOR(pg_catalog.=) u.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) t.attname
+         WHERE t.tgparentid OPERATOR(pg_catalog.=) 0),
     defaults AS ( -- theirs; to ask for an expression as it is written would wait for a table that somebody has locked
-        SELECT t.tgrelid, t.version_column, t.floor, t.enabled_on, t.settings, t.is_partition,
+        SELECT t.tgrelid, t.attname, t.floor, t.enabled_on, t.settings, t.is_partition,
                pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
                pg_catalog.substr(above.adbin::pg_catalog.text, 1, 4096) AS top_expression,
                d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
                above.oid IS NOT NULL AND above.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS top_reads_floor
-          FROM (SELECT o.tgrelid, o.version_column, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
+          FROM (SELECT o.tgrelid, o.attname, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
                        o.top AS enabled_on, o.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition
                   FROM tops o
                  UNION ALL
-                SELECT o.tgrelid, o.version_column, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
-                       pg_catalog.pg_partition_root(o.top), true
+                SELECT o.tgrelid, o.attname, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
+                       o.root, true
                   FROM above o) t
           LEFT JOIN pg_catalog.pg_attrdef d
             ON d.adrelid OPERATOR(pg_catalog.=) t.tgrelid AND d.adnum OPERATOR(pg_catalog.=) t.attnum
           LEFT JOIN pg_catalog.pg_attrdef above
             ON above.adrelid OPERATOR(pg_catalog.=) t.top AND above.adnum OPERATOR(pg_catalog.=) t.top_attnum),
     starts AS ( -- where new rows start by them
-        SELECT d.tgrelid, d.version_column, d.floor, d.is_partition, d.reads_floor, d.expression,
+        SELECT d.tgrelid, d.attname, d.floor, d.is_partition, d.reads_floor, d.expression,
                CASE WHEN d.reads_floor AND d.top_reads_floor
                     THEN pg_catalog.substring(d.expression, ':constvalue [^]]*\]')
                          OPERATOR(pg_catalog.<>) pg_catalog.substring(d.top_expression, ':constvalue [^]]*\]')
@@ -410,10 +413,10 @@ BEGIN ATOMIC
                                   WHEN d.reads_floor THEN 'the default of column "%s" has no sequence: a key that is used again meets old versions'
                                   WHEN d.expression IS NULL THEN 'column "%s" has no default: a key that is used again meets old versions'
                                   ELSE 'the default of column "%s" is not first_version: a key that is used again meets old versions' END,
-               d.version_column),
+               d.attname),
            CASE WHEN d.floor IS NULL OR d.reads_floor OR d.is_partition THEN d.enable
                 ELSE pg_catalog.format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT interlock.first_version(%L)',
-                         d.tgrelid::pg_catalog.regclass, d.version_column, d.floor) END,
+                         d.tgrelid::pg_catalog.regclass, d.attname, d.floor) END,
            ARRAY['versioning'], true
       FROM starts d
      WHERE CASE WHEN d.reads_floor THEN d.floor IS NULL OR d.reads_another
