@@ -17,10 +17,13 @@ struct PlanKey {
     Oid key_index;
     AttrNumber subject;
     uint8 columns[kColumnBytes];
-    uint8 padding[5]; // the key is compared as bytes
+    // The server plans anew for another role or search_path, and not for this: an owner's statement
+    // has policies in one call, where they are forced, and none in another.
+    bool is_past_policies;
+    uint8 padding[4]; // the key is compared as bytes
 };
 static_assert(sizeof(PlanKey) == sizeof(char*) + 2 * sizeof(Oid) + sizeof(AttrNumber) +
-                                     kColumnBytes + sizeof(PlanKey::padding));
+                                     kColumnBytes + sizeof(bool) + sizeof(PlanKey::padding));
 
 struct PlanEntry {
     PlanKey key;
@@ -81,6 +84,7 @@ PlanKey make_plan_key(const PlanShape& shape) {
     key.key_index = shape.key;
     key.kind = shape.kind.name;
     key.subject = shape.subject;
+    key.is_past_policies = InNoForceRLSOperation();
     for (int column = -1; (column = bms_next_member(shape.columns, column)) >= 0;)
         key.columns[column / 8] |= 1 << (column % 8);
     return key;

@@ -125,6 +125,26 @@ like(as('shop', "SELECT interlock.confirm_reservation($lasting)"), qr/IL008/, 'o
 is(as('shop', "SELECT count(*) FROM interlock.reservations r WHERE rel = 'item'::regclass AND key = '{4}' AND interlock.cancel_reservation(r.token)"), 1, 'but cancels it, as the view has its token');
 unlike(as('shop', 'DELETE FROM item WHERE id = 4'), qr/ERROR/, 'and deletes the row');
 
+# --- policies that are forced on the owner: statements with them and past them are planned apart, where the rest is the same
+$node->safe_psql('postgres', q(
+SET ROLE shop;
+CREATE TABLE shared_item (id int PRIMARY KEY, tenant text, stock int NOT NULL);
+INSERT INTO shared_item VALUES (1, 'a', 20), (2, 'b', 20), (3, 'b', 20);
+SELECT interlock.enable_escrow('shared_item', 'stock');
+ALTER TABLE shared_item ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY of_tenant ON shared_item USING (tenant = current_setting('app.tenant', true))));
+my $statements = "SET default_transaction_isolation = 'repeatable read';\nSET search_path = pg_catalog, pg_temp;\nSET app.tenant = 'a';\n";
+$token = as('shop', "SET app.tenant = 'b';\nSELECT token FROM interlock.reserve('shared_item', 2, 'stock', 5, '1 h')");
+is(as('shop', "${statements}SELECT interlock.set_escrow('public.shared_item', 1, 'stock', 60);\nSELECT interlock.cancel_reservation($token)"), "\nt",
+    'a reservation of a hidden row is cancelled after a call that has policies');
+is($node->safe_psql('postgres', "SELECT interlock.escrow_value('shared_item', 2, 'stock')"), 20, 'and given back');
+my ($out, $error);
+$node->psql('postgres', "\\set VERBOSITY verbose\n${statements}SELECT interlock.adjust('public.shared_item', 2, 'stock', -1);\nSELECT interlock.fold_escrow('public.shared_item', 2);\n"
+      . "SET SESSION AUTHORIZATION shop;\nSELECT interlock.set_escrow('public.shared_item', 3, 'stock', 7)", stdout => \$out, stderr => \$error);
+like($error, qr/P0002/, 'a hidden row is not written after a call past policies');
+is($node->safe_psql('postgres', 'SELECT stock FROM shared_item WHERE id = 3'), 20, 'it is as it was');
+$node->safe_psql('postgres', 'DROP TABLE shared_item');
+
 # --- a role that is gone, or has another name
 $token = reserve('clerk', 5, 1);
 $node->safe_psql('postgres', 'ALTER ROLE clerk RENAME TO seller');
