@@ -431,9 +431,7 @@ void raise_claim_lost(const IdempotencyKey& key, int64 token) {
     count(line_of(key), Counter::kRefusals);
     IdempotencyRow row = read_idempotency_row(key, {});
     char given[32];
-    char current[32];
     snprintf(given, sizeof(given), INT64_FORMAT, token);
-    snprintf(current, sizeof(current), INT64_FORMAT, row.token);
     ereport(
         ERROR,
         (errcode(kClaimLost),
@@ -441,7 +439,6 @@ void raise_claim_lost(const IdempotencyKey& key, int64 token) {
          errdetail_internal("%s", json_object({{"scope", TextDatumGetCString(key.scope)},
                                                {"key", TextDatumGetCString(key.key)},
                                                {"token", nullptr, given},
-                                               {"current", nullptr, row.found ? current : nullptr},
                                                {"status", !row.found      ? nullptr
                                                           : row.completed ? "completed"
                                                           : row.failed    ? "failed"

@@ -1,6 +1,6 @@
 -- What callers of idempotency rely on.
 BEGIN;
-SELECT plan(30);
+SELECT plan(31);
 
 CREATE FUNCTION effect(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT request';
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE scope = ''s'' AND key = k';
@@ -11,6 +11,15 @@ SELECT lives_ok($$SELECT interlock.idempotency_extend('s', 'k', token('k'))$$, '
 SELECT lives_ok($$SELECT interlock.idempotency_assert('s', 'k', token('k'))$$, 'assert');
 SELECT throws_ok($$SELECT interlock.idempotency_checkpoint('s', 'k', token('k'), 'c')$$, '55000');
 SELECT throws_ok($$SELECT interlock.idempotency_complete('s', 'k', 0)$$, 'IL008');
+CREATE FUNCTION detail_of_lost() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE detail text;
+BEGIN
+    PERFORM interlock.idempotency_assert('s', 'k', 0);
+EXCEPTION WHEN SQLSTATE 'IL008' THEN
+    GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+    RETURN detail;
+END $$;
+SELECT is(detail_of_lost()::jsonb, '{"scope": "s", "key": "k", "token": 0, "status": "pending"}', 'IL008 does not say the present token, which would release the claim');
 SELECT lives_ok($$SELECT interlock.idempotency_complete('s', 'k', token('k'), '1', 'id')$$, 'complete');
 SELECT results_eq($$SELECT outcome, response, result_id FROM interlock.idempotency_claim('s', 'k')$$, $$VALUES ('replay', '1'::jsonb, 'id')$$, 'replay');
 SELECT is(interlock.idempotency_extend('s', 'k', token('k')), NULL, 'IDP-5: a claim that has ended is not extended');
