@@ -31,11 +31,39 @@ BEGIN ATOMIC
           JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid
          WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped AND a.attinhcount OPERATOR(pg_catalog.=) 0
            AND a.attidentity OPERATOR(pg_catalog.=) '' AND a.attgenerated OPERATOR(pg_catalog.=) ''),
-    holders AS ( -- of locks made by hand
-        SELECT c.oid, c.attname
-          FROM columns c
+    holders AS ( -- of locks made by hand, with what else such a lock has; a table can have hundreds that are named like that
+        SELECT c.oid, c.attname, c.time_column, c.has_status
+          FROM (SELECT c.oid, c.attname, c.word, c.atttypid,
+                       pg_catalog.min(c.attname::pg_catalog.text) FILTER (
+                           WHERE c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.timestamp'::pg_catalog.regtype,
+                                     'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[])
+                             AND c.attname OPERATOR(pg_catalog.~*) '^(lock_?time|lock(ed)?_?at|checked_?out_?at)$') OVER of_table AS time_column,
+                       pg_catalog.bool_or(c.attname OPERATOR(pg_catalog.=) 'status'
+                           AND c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype,
+                                   'pg_catalog.int4'::pg_catalog.regtype]::pg_catalog.oid[])) OVER of_table AS has_status
+                  FROM columns c
+                WINDOW of_table AS (PARTITION BY c.oid)) c
          WHERE c.word OPERATOR(pg_catalog.=) ANY ('{lockby,lockedby,lockuser,lockeduser,lockedbyuser,lockowner,lockholder,checkedoutby}'::pg_catalog.text[])
            AND c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.text'::pg_catalog.regtype, 'pg_catalog.varchar'::pg_catalog.regtype]::pg_catalog.oid[])),
+    status AS (
+        SELECT c.oid, c.attnum, c.attname, c.atttypid FROM columns c WHERE c.attname OPERATOR(pg_catalog.~*) '(status|state)$'),
+    lists AS ( -- columns that have a list of states: an enum, or a CHECK (... IN (...)) of the column alone; a table can have thousands of both
+        SELECT l.oid, pg_catalog.min(l.attname) AS attname, pg_catalog.bool_or(l.is_integer) AS is_integer, pg_catalog.min(l.evidence) AS evidence
+          FROM (SELECT s.oid, s.attnum, s.attname::pg_catalog.text AS attname,
+                       s.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype, 'pg_catalog.int4'::pg_catalog.regtype,
+                           'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[]) AS is_integer,
+                       (SELECT pg_catalog.format('type %s', e.oid::pg_catalog.regtype)
+                          FROM pg_catalog.pg_type e
+                         WHERE e.oid OPERATOR(pg_catalog.=) s.atttypid AND e.typtype OPERATOR(pg_catalog.=) 'e') AS evidence
+                  FROM status s
+                 UNION ALL
+                SELECT k.conrelid, k.conkey[1], NULL, NULL, pg_catalog.format('constraint "%s"', k.conname)
+                  FROM pg_catalog.pg_constraint k
+                 WHERE k.conrelid OPERATOR(pg_catalog.=) ANY (SELECT s.oid FROM status s)
+                   AND k.contype OPERATOR(pg_catalog.=) 'c' AND pg_catalog.cardinality(k.conkey) OPERATOR(pg_catalog.=) 1
+                   AND pg_catalog.substr(k.conbin::pg_catalog.text, 1, 65536) OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true') l
+         GROUP BY l.oid, l.attnum
+        HAVING pg_catalog.min(l.attname) IS NOT NULL AND pg_catalog.min(l.evidence) IS NOT NULL),
     guards AS MATERIALIZED (
         SELECT g.rel, g.mechanism, g.settings, g.findings FROM interlock_internal.list_guards() g),
     findings AS MATERIALIZED (
@@ -105,49 +133,28 @@ BEGIN ATOMIC
                    ANY ('{version,lockversion,rowversion,rowver,recordversion,entityversion,objectversion,optlock,optimisticlock}'::pg_catalog.text[])
            AND c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int4'::pg_catalog.regtype, 'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
            AND NOT c.oid OPERATOR(pg_catalog.=) ANY (SELECT g.oid FROM guarded g WHERE g.mechanism OPERATOR(pg_catalog.=) 'versioning')
-           AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i -- versions of a document, each in a row of its own
-                            WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND c.attnum OPERATOR(pg_catalog.=) ANY (i.indkey))
-           AND NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
-                            WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'f'
-                              AND c.attnum OPERATOR(pg_catalog.=) ANY (k.conkey))
+           AND NOT ROW (c.oid, c.attnum) OPERATOR(pg_catalog.=) ANY ( -- versions of a document, each in a row of its own
+                       SELECT i.indrelid, k.attnum
+                         FROM pg_catalog.pg_index i CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::pg_catalog.int2[]) k (attnum)
+                        WHERE i.indisunique)
+           AND NOT ROW (c.oid, c.attnum) OPERATOR(pg_catalog.=) ANY (
+                       SELECT f.conrelid, k.attnum
+                         FROM pg_catalog.pg_constraint f CROSS JOIN LATERAL pg_catalog.unnest(f.conkey) k (attnum)
+                        WHERE f.contype OPERATOR(pg_catalog.=) 'f')
         UNION ALL
-        SELECT c.oid::pg_catalog.regclass, pg_catalog.format('column "%s" has a list of states, and may change from each to each', c.attname), s.evidence,
+        SELECT c.oid::pg_catalog.regclass, pg_catalog.format('column "%s" has a list of states, and may change from each to each', c.attname), c.evidence,
                pg_catalog.format('interlock.define_transitions(%L, %L, ...) declares which state may follow which', c.oid::pg_catalog.regclass, c.attname)
-          FROM columns c
-         CROSS JOIN LATERAL (
-               SELECT (SELECT pg_catalog.format('type %s', e.oid::pg_catalog.regtype) -- an enum, or a CHECK (... IN (...)) of this column alone
-                         FROM pg_catalog.pg_type e
-                        WHERE e.oid OPERATOR(pg_catalog.=) c.atttypid AND e.typtype OPERATOR(pg_catalog.=) 'e'
-                        UNION ALL
-                       SELECT pg_catalog.format('constraint "%s"', pg_catalog.min(k.conname::pg_catalog.text))
-                         FROM pg_catalog.pg_constraint k
-                        WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid AND k.contype OPERATOR(pg_catalog.=) 'c'
-                          AND k.conkey OPERATOR(pg_catalog.=) ARRAY[c.attnum]
-                          AND pg_catalog.substr(k.conbin::pg_catalog.text, 1, 65536) OPERATOR(pg_catalog.~) '\{SCALARARRAYOPEXPR [^{]*:useOr true'
-                       HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
-                        LIMIT 1) AS evidence) s
-         WHERE c.attname OPERATOR(pg_catalog.~*) '(status|state)$' AND s.evidence IS NOT NULL
-           AND NOT ROW (c.oid, c.attname::pg_catalog.text) OPERATOR(pg_catalog.=) ANY (SELECT g.oid, g.name FROM states g)
+          FROM lists c
+         WHERE NOT ROW (c.oid, c.attname) OPERATOR(pg_catalog.=) ANY (SELECT g.oid, g.name FROM states g)
            AND NOT c.oid OPERATOR(pg_catalog.=) ANY (SELECT g.rel::pg_catalog.oid FROM guards g
                                                       WHERE g.mechanism OPERATOR(pg_catalog.=) 'transitions' AND g.settings IS NULL)
-           AND NOT (c.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype, 'pg_catalog.int4'::pg_catalog.regtype,
-                                                                 'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
-                    AND c.oid OPERATOR(pg_catalog.=) ANY (SELECT h.oid FROM holders h)) -- that of the lock
+           AND NOT (c.is_integer AND c.oid OPERATOR(pg_catalog.=) ANY (SELECT h.oid FROM holders h)) -- that of the lock
         UNION ALL
         SELECT h.oid::pg_catalog.regclass, pg_catalog.format('column "%s" is of a lock made by hand: other writers need not look at it, and it does not expire; with a marker the program calls lock_row and save_row', h.attname),
                'the name of the column',
                pg_catalog.format('SELECT interlock.enable_marker(%L, holder_column => %L%s%s)', h.oid::pg_catalog.regclass, h.attname,
-                   (SELECT pg_catalog.format(', time_column => %L', pg_catalog.min(a.attname::pg_catalog.text))
-                      FROM pg_catalog.pg_attribute a
-                     WHERE a.attrelid OPERATOR(pg_catalog.=) h.oid AND NOT a.attisdropped
-                       AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.timestamp'::pg_catalog.regtype,
-                               'pg_catalog.timestamptz'::pg_catalog.regtype]::pg_catalog.oid[])
-                       AND a.attname OPERATOR(pg_catalog.~*) '^(lock_?time|lock(ed)?_?at|checked_?out_?at)$'
-                    HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0),
-                   (SELECT ', status_column => ''status'''
-                      FROM pg_catalog.pg_attribute a
-                     WHERE a.attrelid OPERATOR(pg_catalog.=) h.oid AND a.attname OPERATOR(pg_catalog.=) 'status'
-                       AND a.atttypid OPERATOR(pg_catalog.=) ANY (ARRAY['pg_catalog.int2'::pg_catalog.regtype, 'pg_catalog.int4'::pg_catalog.regtype]::pg_catalog.oid[])))
+                   CASE WHEN h.time_column IS NOT NULL THEN pg_catalog.format(', time_column => %L', h.time_column) END,
+                   CASE WHEN h.has_status THEN ', status_column => ''status''' END)
           FROM holders h
          WHERE NOT h.oid OPERATOR(pg_catalog.=) ANY (SELECT g.oid FROM guarded g WHERE g.mechanism OPERATOR(pg_catalog.=) 'marker')
         UNION ALL

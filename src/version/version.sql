@@ -365,7 +365,10 @@ BEGIN ATOMIC
           FROM (SELECT c.tgrelid, c.tgfoid, c.kind, c.mechanism, c.subject,
                        CASE WHEN c.kind OPERATOR(pg_catalog.=) 'transition_trigger' THEN COALESCE(c.subject, '') ELSE '' END AS state_column
                   FROM checks c
-                 WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger') c
+                 WHERE c.kind OPERATOR(pg_catalog.<>) 'escrow_trigger'
+                   AND (c.kind OPERATOR(pg_catalog.<>) 'transition_trigger' OR EXISTS ( -- which the heirs have as well
+                            SELECT FROM pg_catalog.pg_attribute a
+                             WHERE a.attrelid OPERATOR(pg_catalog.=) c.tgrelid AND a.attname OPERATOR(pg_catalog.=) c.subject::pg_catalog.name))) c
          GROUP BY c.tgrelid, c.tgfoid, c.kind, c.mechanism, c.state_column),
     guards AS ( -- beside versions
         SELECT t.tgrelid, t.tgname, t.tgenabled, t.mechanism, e.effect, t.mechanism OPERATOR(pg_catalog.=) 'escrow' AS always
@@ -759,9 +762,9 @@ BEGIN ATOMIC
             UNION ALL
            SELECT pg_catalog.format('its rows are children of table %s, which has neither versions nor markers', c.parent::pg_catalog.regclass),
                   pg_catalog.format('SELECT interlock.enable_versioning(%L)', c.parent::pg_catalog.regclass)
-            WHERE NOT EXISTS (SELECT FROM triggers t
-                               WHERE t.tgrelid OPERATOR(pg_catalog.=) c.parent
-                                 AND t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,marker_trigger}'::pg_catalog.name[]))
+            WHERE NOT c.parent OPERATOR(pg_catalog.=) ANY (
+                      SELECT t.tgrelid FROM triggers t
+                       WHERE t.kind OPERATOR(pg_catalog.=) ANY ('{version_trigger,marker_trigger}'::pg_catalog.name[]))
             UNION ALL
            SELECT pg_catalog.format('its rows are children of table %s, and a trigger is gone: not every change moves their parents',
                       c.parent::pg_catalog.regclass),
@@ -835,9 +838,6 @@ BEGIN ATOMIC
       JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) c.tgrelid
      WHERE NOT (i.inhrelid, c.tgfoid, c.state_column) OPERATOR(pg_catalog.=) ANY (
                SELECT child.tgrelid, child.tgfoid, child.state_column FROM inheritable child)
-       AND (c.state_column OPERATOR(pg_catalog.=) '' OR EXISTS (
-               SELECT FROM pg_catalog.pg_attribute a
-                WHERE a.attrelid OPERATOR(pg_catalog.=) i.inhrelid AND a.attname OPERATOR(pg_catalog.=) c.state_column::pg_catalog.name))
     UNION ALL
     SELECT v.tgrelid::pg_catalog.regclass,
            CASE v.blind_updates WHEN 'reject' THEN 'the library was not preloaded: statements that were planned before it was loaded are refused'
