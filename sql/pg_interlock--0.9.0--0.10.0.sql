@@ -163,17 +163,20 @@ BEGIN ATOMIC
                pg_catalog.format('SELECT interlock.unrequire_lease(%L, %L) '
                        '-- if it was renamed, then interlock.require_lease with its present name',
                    a.tgrelid::pg_catalog.regclass, pg_catalog.left(a.texts[1], 1024))
-          FROM arguments a
+          FROM (SELECT a.tgrelid, a.texts, pg_catalog.row_number() OVER (PARTITION BY a.tgrelid ORDER BY a.tgname) AS n
+                  FROM arguments a
+                 WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger') a
          CROSS JOIN LATERAL (
                SELECT m.name[1]
                  FROM pg_catalog.regexp_matches(
-                          pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
+                          pg_catalog.replace(pg_catalog.replace(pg_catalog.left(a.texts[1], 1024), '{{', ''), '}}', ''),
+                          '\{([^{}]+)\}', 'g') m (name)
                 UNION
                SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)
                 LIMIT 10) n (name) -- in each line the template stands again
-         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
+         WHERE a.n OPERATOR(pg_catalog.<=) 16 -- a table may have thousands of forged ones
          UNION ALL
-        SELECT r.tgrelid, 'owned', pg_catalog.left(r.name, 64),
+        SELECT DISTINCT r.tgrelid, 'owned', pg_catalog.left(r.name, 64),
                pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
                        '-- if it was renamed, then interlock.own_columns for its present name',
                    r.tgrelid::pg_catalog.regclass, pg_catalog.left(r.name, 64))
@@ -1192,14 +1195,21 @@ CREATE FUNCTION interlock_internal.list_guards(
 COMMENT ON FUNCTION interlock_internal.list_guards() IS 'For the view guards: what is configured, from the catalog alone.';
 
 CREATE VIEW interlock.guards AS
-WITH findings AS (
-    SELECT f.rel, m.mechanism, pg_catalog.array_agg(f.finding ORDER BY f.finding) AS findings, pg_catalog.bool_and(f.enforced) AS enforced
-      FROM interlock_internal.list_findings(false) f
-     CROSS JOIN LATERAL pg_catalog.unnest(f.mechanisms) m (mechanism)
-     WHERE pg_catalog.has_table_privilege(f.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR pg_catalog.has_any_column_privilege(f.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
-        OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
-     GROUP BY f.rel, m.mechanism)
+WITH listed AS MATERIALIZED (
+    SELECT f.rel, f.finding, f.mechanisms, f.enforced FROM interlock_internal.list_findings(false) f),
+tables AS MATERIALIZED ( -- once each: to ask for privileges on columns takes long where there are many
+    SELECT DISTINCT l.rel FROM listed l),
+findings AS (
+    SELECT l.rel, m.mechanism, pg_catalog.array_agg(l.finding ORDER BY l.finding) AS findings, pg_catalog.bool_and(l.enforced) AS enforced
+      FROM listed l
+     CROSS JOIN LATERAL pg_catalog.unnest(l.mechanisms) m (mechanism)
+     WHERE l.rel OPERATOR(pg_catalog.=) ANY (
+               SELECT t.rel
+                 FROM tables t
+                WHERE pg_catalog.has_table_privilege(t.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+                   OR pg_catalog.has_any_column_privilege(t.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
+                   OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'))
+     GROUP BY l.rel, m.mechanism)
 SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mechanism, g.settings,
        COALESCE(g.enforced, false) AND COALESCE(f.enforced, true) AS enforced,
        COALESCE(g.findings, '{}'::pg_catalog.text[]) OPERATOR(pg_catalog.||) COALESCE(f.findings, '{}'::pg_catalog.text[]) AS findings

@@ -22,14 +22,21 @@ CREATE FUNCTION interlock_internal.list_guards(
 COMMENT ON FUNCTION interlock_internal.list_guards() IS 'For the view guards: what is configured, from the catalog alone.';
 
 CREATE VIEW interlock.guards AS
-WITH findings AS (
-    SELECT f.rel, m.mechanism, pg_catalog.array_agg(f.finding ORDER BY f.finding) AS findings, pg_catalog.bool_and(f.enforced) AS enforced
-      FROM interlock_internal.list_findings(false) f
-     CROSS JOIN LATERAL pg_catalog.unnest(f.mechanisms) m (mechanism)
-     WHERE pg_catalog.has_table_privilege(f.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR pg_catalog.has_any_column_privilege(f.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
-        OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
-     GROUP BY f.rel, m.mechanism)
+WITH listed AS MATERIALIZED (
+    SELECT f.rel, f.finding, f.mechanisms, f.enforced FROM interlock_internal.list_findings(false) f),
+tables AS MATERIALIZED ( -- once each: to ask for privileges on columns takes long where there are many
+    SELECT DISTINCT l.rel FROM listed l),
+findings AS (
+    SELECT l.rel, m.mechanism, pg_catalog.array_agg(l.finding ORDER BY l.finding) AS findings, pg_catalog.bool_and(l.enforced) AS enforced
+      FROM listed l
+     CROSS JOIN LATERAL pg_catalog.unnest(l.mechanisms) m (mechanism)
+     WHERE l.rel OPERATOR(pg_catalog.=) ANY (
+               SELECT t.rel
+                 FROM tables t
+                WHERE pg_catalog.has_table_privilege(t.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+                   OR pg_catalog.has_any_column_privilege(t.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
+                   OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'))
+     GROUP BY l.rel, m.mechanism)
 SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mechanism, g.settings,
        COALESCE(g.enforced, false) AND COALESCE(f.enforced, true) AS enforced,
        COALESCE(g.findings, '{}'::pg_catalog.text[]) OPERATOR(pg_catalog.||) COALESCE(f.findings, '{}'::pg_catalog.text[]) AS findings

@@ -437,17 +437,20 @@ BEGIN ATOMIC
                pg_catalog.format('SELECT interlock.unrequire_lease(%L, %L) '
                        '-- if it was renamed, then interlock.require_lease with its present name',
                    a.tgrelid::pg_catalog.regclass, pg_catalog.left(a.texts[1], 1024))
-          FROM arguments a
+          FROM (SELECT a.tgrelid, a.texts, pg_catalog.row_number() OVER (PARTITION BY a.tgrelid ORDER BY a.tgname) AS n
+                  FROM arguments a
+                 WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger') a
          CROSS JOIN LATERAL (
                SELECT m.name[1]
                  FROM pg_catalog.regexp_matches(
-                          pg_catalog.replace(pg_catalog.replace(a.texts[1], '{{', ''), '}}', ''), '\{([^{}]+)\}', 'g') m (name)
+                          pg_catalog.replace(pg_catalog.replace(pg_catalog.left(a.texts[1], 1024), '{{', ''), '}}', ''),
+                          '\{([^{}]+)\}', 'g') m (name)
                 UNION
                SELECT c.name FROM pg_catalog.unnest(a.texts[2:]) c (name)
                 LIMIT 10) n (name) -- in each line the template stands again
-         WHERE a.kind OPERATOR(pg_catalog.=) 'lease_trigger' AND pg_catalog.octet_length(a.texts[1]) OPERATOR(pg_catalog.<) 100000
+         WHERE a.n OPERATOR(pg_catalog.<=) 16 -- a table may have thousands of forged ones
          UNION ALL
-        SELECT r.tgrelid, 'owned', pg_catalog.left(r.name, 64),
+        SELECT DISTINCT r.tgrelid, 'owned', pg_catalog.left(r.name, 64),
                pg_catalog.format('SELECT interlock.release_columns(%L, ARRAY[%L]) '
                        '-- if it was renamed, then interlock.own_columns for its present name',
                    r.tgrelid::pg_catalog.regclass, pg_catalog.left(r.name, 64))
