@@ -36,6 +36,7 @@ PG_FUNCTION_INFO_V1(restore_history);
 
 // suppress_history(rel, reason)
 Datum suppress_history(PG_FUNCTION_ARGS) {
+    PreventCommandIfParallelMode("interlock.suppress_history()"); // a worker's ends with it
     Arguments arguments(fcinfo);
     Oid table = scope_argument(arguments);
     open_scope(table, arguments.string_or_null(1));

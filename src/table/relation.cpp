@@ -219,6 +219,8 @@ Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of) {
 }
 
 Relation open_own_table(Oid relid, LOCKMODE mode) {
+    if (mode > AccessShareLock) // as for ALTER TABLE
+        PreventCommandIfParallelMode("a function that configures a table");
     return open_if_allowed(relid, mode, [&] { require_ownership(relid); });
 }
 

@@ -28,7 +28,8 @@ Relation open_table(Oid relid, LOCKMODE mode);
 // As open_table, for callers who have one of these privileges on any of it.
 Relation open_table(Oid relid, LOCKMODE mode, AclMode any_of);
 
-// As open_table, for a verb that configures the table: only its owner may (42501).
+// As open_table, for a verb that configures the table: only its owner may (42501), and not in
+// parallel mode (25000) unless it only reads.
 Relation open_own_table(Oid relid, LOCKMODE mode);
 
 // The checks of open_table for a caller that does not open it: nothing is locked or waited for.
