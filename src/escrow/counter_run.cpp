@@ -19,8 +19,10 @@ DueCounter due_in_row(uint64 row, MemoryContext context) {
 }
 
 CounterRun begin_counter_run(SweepRun* run) {
+    constexpr TimestampTz kLeast = USECS_PER_SEC / 10;
     end_table(); // that of the run before
-    return {run, CurrentMemoryContext, NIL, NIL, false, false};
+    TimestampTz stop_at = Max(run->stop_at, GetCurrentTimestamp() + kLeast);
+    return {run, CurrentMemoryContext, stop_at, NIL, NIL, NIL, false, false};
 }
 
 // A table that fails costs no more time than this.
@@ -35,7 +37,7 @@ bool has_failed(const CounterRun& counters, Oid rel) {
 }
 
 bool is_late(const CounterRun& counters) {
-    return counters.begun && GetCurrentTimestamp() > counters.run->stop_at;
+    return counters.begun && GetCurrentTimestamp() > counters.stop_at;
 }
 
 bool is_over(CounterRun* counters) {
@@ -65,6 +67,43 @@ void note_failed(CounterRun* counters, Oid rel, const char* message) {
 void leave_out(CounterRun* counters, Oid rel) {
     for (int i = 0; i < kMostFailures; i++)
         counters->failed = lappend_oid(counters->failed, rel);
+}
+
+namespace {
+
+struct Spent {
+    Oid owner;
+    TimestampTz time;
+};
+
+Spent* spent_by(const CounterRun& counters, Oid owner) {
+    ListCell* cell;
+    foreach (cell, counters.spent) {
+        auto* spent = static_cast<Spent*>(lfirst(cell));
+        if (spent->owner == owner)
+            return spent;
+    }
+    return nullptr;
+}
+
+} // namespace
+
+bool has_had_share(const CounterRun& counters, Oid owner) {
+    constexpr TimestampTz kShare = USECS_PER_SEC / 2;
+    const Spent* spent = spent_by(counters, owner);
+    return spent != nullptr && spent->time >= kShare * counters.run->pace;
+}
+
+void note_spent(CounterRun* counters, Oid owner, TimestampTz time) {
+    Spent* spent = spent_by(*counters, owner);
+    if (spent == nullptr) {
+        MemoryContext caller = MemoryContextSwitchTo(counters->context);
+        spent = static_cast<Spent*>(palloc0(sizeof(Spent)));
+        spent->owner = owner;
+        counters->spent = lappend(counters->spent, spent);
+        MemoryContextSwitchTo(caller);
+    }
+    spent->time += time;
 }
 
 namespace {

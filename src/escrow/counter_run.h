@@ -3,14 +3,17 @@
 #pragma once
 
 #include "sweeper/task.h"
+#include "table/name.h"
 
 namespace interlock {
 
 struct CounterRun {
     SweepRun* run;
     MemoryContext context; // outlives the transactions
+    TimestampTz stop_at;   // earlier tasks do not leave the counters without any time
     List* failed;          // tables, once for each failure
     List* unused;          // columns without counters now
+    List* spent;           // of owners: the time that their counters took
     bool begun;
     bool has_worked; // something was done, so there may be more
 };
@@ -41,6 +44,12 @@ int longest_turn(const CounterRun& counters);
 void note_failed(CounterRun* counters, Oid rel, const char* message);
 void leave_out(CounterRun* counters, Oid rel);
 
+// An owner has half of a run, so that one whose triggers take long, at however many counters, does
+// not keep others from their turn. Whether it has had that; the time of a counter is noted after
+// it.
+bool has_had_share(const CounterRun& counters, Oid owner);
+void note_spent(CounterRun* counters, Oid owner, TimestampTz time);
+
 // A column whose counters have to stay as they are: each of them would take a transaction in each
 // run.
 void note_unused(CounterRun* counters, Oid rel, const NameData& column);
@@ -55,13 +64,21 @@ Turn run_counter(CounterRun* counters, Oid rel, Body&& body) {
         return Turn::kFailed;
     char message[kErrorBytes] = "";
     bool begins = true;
+    bool is_turn = true;
+    Oid owner = InvalidOid;
+    TimestampTz began = GetCurrentTimestamp();
     bool well = in_sweep_transaction(message, longest_turn(*counters), [&] {
-        begins = begin_table(counters->run, rel);
+        owner = owner_of_table(rel);
+        is_turn = !has_had_share(*counters, owner);
+        begins = is_turn && begin_table(counters->run, rel);
         if (begins)
             body();
     });
+    note_spent(counters, owner, GetCurrentTimestamp() - began);
     if (well && begins)
         return Turn::kDone;
+    if (!is_turn)
+        come_again_for_rest(counters);
     if (!begins)
         leave_out(counters, rel);
     else
