@@ -3,7 +3,6 @@
 #include "history/history.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/task.h"
-#include "sweeper/turns.h"
 
 namespace interlock {
 
@@ -43,20 +42,21 @@ List* find_tables(SweepRun* run) {
     return tables;
 }
 
-// Each table has a share of the time that is left. Earlier tasks do not leave the tables without
-// any time.
+// Each table has a share of the time that is left, and each run starts with another one. Earlier
+// tasks do not leave the tables without any time.
 void trim_histories(SweepRun* run, List*) {
     constexpr TimestampTz kLeast = USECS_PER_SEC / 5;
-    List* tables = in_turns(run, find_tables(run), InvalidOid);
+    List* tables = find_tables(run);
     int count = list_length(tables);
     TimestampTz end = Max(run->stop_at, GetCurrentTimestamp() + kLeast);
+    int first = static_cast<int>(run->start % Max(count, 1));
     for (int i = 0; i < count; i++) {
         TimestampTz now = GetCurrentTimestamp();
         if (now >= end) {
             come_again(run, run->start); // the others are due now
             break;
         }
-        trim_table(run, list_nth_oid(tables, i), now + (end - now) / (count - i));
+        trim_table(run, list_nth_oid(tables, (first + i) % count), now + (end - now) / (count - i));
     }
 }
 

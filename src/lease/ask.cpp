@@ -150,13 +150,30 @@ void give_back_ticket(const LeaseRequest& request) {
 
 // Of one look at the tickets of a partition: whom to notify, and when to look again.
 struct Turn {
-    int64 numbers[64];
+    struct {
+        int64 number;
+        Oid role;
+    } chosen[64];
     int count;
     int64 next;
 };
 
+// One role can have thousands of tickets before those of others.
+bool has_share(const Turn& turn, Oid role) {
+    constexpr int kShare = 16;
+    int of_role = 0;
+    for (int i = 0; i < turn.count; i++)
+        of_role += turn.chosen[i].role == role ? 1 : 0;
+    return of_role < kShare;
+}
+
+// The next look chooses one whose role has had its share.
 void choose(Turn* turn, LeaseTicket* ticket, bool is_sure, int64 now) {
-    turn->numbers[turn->count++] = ticket->number;
+    if (!has_share(*turn, ticket->role)) {
+        turn->next = now;
+        return;
+    }
+    turn->chosen[turn->count++] = {ticket->number, ticket->role};
     ticket->notified = now;
     ticket->is_sure = is_sure;
     turn->next = Min(turn->next, now + kPatience);
@@ -199,7 +216,7 @@ Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
     uint32 look = next_look(partition);
     pass_over_waiters(partition, look);
     Ref* link = first_ticket(partition);
-    while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.numbers))) {
+    while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.chosen))) {
         LeaseTicket* ticket = ticket_at(*link);
         if (node_at(ticket->node)->database != database->database ||
             take_turn(database, ticket, look, is_sure, &turn, now))
@@ -215,7 +232,7 @@ Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
 
 void send(const Turn& turn) {
     for (int i = 0; i < turn.count; i++)
-        Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
+        Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.chosen[i].number));
 }
 
 // A full queue of notifications would fail the transaction. To ask how full it is removes what all
@@ -242,12 +259,26 @@ void note_unsent(int partition, const Turn& turn) {
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next)
         for (int i = 0; i < turn.count; i++)
-            if (ticket_at(ref)->number == turn.numbers[i])
+            if (ticket_at(ref)->number == turn.chosen[i].number)
                 ticket_at(ref)->is_sure = false;
     LWLockRelease(partition_lock(partition));
 }
 
+// Whether more are due, else when to look again.
+bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, int64* next) {
+    Turn turn = look_at_tickets(database, partition, true);
+    *next = turn.next;
+    char message[kErrorBytes];
+    if (turn.count > 0 && !in_transaction(message, [&] { send(turn); })) {
+        note_unsent(partition, turn);
+        note_failure(run, "notifications of leases", message);
+        return false;
+    }
+    return turn.count > 0 && turn.next <= monotonic_now();
+}
+
 void run_ticket_task(SweepRun* run, List*) {
+    constexpr int kLooks = 8; // of a partition, in one run
     LeaseDatabase* database = used_database();
     if (database == nullptr)
         return;
@@ -258,14 +289,11 @@ void run_ticket_task(SweepRun* run, List*) {
             come_again(run, shown_time(monotonic_now() + kPatience));
             return;
         }
-        Turn turn = look_at_tickets(database, i, true);
-        char message[kErrorBytes];
-        if (turn.count > 0 && !in_transaction(message, [&] { send(turn); })) {
-            note_unsent(i, turn);
-            note_failure(run, "notifications of leases", message);
-        }
-        if (turn.next != kNeverExpires)
-            come_again(run, shown_time(turn.next));
+        int64 next = kNeverExpires;
+        for (int look = 0; look < kLooks && notify_some(run, database, i, &next); look++)
+            CHECK_FOR_INTERRUPTS();
+        if (next != kNeverExpires)
+            come_again(run, shown_time(next));
     }
 }
 

@@ -5,7 +5,6 @@
 #include "marker/marker.h"
 #include "marker/sweep.h"
 #include "sweeper/task.h"
-#include "sweeper/turns.h"
 #include "table/plan.h"
 
 namespace interlock {
@@ -52,6 +51,20 @@ List* find_tables() {
     List* tables = marker_tables(MarkerTables::kStored);
     awaits_prepared = tables != NIL ? is_any : may_enable;
     return tables;
+}
+
+// A run starts with the tables after the one in which the last run stopped, so that a table that
+// uses up all the time does not starve the others.
+List* rotate(List* tables, Oid last) {
+    List* behind = NIL;
+    List* rest = NIL;
+    ListCell* cell;
+    foreach (cell, tables)
+        if (lfirst_oid(cell) > last)
+            behind = lappend_oid(behind, lfirst_oid(cell));
+        else
+            rest = lappend_oid(rest, lfirst_oid(cell));
+    return list_concat(behind, rest);
 }
 
 SweepResult sweep_one(const SweepRun& run, Oid table) {
@@ -107,7 +120,7 @@ void sweep_next(SweepRun* run, Oid table) {
 void sweep_tables(SweepRun* run, List* tables) {
     if (awaits_prepared)
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
-    List* in_turn = in_turns(run, tables, run->resume.table);
+    List* in_turn = rotate(tables, run->resume.table);
     Oid last = InvalidOid;
     ListCell* cell;
     foreach (cell, in_turn) {

@@ -244,6 +244,25 @@ is(ask(q(SELECT interlock.break_leases('room', 'of whomever'))), 1, 'without a r
 is(next_notification(), $patient, 'LEA-2: and who has asked for it is notified');
 is(ask(q(SELECT interlock.break_leases('room', 'done', 'patient'))) . used_by('patient'), '00', 'no ticket is left');
 
+# --- Beside thousands of another role -------------------------------------------------------------------------------------
+
+forget_notifications();
+my $theirs = holds('flood/theirs');
+my $ours = holds('flood/ours');
+query($as_role, 'SET ROLE asker');
+is(query($as_role, "SELECT count(ticket) FROM generate_series(1, 2000) g, LATERAL interlock.acquire_lease('flood/theirs', holder => 'h' || g, mode => 'shared', notify => true)"),
+    2000, 'a role has thousands of tickets');
+query($as_role, 'SET ROLE patient');
+$patient = query($as_role, q(SELECT ticket FROM interlock.acquire_lease('flood/ours', holder => 'h', notify => true)));
+release('flood/theirs', $theirs);
+release('flood/ours', $ours);
+my $before = 0;
+for (my $number = any_notification(); $number ne '' && $number != $patient; $number = any_notification()) { $before++ }
+cmp_ok($before, '<', 500, 'another one has its turn among them');
+is(ask(q(SELECT interlock.break_leases('flood%', 'done', 'asker'))), 0, 'they are ended');
+query($as_role, 'SET ROLE patient');
+forget_notifications();
+
 # --- A full queue ---------------------------------------------------------------------------------------------------------
 
 SKIP:
