@@ -20,7 +20,7 @@ enum CounterColumn { kId = 1, kRel, kColumnName, kKey, kCounterColumns = kKey };
 enum PartColumn { kCounter = 1, kNumber, kAmount, kReserved, kPartColumns = kReserved };
 
 Snapshot newest_snapshot() {
-    return IsolationUsesXactSnapshot() ? GetTransactionSnapshot() : GetLatestSnapshot();
+    return IsolationUsesXactSnapshot() ? GetTransactionSnapshot() : latest_snapshot();
 }
 
 template <typename Visit>
@@ -112,7 +112,7 @@ int64 find_counter(const CounterName& name, Snapshot snapshot) {
 
 int64 find_counter(const CounterName& name) {
     int64 counter = 0;
-    with_snapshot(GetLatestSnapshot(),
+    with_snapshot(latest_snapshot(),
                   [&](Snapshot snapshot) { counter = find_counter(name, snapshot); });
     return counter;
 }
@@ -171,7 +171,7 @@ bool read_counter(int64 counter, Oid* rel, NameData* column, text** key_text) {
     bool found = false;
     ScanKeyData key;
     ScanKeyInit(&key, kId, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(counter));
-    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+    with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
         scan_rows(kCounterTable, "escrow_counter_pkey", AccessShareLock, snapshot, &key, 1,
                   [&](Relation counters, HeapTuple tuple) {
                       *rel = DatumGetObjectId(column_of(counters, tuple, kRel).value);
@@ -206,7 +206,7 @@ void each_counter(Oid rel, const NameData& column, LOCKMODE mode, Visit&& visit)
     ScanKeyData keys[2];
     ScanKeyInit(&keys[0], kRel, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(rel));
     ScanKeyInit(&keys[1], kColumnName, BTEqualStrategyNumber, F_NAMEEQ, NameGetDatum(&column));
-    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+    with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
         scan_rows(kCounterTable, "escrow_counter_name", mode, snapshot, keys, 2, visit);
     });
 }
@@ -217,7 +217,7 @@ int64 forget_counters(Oid rel, const NameData& column) {
     int64 count = 0;
     each_counter(rel, column, RowExclusiveLock, [&](Relation counters, HeapTuple tuple) {
         int64 counter = DatumGetInt64(column_of(counters, tuple, kId).value);
-        with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+        with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
             scan_parts(counter, RowExclusiveLock, snapshot, [&](Relation parts, HeapTuple part) {
                 delete_row(parts, part);
                 count++;
@@ -275,7 +275,7 @@ NextCounter next_counter_with_parts(int64 from) {
     ScanKeyInit(&key, kCounter, BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(from));
     Relation rel = table_open(internal_table(kPartTable), AccessShareLock);
     Relation index = index_open(internal_table("escrow_part_counter"), AccessShareLock);
-    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+    with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
         TupleTableSlot* slot = table_slot_create(rel, nullptr);
         IndexScanDesc scan = begin_index_scan(rel, index, snapshot, 1);
         scan->xs_want_itup = true;
@@ -433,7 +433,7 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter) {
     int room = 0;
     SnapshotData dirty;
     InitDirtySnapshot(dirty);
-    with_snapshot(GetLatestSnapshot(), [&](Snapshot snapshot) {
+    with_snapshot(latest_snapshot(), [&](Snapshot snapshot) {
         add_reservations(column, counter, snapshot, &parts.reserved);
         scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
             Part part = {amount_of_part(column, rel, tuple), reserved_by_part(column, rel, tuple)};

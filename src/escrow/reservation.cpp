@@ -42,7 +42,7 @@ void each_reservation(int column, const char* index, int64 value, LOCKMODE mode,
 
 template <typename Visit>
 void each_of_counter(int64 counter, LOCKMODE mode, Visit&& visit) {
-    each_reservation(kCounter, kByCounter, counter, mode, GetLatestSnapshot(), visit);
+    each_reservation(kCounter, kByCounter, counter, mode, latest_snapshot(), visit);
 }
 
 enum class Locking : uint8_t { kLocked, kEnded, kChanged, kBusy };
@@ -125,7 +125,7 @@ int64 insert_reservation(const EscrowColumn& column, int64 counter, int64 amount
 
 bool find_reservation(int64 token, Reservation* reservation) {
     bool found = false;
-    each_reservation(kToken, kByToken, token, AccessShareLock, GetLatestSnapshot(),
+    each_reservation(kToken, kByToken, token, AccessShareLock, latest_snapshot(),
                      [&](Relation rel, HeapTuple tuple) {
                          *reservation = read_row(rel, tuple);
                          found = true;
@@ -138,7 +138,7 @@ bool lock_reservation(int64 token, Reservation* reservation) {
     Locking locking;
     do {
         locking = Locking::kEnded;
-        each_reservation(kToken, kByToken, token, RowExclusiveLock, GetLatestSnapshot(),
+        each_reservation(kToken, kByToken, token, RowExclusiveLock, latest_snapshot(),
                          [&](Relation rel, HeapTuple tuple) {
                              locking = lock_row(rel, tuple, true, reservation);
                              return false;
@@ -225,7 +225,7 @@ void add_reservations(const EscrowColumn& column, int64 counter, Snapshot snapsh
 
 AmountSum sum_of_reservations(const EscrowColumn& column, int64 counter) {
     AmountSum sum = {};
-    add_reservations(column, counter, GetLatestSnapshot(), &sum);
+    add_reservations(column, counter, latest_snapshot(), &sum);
     return sum;
 }
 

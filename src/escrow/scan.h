@@ -5,6 +5,12 @@
 
 namespace interlock {
 
+// The newest there is. Raises 25000 in parallel mode, which has none.
+inline Snapshot latest_snapshot() {
+    PreventCommandIfParallelMode("a function of escrow counters");
+    return GetLatestSnapshot();
+}
+
 // The rows of one scan; visit(table, tuple) until it returns false.
 template <typename Visit>
 void scan_rows(const char* table, const char* index, LOCKMODE mode, Snapshot snapshot,
