@@ -81,9 +81,6 @@ struct HeldToken {
 // Returns how many there are; puts at most `room`.
 int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens, int64 room);
 
-// Sets the expiry of a lease of a call.
-void time_lease(const LeaseKey& key, int64 token, int64 expires);
-
 // Ends the lease, but for its record. Whether it was there.
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);
 

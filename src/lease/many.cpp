@@ -22,6 +22,8 @@ struct Many {
     Decision decision;
     LeaseRoom room;
     RoomSearch search;
+    Ref served; // the tree whose queue was served last, and by which look; 0: none was yet
+    uint32 look;
 };
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
@@ -137,16 +139,42 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 
 // --- Granting ------------------------------------------------------------------------------------
 
+bool is_last_of_tree(const Many& many, int i) {
+    return i + 1 == many.count ||
+           many.requests[i].key.root_hash != many.requests[i + 1].key.root_hash;
+}
+
+void serve_tree_of(const LeaseKey& key) {
+    LeaseKey root = key;
+    root.length = key.root;
+    Ref node = find_node(root);
+    if (node != 0)
+        serve_tree(node);
+}
+
+// A queue takes a walk over all permits that one of its waiters wants: it is served once for all of
+// the call's leases in its tree.
+template <typename Body>
+void for_each_lease(const Many& many, Body&& body) {
+    for (int i = 0; i < many.count; i++)
+        with_lease(many.requests[i].key, many.tokens[i], [&](Ref lease) {
+            if (lease != 0 && many.tokens[i] != 0)
+                body(lease);
+            if (is_last_of_tree(many, i))
+                serve_tree_of(many.requests[i].key);
+        });
+}
+
 // Releases the leases of the call, which were not returned to the client yet. After an error the
 // store is not touched: the record of a long one stays until something in its way is requested.
 void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
-    for (int i = 0; i < many->count; i++) {
-        if (many->tokens[i] != 0)
-            end_lease_of(many->database, many->requests[i].key, many->tokens[i],
-                         LeaseEnd::kGivenBack);
+    for_each_lease(*many, [&](Ref lease) {
+        if (!lease_at(lease)->ended)
+            end_lease_without_serving(many->database, lease, LeaseEnd::kGivenBack);
+    });
+    for (int i = 0; i < many->count; i++)
         many->tokens[i] = 0;
-    }
 }
 
 template <typename Body>
@@ -161,13 +189,27 @@ void for_each_partition(const Many& many, Body&& body) {
 
 enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
 
+// The queue of a tree is served for the first of its keys. What waits there keeps waiting while all
+// partitions are locked, so another key has to be compared with it alone.
+Decision decide_next(Many* many, LeaseWaiter* waiter) {
+    const LeaseClaim& claim = waiter->claim;
+    Ref root = root_of(claim.node);
+    if (root == many->served && has_queue(root) &&
+        !is_behind(claim.node, lease_at(claim.lease)->mode, many->look))
+        return decide(claim, monotonic_now());
+    Decision decision = decide_in_turn(waiter);
+    many->served = root;
+    many->look = last_look(claim.partition);
+    return decision;
+}
+
 // With the lock of its partition held.
 Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     LeaseWaiter* waiter = this_waiter();
     many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
     if (many->room != LeaseRoom::kYes)
         return Attempt::kNoRoom;
-    Decision decision = decide_in_turn(waiter);
+    Decision decision = decide_next(many, waiter);
     if (decision.verdict == Verdict::kGranted) {
         many->tokens[i] = granted_answer(waiter->claim).token;
         release_node(waiter->claim.node);
@@ -180,14 +222,6 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
-void serve_tree_of(const LeaseKey& key) {
-    LeaseKey root = key;
-    root.length = key.root;
-    Ref node = find_node(root);
-    if (node != 0 && has_queue(node))
-        serve_queue(node, nullptr);
-}
-
 // The first leases. A waiter may have seen one of them in its way; each queue is served once.
 void take_back(Many* many, int granted) {
     for (int i = 0; i < granted; i++) {
@@ -195,7 +229,7 @@ void take_back(Many* many, int granted) {
         many->tokens[i] = 0;
     }
     for (int i = 0; i < granted; i++)
-        if (i == 0 || many->requests[i].key.root_hash != many->requests[i - 1].key.root_hash)
+        if (i + 1 == granted || is_last_of_tree(*many, i))
             serve_tree_of(many->requests[i].key);
 }
 
@@ -204,6 +238,7 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
     Attempt attempt = Attempt::kDone;
     for_each_partition(*many, [](LWLock* lock) { LWLockAcquire(lock, LW_EXCLUSIVE); });
     int granted = 0;
+    many->served = 0;
     while (granted < many->count && attempt == Attempt::kDone) {
         attempt = try_one(many, granted, answer);
         granted += attempt == Attempt::kDone ? 1 : 0;
@@ -281,8 +316,12 @@ int64 cover_all(const Many& many, int64 ttl) {
 int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
     int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
-    for (int i = 0; i < many.count; i++)
-        time_lease(many.requests[i].key, many.tokens[i], expires);
+    int64 span = expires - monotonic_now();
+    for_each_lease(many, [&](Ref lease) {
+        lease_at(lease)->expires = expires;
+        lease_at(lease)->span = span;
+        lease_at(lease)->pid = 0;
+    });
     return expires;
 }
 

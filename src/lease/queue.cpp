@@ -160,12 +160,31 @@ const LeaseWaiter* first_in_queue(Ref node) {
     return waiter_number(node_at(root_of(node))->first_waiter);
 }
 
-void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
-    Lease* lease = lease_at(ref);
+namespace {
+
+void note_end(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     if (how == LeaseEnd::kLost)
-        lose_lease(database, *lease);
-    lease->ended = true;
+        lose_lease(database, *lease_at(ref));
+    lease_at(ref)->ended = true;
+}
+
+} // namespace
+
+void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
+    note_end(database, ref, how);
     drop_if_ended_and_serve(ref);
+}
+
+void end_lease_without_serving(LeaseDatabase* database, Ref ref, LeaseEnd how) {
+    note_end(database, ref, how);
+    drop_ended(ref);
+}
+
+void serve_tree(Ref root) {
+    if (node_at(root)->had_tickets != 0)
+        note_end_for_tickets();
+    if (has_queue(root))
+        serve_queue(root, nullptr);
 }
 
 void drop_if_ended_and_serve(Ref ref) {

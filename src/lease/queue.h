@@ -62,6 +62,10 @@ const LeaseWaiter* first_in_queue(Ref node);
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
+// The same for one of many: the queue is served by serve_tree() after the last one of the tree.
+void end_lease_without_serving(LeaseDatabase* database, Ref ref, LeaseEnd how);
+void serve_tree(Ref root);
+
 // Drops the lease if it has ended and no transaction pins it any more, and serves the queue.
 void drop_if_ended_and_serve(Ref ref);
 

@@ -252,15 +252,4 @@ bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, Lea
     return is_there;
 }
 
-void time_lease(const LeaseKey& key, int64 token, int64 expires) {
-    with_lease(key, token, [&](Ref lease) {
-        if (lease == 0)
-            return;
-        lease_at(lease)->expires = expires;
-        lease_at(lease)->span = expires - monotonic_now();
-        lease_at(lease)->pid = 0;
-        drop_if_ended_and_serve(lease); // its waiters and tickets know of no end yet
-    });
-}
-
 } // namespace interlock

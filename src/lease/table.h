@@ -164,6 +164,7 @@ int64 next_ticket_number();
 
 // The number of the next look at a queue of the partition.
 uint32 next_look(int partition);
+uint32 last_look(int partition);
 
 // 0: it is not there.
 Ref find_node(const LeaseKey& key);
