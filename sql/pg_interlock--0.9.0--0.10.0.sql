@@ -551,7 +551,7 @@ BEGIN ATOMIC
                         WHERE a.attrelid OPERATOR(pg_catalog.=) r.tgrelid AND a.attname OPERATOR(pg_catalog.=) m.name::pg_catalog.name
                           AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped)
     UNION ALL
-    SELECT i.inhrelid::pg_catalog.regclass,
+    SELECT DISTINCT i.inhrelid::pg_catalog.regclass,
            CASE c.kind WHEN 'version_trigger' THEN 'the table inherits from a versioned one and is not versioned itself'
                        WHEN 'transition_trigger' THEN
                            pg_catalog.format('the table inherits from one with transitions of column "%s" and has none itself', c.subject)
