@@ -167,12 +167,7 @@ bool has_share(const Turn& turn, Oid role) {
     return of_role < kShare;
 }
 
-// The next look chooses one whose role has had its share.
 void choose(Turn* turn, LeaseTicket* ticket, bool is_sure, int64 now) {
-    if (!has_share(*turn, ticket->role)) {
-        turn->next = now;
-        return;
-    }
     turn->chosen[turn->count++] = {ticket->number, ticket->role};
     ticket->notified = now;
     ticket->is_sure = is_sure;
@@ -189,6 +184,12 @@ bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool i
     bool has_missed = ticket->notified != 0 && !is_awaited(*ticket, now);
     if (has_missed && ticket->is_sure)
         return false;
+    // To find out whether its lease can be had may take long: the next look does.
+    if ((has_missed || ticket->notified == 0) && !has_share(*turn, ticket->role)) {
+        turn->next = now;
+        pass_over(ticket->node, ticket->mode, look);
+        return true;
+    }
     if (has_missed) {
         choose(turn, ticket, is_sure, now);
         return true; // and the next one, too
