@@ -144,25 +144,35 @@ bool is_last_of_tree(const Many& many, int i) {
            many.requests[i].key.root_hash != many.requests[i + 1].key.root_hash;
 }
 
-void serve_tree_of(const LeaseKey& key) {
+// 0: nothing is there.
+Ref find_root(const LeaseKey& key) {
     LeaseKey root = key;
     root.length = key.root;
-    Ref node = find_node(root);
-    if (node != 0)
-        serve_tree(node);
+    return find_node(root);
 }
 
 // A queue takes a walk over all permits that one of its waiters wants: it is served once for all of
-// the call's leases in its tree.
+// the call's leases in its tree, and not where the call has none.
 template <typename Body>
 void for_each_lease(const Many& many, Body&& body) {
-    for (int i = 0; i < many.count; i++)
-        with_lease(many.requests[i].key, many.tokens[i], [&](Ref lease) {
-            if (lease != 0 && many.tokens[i] != 0)
-                body(lease);
-            if (is_last_of_tree(many, i))
-                serve_tree_of(many.requests[i].key);
-        });
+    bool is_due = false;
+    for (int i = 0; i < many.count; i++) {
+        const LeaseKey& key = many.requests[i].key;
+        if (many.tokens[i] != 0) {
+            with_lease(key, many.tokens[i], [&](Ref lease) {
+                if (lease != 0)
+                    body(lease);
+            });
+            is_due = true;
+        }
+        if (!is_due || !is_last_of_tree(many, i))
+            continue;
+        LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
+        if (Ref root = find_root(key); root != 0)
+            serve_tree(root);
+        LWLockRelease(partition_lock(key.partition));
+        is_due = false;
+    }
 }
 
 // Releases the leases of the call, which were not returned to the client yet. After an error the
@@ -222,15 +232,20 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
 }
 
-// The first leases. A waiter may have seen one of them in its way; each queue is served once.
+// The first leases. A waiter may have seen one of them in its way, and no ticket; each queue is
+// served once.
 void take_back(Many* many, int granted) {
     for (int i = 0; i < granted; i++) {
         drop_lease(find_lease(find_node(many->requests[i].key), many->tokens[i]));
         many->tokens[i] = 0;
     }
-    for (int i = 0; i < granted; i++)
-        if (i + 1 == granted || is_last_of_tree(*many, i))
-            serve_tree_of(many->requests[i].key);
+    for (int i = 0; i < granted; i++) {
+        if (i + 1 < granted && !is_last_of_tree(*many, i))
+            continue;
+        Ref root = find_root(many->requests[i].key);
+        if (root != 0 && has_queue(root))
+            serve_queue(root, nullptr);
+    }
 }
 
 // No other process sees only some of them granted: all partitions are locked meanwhile.
