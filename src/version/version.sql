@@ -512,7 +512,8 @@ BEGIN ATOMIC
                    'pg_catalog.int8'::pg_catalog.regtype]::pg_catalog.oid[])
          ORDER BY v.tgrelid, a.attnum, v.tgparentid DESC, v.tgname),
     tops AS ( -- with the floor of the table that versions are enabled on
-        SELECT c.tgrelid, c.tgparentid, c.attname, c.settings, c.attnum, e.relid AS top, b.attnum AS top_attnum,
+        SELECT c.tgrelid, c.attname, c.settings, c.attnum, e.relid AS top, b.attnum AS top_attnum, e.relid AS enabled_on,
+               c.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition,
                (SELECT pg_catalog.format('%I.%I', n.nspname, s.relname)
                   FROM floors s
                   JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
@@ -530,8 +531,8 @@ BEGIN ATOMIC
           JOIN pg_catalog.pg_attribute b
             ON b.attrelid OPERATOR(pg_catalog.=) e.relid AND b.attname OPERATOR(pg_catalog.=) c.attname),
     above AS ( -- and of tables above, which have no versions: rows that are inserted through them get their defaults
-        SELECT u.relid::pg_catalog.oid AS tgrelid, t.attname, t.settings, b.attnum, t.top, t.top_attnum, t.floor,
-               p.relids[pg_catalog.cardinality(p.relids)] AS root
+        SELECT u.relid::pg_catalog.oid AS tgrelid, t.attname, t.settings, b.attnum, t.top, t.top_attnum,
+               p.relids[pg_catalog.cardinality(p.relids)]::pg_catalog.oid AS enabled_on, true AS is_partition, t.floor
           FROM tops t
          CROSS JOIN LATERAL (
                SELECT pg_catalog.array_agg(a.relid ORDER BY a.level)
@@ -539,20 +540,14 @@ BEGIN ATOMIC
          CROSS JOIN LATERAL pg_catalog.unnest(p.relids[2:]) u (relid)
           JOIN pg_catalog.pg_attribute b
             ON b.attrelid OPERATOR(pg_catalog.=) u.relid::pg_catalog.oid AND b.attname OPERATOR(pg_catalog.=) t.attname
-         WHERE t.tgparentid OPERATOR(pg_catalog.=) 0),
+         WHERE NOT t.is_partition),
     defaults AS ( -- theirs; to ask for an expression as it is written would wait for a table that somebody has locked
         SELECT t.tgrelid, t.attname, t.floor, t.enabled_on, t.settings, t.is_partition,
                pg_catalog.substr(d.adbin::pg_catalog.text, 1, 4096) AS expression,
                pg_catalog.substr(above.adbin::pg_catalog.text, 1, 4096) AS top_expression,
                d.oid IS NOT NULL AND d.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS reads_floor,
                above.oid IS NOT NULL AND above.oid OPERATOR(pg_catalog.=) ANY (SELECT r.oid FROM readers r) AS top_reads_floor
-          FROM (SELECT o.tgrelid, o.attname, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
-                       o.top AS enabled_on, o.tgparentid OPERATOR(pg_catalog.<>) 0 AS is_partition
-                  FROM tops o
-                 UNION ALL
-                SELECT o.tgrelid, o.attname, o.settings, o.attnum, o.top, o.top_attnum, o.floor,
-                       o.root, true
-                  FROM above o) t
+          FROM (TABLE tops UNION ALL TABLE above) t
           LEFT JOIN pg_catalog.pg_attrdef d
             ON d.adrelid OPERATOR(pg_catalog.=) t.tgrelid AND d.adnum OPERATOR(pg_catalog.=) t.attnum
           LEFT JOIN pg_catalog.pg_attrdef above
