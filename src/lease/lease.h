@@ -84,6 +84,9 @@ int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* 
 // Ends the lease, but for its record. Whether it was there.
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);
 
+// Serves the queue of the key's tree, after end_lease_without_serving(). With no lock held.
+void serve_tree_of(const LeaseKey& key);
+
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token.
 template <typename Body>
 void with_lease(const LeaseKey& key, int64 token, Body&& body) {

@@ -140,15 +140,7 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 // --- Granting ------------------------------------------------------------------------------------
 
 bool is_last_of_tree(const Many& many, int i) {
-    return i + 1 == many.count ||
-           many.requests[i].key.root_hash != many.requests[i + 1].key.root_hash;
-}
-
-// 0: nothing is there.
-Ref find_root(const LeaseKey& key) {
-    LeaseKey root = key;
-    root.length = key.root;
-    return find_node(root);
+    return i + 1 == many.count || !is_same_tree(many.requests[i].key, many.requests[i + 1].key);
 }
 
 // A queue takes a walk over all permits that one of its waiters wants: it is served once for all of
@@ -167,10 +159,7 @@ void for_each_lease(const Many& many, Body&& body) {
         }
         if (!is_due || !is_last_of_tree(many, i))
             continue;
-        LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-        if (Ref root = find_root(key); root != 0)
-            serve_tree(root);
-        LWLockRelease(partition_lock(key.partition));
+        serve_tree_of(key);
         is_due = false;
     }
 }

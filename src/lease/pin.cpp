@@ -12,6 +12,7 @@ namespace {
 // While it is pinned, the lease stays where it is.
 struct Pin {
     Ref lease;
+    Ref root; // of its tree
     int partition;
     int64 token;
 };
@@ -20,12 +21,38 @@ TransactionList<Pin> pins = {};
 
 struct BoundLease {
     int64 token; // hash key
+    uint64 root_hash;
     uint16 length;
     char key[kMaxLeaseKeyBytes];
 };
 
 HTAB* bound_leases = nullptr;
 int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
+
+// By trees, so that the queue of each is served once. find_lease(), and a drop, meet the newest of
+// a key first: none is looked for behind those that end later.
+template <typename Tree>
+int compare_ends(Tree left, int64 left_token, Tree right, int64 right_token) {
+    if (left != right)
+        return left < right ? -1 : 1;
+    return left_token > right_token ? -1 : left_token < right_token ? 1 : 0;
+}
+
+int order_of_unpins(const void* left, const void* right) {
+    const auto& a = *static_cast<const Pin*>(left);
+    const auto& b = *static_cast<const Pin*>(right);
+    return compare_ends(a.root, a.token, b.root, b.token);
+}
+
+void unpin(const Pin& pin, bool is_last_of_tree) {
+    LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
+    remove_pinner(lease_at(pin.lease));
+    if (is_last_of_tree)
+        drop_if_ended_and_serve(pin.lease);
+    else if (lease_at(pin.lease)->ended)
+        drop_ended(pin.lease);
+    LWLockRelease(partition_lock(pin.partition));
+}
 
 void unpin_all(XactEvent event, void*) {
     if (event == XACT_EVENT_PRE_PREPARE && pins.count > 0)
@@ -35,11 +62,10 @@ void unpin_all(XactEvent event, void*) {
         event != XACT_EVENT_PARALLEL_COMMIT && event != XACT_EVENT_PARALLEL_ABORT)
         return;
     // The transaction is committed and visible, or rolled back.
-    for (const Pin& pin : pins) {
-        LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
-        unpin_lease(pin.lease);
-        LWLockRelease(partition_lock(pin.partition));
-    }
+    if (pins.count > 1)
+        qsort(pins.items, pins.count, sizeof(Pin), order_of_unpins);
+    for (int i = 0; i < pins.count; i++)
+        unpin(pins[i], i + 1 == pins.count || pins[i].root != pins[i + 1].root);
     pins.forget();
 }
 
@@ -63,23 +89,32 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
         attempt.role = lease->role;
         attempt.room = add_pinner(lease, access);
         if (attempt.room == LeaseRoom::kYes)
-            pins.add({ref, key.partition, token});
+            pins.add({ref, root_of(lease->node), key.partition, token});
     });
     return attempt;
 }
 
-void end_bound_lease(LeaseDatabase* database, const BoundLease& bound) {
-    LeaseKey key = lease_key(MyDatabaseId, bound.key, bound.length);
-    end_lease_of(database, key, bound.token, LeaseEnd::kLost);
+LeaseKey key_of(const BoundLease& bound) {
+    return lease_key(MyDatabaseId, bound.key, bound.length);
 }
 
-int newest_first(const void* left, const void* right) {
-    int64 a = (*static_cast<BoundLease* const*>(left))->token;
-    int64 b = (*static_cast<BoundLease* const*>(right))->token;
-    return a > b ? -1 : a < b ? 1 : 0;
+// next: the one that ends after it; null: there is none, or of whatever tree.
+void end_bound_lease(LeaseDatabase* database, const BoundLease& bound, const BoundLease* next) {
+    LeaseKey key = key_of(bound);
+    with_lease(key, bound.token, [database](Ref lease) {
+        if (lease != 0 && !lease_at(lease)->ended)
+            end_lease_without_serving(database, lease, LeaseEnd::kLost);
+    });
+    if (next == nullptr || !is_same_tree(key, key_of(*next)))
+        serve_tree_of(key);
 }
 
-// find_lease() meets the newest of a key first: none is looked for behind those that end later.
+int order_of_ends(const void* left, const void* right) {
+    const auto& a = **static_cast<BoundLease* const*>(left);
+    const auto& b = **static_cast<BoundLease* const*>(right);
+    return compare_ends(a.root_hash, a.token, b.root_hash, b.token);
+}
+
 void end_bound_leases(int, Datum) {
     LeaseDatabase* database = find_or_make_database(MyDatabaseId);
     int64 count = 0;
@@ -91,11 +126,11 @@ void end_bound_leases(int, Datum) {
         if (all != nullptr)
             all[count++] = bound;
         else // as the session ends in any case
-            end_bound_lease(database, *bound);
+            end_bound_lease(database, *bound, nullptr);
     if (count > 0)
-        qsort(all, count, sizeof(BoundLease*), newest_first);
+        qsort(all, count, sizeof(BoundLease*), order_of_ends);
     for (int64 i = 0; i < count; i++)
-        end_bound_lease(database, *all[i]);
+        end_bound_lease(database, *all[i], i + 1 < count ? all[i + 1] : nullptr);
     free(all);
 }
 
@@ -163,6 +198,7 @@ void bind_lease(const LeaseKey& key, int64 token) {
     hash_search(bound_leases, &spare, HASH_REMOVE, nullptr);
     bool found;
     auto* bound = static_cast<BoundLease*>(hash_search(bound_leases, &token, HASH_ENTER, &found));
+    bound->root_hash = key.root_hash;
     bound->length = static_cast<uint16>(key.length);
     memcpy(bound->key, key.bytes, key.length);
 }

@@ -81,12 +81,10 @@ LeaseRoom add_pinner(Lease* lease, LeaseAccess access) {
     return room;
 }
 
-void unpin_lease(Ref ref) {
-    Lease* lease = lease_at(ref);
+void remove_pinner(Lease* lease) {
     if (lease->pins > 1)
         remove_from_list(lease, number_of_process());
     lease->pins--;
-    drop_if_ended_and_serve(ref);
 }
 
 Pinner pinner_of(int process) {

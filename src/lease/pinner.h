@@ -13,9 +13,8 @@ namespace interlock {
 // lease.
 LeaseRoom add_pinner(Lease* lease, LeaseAccess access);
 
-// Removes this process, which has pinned the lease; with the last one, a lease that has ended is
-// dropped.
-void unpin_lease(Ref ref);
+// Removes this process, which has pinned the lease. One that has ended is the caller's to drop.
+void remove_pinner(Lease* lease);
 
 struct Pinner {
     int32 pid;

@@ -62,7 +62,8 @@ const LeaseWaiter* first_in_queue(Ref node);
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
 
-// The same for one of many: the queue is served by serve_tree() after the last one of the tree.
+// The same for one of many: the queue is served by serve_tree() after the last one of the tree, as
+// that takes a walk over all permits that one of its waiters wants.
 void end_lease_without_serving(LeaseDatabase* database, Ref ref, LeaseEnd how);
 void serve_tree(Ref root);
 

@@ -201,6 +201,8 @@ Ref find_node(const LeaseKey& key) {
     return find_prefix(key, key.length, hash_of_prefix(key, key.length));
 }
 
+Ref find_root(const LeaseKey& key) { return find_prefix(key, key.root, key.root_hash); }
+
 Ref use_node(const LeaseKey& key, LeaseAccess access) {
     Ref parent = 0;
     for (size_t end = 0; end < key.length;) {

@@ -129,6 +129,10 @@ struct LeaseKey {
     int partition;
 };
 
+inline bool is_same_tree(const LeaseKey& key, const LeaseKey& other) { // of one database
+    return key.root == other.root && memcmp(key.bytes, other.bytes, key.root) == 0;
+}
+
 // Where the level ends that has the byte at `from`, or begins there.
 inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
     const void* slash = memchr(bytes + from, '/', length - from);
@@ -168,6 +172,7 @@ uint32 last_look(int partition);
 
 // 0: it is not there.
 Ref find_node(const LeaseKey& key);
+Ref find_root(const LeaseKey& key); // the key's first level
 
 // Finds or makes the key and its ancestors; 0: there is no room. It stays until release_node.
 Ref use_node(const LeaseKey& key, LeaseAccess access);
