@@ -119,6 +119,7 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
     if (lease != 0 && !lease_at(lease)->ended)
         end_lease(claim->database, lease, LeaseEnd::kGivenBack); // its room is for the next
     LeaseRoom room = make_lease_for(request, claim->access, &claim->lease);
+    claim->is_free = false;
     if (room == LeaseRoom::kYes)
         join_queue(waiter, has_pins());
     return room;
@@ -254,8 +255,13 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
 
 LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
                      LeaseClaim* claim) {
-    *claim = {database, request.key.partition, use_node(request.key, access),
-              0,        request.capacity,      access};
+    *claim = {};
+    claim->database = database;
+    claim->partition = request.key.partition;
+    claim->node = use_node(request.key, access);
+    claim->capacity = request.capacity;
+    claim->access = access;
+    claim->beside = request.beside;
     if (claim->node == 0)
         return LeaseRoom::kFull;
     LeaseRoom room = make_lease_for(request, access, &claim->lease);
@@ -319,7 +325,7 @@ void do_work(const LeaseClaim& claim, const Decision& decision) {
 
 Decision decide_in_turn(LeaseWaiter* waiter) {
     if (!has_queue(waiter->claim.node))
-        return decide(waiter->claim, monotonic_now());
+        return decide(&waiter->claim, monotonic_now());
     join_queue(waiter, has_pins());
     Decision decision = serve_queue(waiter->claim.node, waiter);
     if (decision.verdict != Verdict::kGranted)

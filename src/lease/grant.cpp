@@ -167,9 +167,16 @@ bool is_long(const Lease& lease) { return lease.pid != 0 || lease.long_term; }
 
 int64 wanted_time(const Lease& lease) { return is_long(lease) ? 0 : lease.ttl; }
 
+// Others can lose leases of the partition all the time: what counts is what was in the way.
+void note_free(LeaseClaim* claim) {
+    if (!claim->is_free)
+        claim->lost_until = claim->database->lost_in[claim->partition];
+    claim->is_free = true;
+}
+
 bool is_covered(const LeaseClaim& claim, int64 now) {
     const Lease& lease = *lease_at(claim.lease);
-    return knows_losses(claim.database, claim.partition) &&
+    return knows_losses(claim.database, claim.lost_until) &&
            (is_long(lease) || covers(claim.database, now + lease.ttl));
 }
 
@@ -248,17 +255,21 @@ int other_capacity(const LeaseClaim& claim) {
     return 0;
 }
 
-Decision decide(const LeaseClaim& claim, int64 now) {
-    LeaseDatabase* database = claim.database;
+Decision decide(LeaseClaim* claim, int64 now) {
+    LeaseDatabase* database = claim->database;
     if (pg_atomic_read_u32(&database->serves) == 0 && now < database->serves_from)
-        return decide_in_grace(claim, now);
-    if (other_capacity(claim) != 0)
+        return decide_in_grace(*claim, now);
+    if (other_capacity(*claim) != 0)
         return {Verdict::kOtherCapacity, 0, now};
-    Ref found = in_the_way(claim, now);
-    if (found != 0)
+    Ref found = in_the_way(*claim, now);
+    if (found != 0) {
+        claim->is_free = false;
         return decide_in_the_way(found, now);
-    if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(claim, now) || !grant(claim, now))
-        return {Verdict::kNotDurable, 0, now, wanted_time(*lease_at(claim.lease))};
+    }
+    note_free(claim);
+    if (pg_atomic_read_u32(&database->serves) == 0 || !is_covered(*claim, now) ||
+        !grant(*claim, now))
+        return {Verdict::kNotDurable, 0, now, wanted_time(*lease_at(claim->lease))};
     return {Verdict::kGranted, 0, 0};
 }
 

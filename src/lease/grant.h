@@ -13,6 +13,9 @@ struct LeaseClaim {
     Ref lease;
     int capacity; // of a permit
     LeaseAccess access;
+    size_t beside;     // length of the path that it shares with a lease of the same call; 0: none
+    bool is_free;      // R4: nothing is in its way, and nothing that would be is granted before it:
+    uint64 lost_until; // what was in its way was lost by this change
 };
 
 // Not yet: something must become durable first, or the record of an ended lease must be cleared
@@ -40,8 +43,8 @@ inline bool needs_work(const Decision& decision) {
 
 // Grants the claim if nothing is in its way, and links its lease to its key. Expired leases that
 // are in the way are lost and dropped. With the partition's lock held exclusively; the claim uses
-// its node.
-Decision decide(const LeaseClaim& claim, int64 now);
+// its node. A claim that is decided again must have been in the queue since.
+Decision decide(LeaseClaim* claim, int64 now);
 
 // A lease that is in the way of an exclusive one: at the key, else above it, nearest first, else
 // below; 0: there is none. With the partition's lock held exclusively, as expired leases that are

@@ -25,6 +25,7 @@ struct LeaseRequest {
     LeaseBond bond;
     const char* holder;
     size_t holder_length;
+    size_t beside; // length of the path that the key shares with a lease of the same call; 0: none
 };
 
 enum class LeaseOutcome { kAcquired, kResumed, kHeld, kRecovering };

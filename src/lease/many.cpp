@@ -195,7 +195,7 @@ Decision decide_next(Many* many, LeaseWaiter* waiter) {
     Ref root = root_of(claim.node);
     if (root == many->served && has_queue(root) &&
         !is_behind(claim.node, lease_at(claim.lease)->mode, many->look))
-        return decide(claim, monotonic_now());
+        return decide(&waiter->claim, monotonic_now());
     Decision decision = decide_in_turn(waiter);
     many->served = root;
     many->look = last_look(claim.partition);
@@ -253,32 +253,49 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
     return attempt;
 }
 
-LeaseAnswer try_all(Many* many) {
-    LeaseAnswer answer;
-    for (;;) {
-        answer.outcome = LeaseOutcome::kAcquired;
-        Attempt attempt = try_together(many, &answer);
-        if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
-            return answer;
-        if (attempt == Attempt::kNeedsWork) {
-            do_work(this_waiter()->claim, many->decision);
-            continue;
-        }
-        find_room(many->database, many->room, many->requests[0].role, &many->search);
-    }
+// Of the path that two keys share.
+size_t shared_length(const LeaseKey& key, const LeaseKey& other) {
+    size_t shared = 0;
+    for (size_t i = 0; i < Min(key.length, other.length) && key.bytes[i] == other.bytes[i]; i++)
+        if (key.bytes[i] == '/')
+            shared = i;
+    return shared;
 }
 
-// One after the other, in order, so that two calls never wait for each other.
-LeaseAnswer wait_for_all(Many* many, const Deadline& deadline) {
+// One after the other, in order, so that two calls never wait for each other. The key before a key
+// shares the longest path with it.
+LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
     for (int i = 0; i < many->count; i++) {
-        answer = acquire_lease_for(many->database, many->requests[i], deadline);
+        LeaseRequest* request = &many->requests[i];
+        request->beside = i == 0 ? 0 : shared_length(many->requests[i - 1].key, request->key);
+        answer = acquire_lease_for(many->database, *request, deadline);
         many->tokens[i] = answer.token;
         many->refused = i;
         if (answer.outcome != LeaseOutcome::kAcquired)
             break;
     }
     return answer;
+}
+
+// At one moment, unless others prevent that: by leases that are lost or over all the time, which
+// has to become durable first.
+LeaseAnswer take_at_once(Many* many, const Deadline& deadline) {
+    constexpr int kMostWork = 16;
+    LeaseAnswer answer;
+    for (int work = 0; work < kMostWork;) {
+        answer.outcome = LeaseOutcome::kAcquired;
+        Attempt attempt = try_together(many, &answer);
+        if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
+            return answer;
+        if (attempt == Attempt::kNeedsWork) {
+            do_work(this_waiter()->claim, many->decision);
+            work++;
+            continue;
+        }
+        find_room(many->database, many->room, many->requests[0].role, &many->search);
+    }
+    return take_in_order(many, deadline);
 }
 
 // After a cancel, with the records that are there.
@@ -344,7 +361,8 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     Datum argument = PointerGetDatum(many);
     PG_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     {
-        answer = deadline.has_passed() ? try_all(many) : wait_for_all(many, deadline);
+        answer =
+            deadline.has_passed() ? take_at_once(many, deadline) : take_in_order(many, deadline);
         if (answer.outcome == LeaseOutcome::kAcquired)
             answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
     }

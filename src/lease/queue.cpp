@@ -45,6 +45,25 @@ void note_end_for_tickets() {
         report_deadline_now(GetCurrentTimestamp());
 }
 
+// Whether the waiter's path covers all of the claim's that another lease of the call shares.
+bool covers_both(const LeaseWaiter& waiter, const LeaseClaim& claim) {
+    if (node_at(waiter.claim.node)->length > claim.beside)
+        return false;
+    Ref level = claim.node;
+    while (level != 0 && level != waiter.claim.node)
+        level = node_at(level)->parent;
+    return level != 0;
+}
+
+// The waiter before which the claim stands; 0: it is the last one. One that may wait for the other
+// lease of the call, as for a path above it, would wait for the claim, too, and so for itself.
+int place_in_queue(const LeaseNode& root, const LeaseClaim& claim) {
+    int number = claim.beside != 0 ? root.first_waiter : 0;
+    while (number != 0 && !covers_both(*waiter_number(number), claim))
+        number = waiter_number(number)->next;
+    return number;
+}
+
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 } // namespace
@@ -84,6 +103,8 @@ LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
 void join_queue(LeaseWaiter* waiter, bool has_pins) {
     LeaseNode* root = node_at(root_of(waiter->claim.node));
+    int next = place_in_queue(*root, waiter->claim);
+    int* from_next = next != 0 ? &waiter_number(next)->previous : &root->last_waiter;
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
     waiter->has_pins = has_pins;
@@ -92,13 +113,11 @@ void join_queue(LeaseWaiter* waiter, bool has_pins) {
     pg_write_barrier();
     waiter->queued = true;
     waiter->token = 0;
-    waiter->next = 0;
-    waiter->previous = root->last_waiter;
-    if (root->last_waiter != 0)
-        waiter_number(root->last_waiter)->next = number_of(waiter);
-    else
-        root->first_waiter = number_of(waiter);
-    root->last_waiter = number_of(waiter);
+    waiter->next = next;
+    waiter->previous = *from_next;
+    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
+        number_of(waiter);
+    *from_next = number_of(waiter);
 }
 
 void leave_queue(LeaseWaiter* waiter) {
@@ -127,14 +146,16 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
         next = waiter->next;
         Decision decision = {Verdict::kInTheWay, 0, later(earliest)};
         if (!is_behind(waiter->claim.node, mode_of(waiter->claim), look)) {
-            decision = decide(waiter->claim, now);
+            decision = decide(&waiter->claim, now);
             if (decision.verdict != Verdict::kGranted &&
                 decision.verdict != Verdict::kOtherCapacity)
                 earliest = Min(earliest, decision.until);
             if (needs_work(decision))
                 work = decision;
-        } else if (needs_work(work) && waiter->wake_at <= now) {
-            decision = work; // its waiter should have done it by now, and is paused
+        } else {
+            waiter->claim.is_free = false;
+            if (needs_work(work) && waiter->wake_at <= now)
+                decision = work; // its waiter should have done it by now, and is paused
         }
         if (waiter == asking)
             answer = decision;

@@ -1,4 +1,5 @@
-// The waiters for leases: a queue for each tree of keys, first come, first served.
+// The waiters for leases: a queue for each tree of keys, first come, first served but for further
+// keys of one call.
 //
 // A waiter is granted its lease by the process that ends the lease in its way, or by any waiter
 // that finds that one expired. A waiter that cannot be granted yet blocks the later waiters that it
@@ -28,8 +29,8 @@ LeaseWaiter* this_waiter();
 
 // All with the lock of the claim's partition held exclusively.
 
-// Appends the waiter to the queue of its tree, or removes it. has_pins: its transaction pins
-// leases.
+// Puts the waiter into the queue of its tree, or removes it: at the end, or before those that may
+// wait for another lease of the same call. has_pins: its transaction pins leases.
 void join_queue(LeaseWaiter* waiter, bool has_pins);
 void leave_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);

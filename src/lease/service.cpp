@@ -188,9 +188,8 @@ bool covers(LeaseDatabase* database, int64 expires) {
     return is_store_known(database) && expires <= read_counter(&database->horizon);
 }
 
-bool knows_losses(LeaseDatabase* database, int partition) {
-    return is_store_known(database) &&
-           database->lost_in[partition] <= pg_atomic_read_u64(&database->lost_durable);
+bool knows_losses(LeaseDatabase* database, uint64 lost) {
+    return is_store_known(database) && lost <= pg_atomic_read_u64(&database->lost_durable);
 }
 
 int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode) {

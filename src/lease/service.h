@@ -45,7 +45,7 @@ struct LeaseDatabase {
 
     WrongTokens wrong[kMaxGuessers + 1]; // in the grace; the last one is for all other roles
 
-    uint64 lost_in[kLeasePartitions]; // the last change of each, under the partition's lock
+    uint64 lost_in[kLeasePartitions]; // R4: the last change of each, under the partition's lock
 
     // On a cache line of its own: it is written with every grant, and the rest is read.
     alignas(PG_CACHE_LINE_SIZE) pg_atomic_uint64 next_token;
@@ -61,8 +61,8 @@ LeaseDatabase* own_database();
 // R1: whether a grant or a renewal until `expires` can be answered; else make_durable first.
 bool covers(LeaseDatabase* database, int64 expires);
 
-// R4: whether all that was lost in the partition, whose lock is held, is durable.
-bool knows_losses(LeaseDatabase* database, int partition);
+// R4: whether what was lost until then is durable.
+bool knows_losses(LeaseDatabase* database, uint64 lost);
 
 // The next token, for a lease of that role and mode at the key; 0: none is reserved.
 int64 next_token(LeaseDatabase* database, const LeaseNode& node, Oid role, LeaseMode mode);

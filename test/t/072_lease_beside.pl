@@ -1,0 +1,125 @@
+# Leases beside others: keys of one call beside a path above them, calls beside leases that are lost all the time, and
+# the many leases of a session that ends.
+
+use strict;
+use warnings;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', q(
+shared_preload_libraries = 'pg_interlock'
+interlock.sweeper = off
+commit_delay = 20000
+commit_siblings = 0
+fsync = on
+));
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_interlock; CREATE TABLE lasting AS SELECT 1');
+
+sub ask { return $node->safe_psql('postgres', $_[0]); }
+
+sub session { return $node->background_psql('postgres', on_error_stop => 0); }
+
+# Sends the statement and does not wait for its end.
+sub begin
+{
+    my ($session, $sql) = @_;
+    $session->query_until(qr/asked/, "\\echo asked\n$sql;\n");
+    return;
+}
+
+sub waits { return ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM interlock.lease_waiters WHERE holder = '$_[0]'"), "$_[0] waits"); }
+
+# What the statement that was begun has returned.
+sub answer
+{
+    my ($session) = @_;
+    my ($line) = split(/\n/, $session->query('SELECT 1'));
+    return $line;
+}
+
+sub end_session { $_->quit for @_; return; }
+
+# --- Keys of one call beside a path above them -----------------------------------------------------
+
+# The one below gets all its keys; the one above comes after it, and before those that have asked later
+for my $mode ('exclusive', 'shared')
+{
+    my $middle = ask("SELECT token FROM interlock.acquire_lease('tree/b', '10 min')");
+    my ($call, $above, $late) = map { session() } 1 .. 3;
+    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/b', 'tree/c'], '10 min', '10 min', 'call', '$mode')");
+    waits('call');
+    begin($above, "SELECT outcome FROM interlock.acquire_lease('tree', '10 min', '10 min', 'above')");
+    waits('above');
+    begin($late, "SELECT outcome FROM interlock.acquire_lease('tree/c', '10 min', '10 min', 'late', '$mode')");
+    waits('late');
+    ask("SELECT interlock.release_lease('tree/b', $middle)");
+    is(answer($call), 'acquired', "$mode: the call has all its keys, though another waits for the path above them");
+    is(ask('SELECT string_agg(holder, $$ $$ ORDER BY place) FROM interlock.lease_waiters'), 'above late', "$mode: the others wait in their order");
+    ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
+    is(answer($above), 'acquired', "$mode: then the path above has its turn");
+    ask("SELECT interlock.release_lease('tree', holder => 'above')");
+    is(answer($late), 'acquired', "$mode: then who came after it");
+    ask("SELECT interlock.release_lease('tree/c', holder => 'late')");
+    end_session($call, $above, $late);
+}
+
+# It stands before nobody who does not wait for it
+{
+    my $other = ask("SELECT token FROM interlock.acquire_lease('tree/c', '10 min')");
+    my ($first, $call) = (session(), session());
+    begin($first, "SELECT outcome FROM interlock.acquire_lease('tree/c', '10 min', '10 min', 'first')");
+    waits('first');
+    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/c'], '10 min', '10 min', 'call')");
+    waits('call');
+    ask("SELECT interlock.release_lease('tree/c', $other)");
+    is(answer($first), 'acquired', 'a call waits behind those who do not wait for it');
+    ask("SELECT interlock.release_lease('tree/c', holder => 'first')");
+    is(answer($call), 'acquired', 'and comes after them');
+    ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
+    end_session($first, $call);
+}
+
+# --- Leases that are lost all the time -------------------------------------------------------------
+
+my $start = session();
+$start->query_safe('SELECT pg_advisory_lock(1)');
+
+# Four sessions take and lose thousands of leases, one after the other, until they are stopped: while one loss becomes
+# durable, others come
+my @losers = map { session() } 1 .. 4;
+begin($_, q(DO $$
+DECLARE
+    lease record;
+BEGIN
+    CREATE TEMP TABLE taken (key text, token bigint);
+    FOR i IN 1 .. 100 LOOP
+        INSERT INTO taken
+            SELECT k.key, k.token FROM (SELECT array_agg('lost/' || pg_backend_pid() || '_' || i || '_' || n) AS keys FROM generate_series(1, 70) AS n) AS names,
+                LATERAL interlock.acquire_leases(names.keys, '10 ms') AS a, unnest(names.keys, a.tokens) AS k(key, token);
+    END LOOP;
+    PERFORM pg_advisory_lock_shared(1);
+    FOR lease IN SELECT key, token FROM taken ORDER BY token LOOP
+        PERFORM interlock.release_lease(lease.key, lease.token);
+        PERFORM pg_sleep(random() * 0.008);
+        EXIT WHEN NOT EXISTS (SELECT FROM lasting);
+    END LOOP;
+END $$)) for @losers;
+ok($node->poll_query_until('postgres', "SELECT count(*) = 4 FROM pg_stat_activity WHERE wait_event = 'advisory'"), 'others have leases to lose');
+$start->quit;
+for my $i (1 .. 5)
+{
+    my $answer = ask("SET statement_timeout = '15 s'; SELECT outcome FROM interlock.acquire_lease('lost/one $i', '10 min')");
+    is($answer, 'acquired', 'a call ends before the others have ended');
+    $answer = ask("SET statement_timeout = '15 s'; SELECT outcome FROM interlock.acquire_leases(ARRAY['lost/several $i', 'several'], '1 s')");
+    like($answer, qr/^(acquired|held)$/, 'a call for several keys, too');
+}
+ask('DELETE FROM lasting');
+answer($_) for @losers;
+end_session(@losers);
+
+$node->stop;
+done_testing();
