@@ -1,6 +1,6 @@
 // Granting a lease, and waiting for it.
 
-#include "lease/lease.h"
+#include "lease/beside.h"
 #include "lease/pinner.h"
 #include "server/client.h"
 #include "server/wait_log.h"
@@ -109,6 +109,12 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
     return LeaseRoom::kYes;
 }
 
+void join(LeaseWaiter* waiter, const LeaseRequest& request) {
+    join_queue(waiter, has_pins());
+    if (request.beside_count > 0)
+        stand_before_waiting_for_call(waiter, request);
+}
+
 // A lease that was granted while this process was paused may be over before it was seen: then the
 // claim is made again, at the end of the queue.
 LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) {
@@ -121,7 +127,7 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
     LeaseRoom room = make_lease_for(request, claim->access, &claim->lease);
     claim->is_free = false;
     if (room == LeaseRoom::kYes)
-        join_queue(waiter, has_pins());
+        join(waiter, request);
     return room;
 }
 
@@ -261,7 +267,6 @@ LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, Lease
     claim->node = use_node(request.key, access);
     claim->capacity = request.capacity;
     claim->access = access;
-    claim->beside = request.beside;
     if (claim->node == 0)
         return LeaseRoom::kFull;
     LeaseRoom room = make_lease_for(request, access, &claim->lease);
@@ -323,10 +328,10 @@ void do_work(const LeaseClaim& claim, const Decision& decision) {
         clear_records(claim.database, claim.partition);
 }
 
-Decision decide_in_turn(LeaseWaiter* waiter) {
+Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
     if (!has_queue(waiter->claim.node))
         return decide(&waiter->claim, monotonic_now());
-    join_queue(waiter, has_pins());
+    join(waiter, request);
     Decision decision = serve_queue(waiter->claim.node, waiter);
     if (decision.verdict != Verdict::kGranted)
         leave_queue(waiter);
@@ -384,7 +389,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     lock_and_claim(database, request, &waiter->claim);
     Decision decision = {Verdict::kNotDurable, 0, 0};
     if (!is_long_term(request))
-        decision = decide_in_turn(waiter);
+        decision = decide_in_turn(waiter, request);
     LeaseAnswer answer;
     if (decision.verdict == Verdict::kGranted) {
         answer = granted_answer(waiter->claim);
@@ -398,7 +403,7 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
         LWLockRelease(lock);
         return answer;
     } else {
-        join_queue(waiter, has_pins());
+        join(waiter, request);
         wait_line = line_of(request.key);
         answer = acquire_slowly(waiter, request, deadline);
         if (answer.outcome != LeaseOutcome::kAcquired)

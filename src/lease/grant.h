@@ -13,7 +13,6 @@ struct LeaseClaim {
     Ref lease;
     int capacity; // of a permit
     LeaseAccess access;
-    size_t beside;     // length of the path that it shares with a lease of the same call; 0: none
     bool is_free;      // R4: nothing is in its way, and nothing that would be is granted before it:
     uint64 lost_until; // what was in its way was lost by this change
 };

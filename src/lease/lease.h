@@ -25,7 +25,9 @@ struct LeaseRequest {
     LeaseBond bond;
     const char* holder;
     size_t holder_length;
-    size_t beside; // length of the path that the key shares with a lease of the same call; 0: none
+    const LeaseRequest*
+        beside; // of the same call, in the same tree, in order: their leases are held
+    int beside_count;
 };
 
 enum class LeaseOutcome { kAcquired, kResumed, kHeld, kRecovering };
@@ -148,7 +150,7 @@ void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseC
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
 
 // Grants the waiter's claim if nothing is in its way and no waiter before it excludes it.
-Decision decide_in_turn(LeaseWaiter* waiter);
+Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request);
 LeaseAnswer granted_answer(const LeaseClaim& claim);
 LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim);
 

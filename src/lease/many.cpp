@@ -1,7 +1,7 @@
 // acquire_leases: several keys, all of them or none.
 
 #include "lease/argument.h"
-#include "lease/lease.h"
+#include "lease/beside.h"
 #include "server/arguments.h"
 #include "server/client.h"
 #include "server/result_row.h"
@@ -54,25 +54,10 @@ namespace {
 
 // --- Arguments -----------------------------------------------------------------------------------
 
-// Level by level, so that a key comes right before its descendants, and keys that exclude each
-// other are next to each other in every call: two calls never wait for each other.
-int compare_keys(const LeaseKey& left, const LeaseKey& right) {
-    auto rank = [](char byte) { return byte == '/' ? 0 : static_cast<unsigned char>(byte) + 1; };
-    for (size_t i = 0; i < Min(left.length, right.length); i++)
-        if (left.bytes[i] != right.bytes[i])
-            return rank(left.bytes[i]) - rank(right.bytes[i]);
-    return (left.length > right.length) - (left.length < right.length);
-}
-
 int order_of_paths(const void* left, const void* right, void* keys) {
     const auto& a = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(left)];
     const auto& b = static_cast<LeaseKey*>(keys)[*static_cast<const int*>(right)];
     return compare_keys(a, b);
-}
-
-bool is_ancestor(const LeaseKey& key, const LeaseKey& other) {
-    return key.length < other.length && other.bytes[key.length] == '/' &&
-           memcmp(key.bytes, other.bytes, key.length) == 0;
 }
 
 [[noreturn]] void raise_overlap(const LeaseKey& key, const LeaseKey& other) {
@@ -190,13 +175,13 @@ enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
 
 // The queue of a tree is served for the first of its keys. What waits there keeps waiting while all
 // partitions are locked, so another key has to be compared with it alone.
-Decision decide_next(Many* many, LeaseWaiter* waiter) {
+Decision decide_next(Many* many, const LeaseRequest& request, LeaseWaiter* waiter) {
     const LeaseClaim& claim = waiter->claim;
     Ref root = root_of(claim.node);
     if (root == many->served && has_queue(root) &&
         !is_behind(claim.node, lease_at(claim.lease)->mode, many->look))
         return decide(&waiter->claim, monotonic_now());
-    Decision decision = decide_in_turn(waiter);
+    Decision decision = decide_in_turn(waiter, request);
     many->served = root;
     many->look = last_look(claim.partition);
     return decision;
@@ -208,7 +193,7 @@ Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
     many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
     if (many->room != LeaseRoom::kYes)
         return Attempt::kNoRoom;
-    Decision decision = decide_next(many, waiter);
+    Decision decision = decide_next(many, many->requests[i], waiter);
     if (decision.verdict == Verdict::kGranted) {
         many->tokens[i] = granted_answer(waiter->claim).token;
         release_node(waiter->claim.node);
@@ -253,22 +238,16 @@ Attempt try_together(Many* many, LeaseAnswer* answer) {
     return attempt;
 }
 
-// Of the path that two keys share.
-size_t shared_length(const LeaseKey& key, const LeaseKey& other) {
-    size_t shared = 0;
-    for (size_t i = 0; i < Min(key.length, other.length) && key.bytes[i] == other.bytes[i]; i++)
-        if (key.bytes[i] == '/')
-            shared = i;
-    return shared;
-}
-
-// One after the other, in order, so that two calls never wait for each other. The key before a key
-// shares the longest path with it.
+// One after the other, in order, so that two calls never wait for each other.
 LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
+    int tree = 0; // the first one of it
     for (int i = 0; i < many->count; i++) {
         LeaseRequest* request = &many->requests[i];
-        request->beside = i == 0 ? 0 : shared_length(many->requests[i - 1].key, request->key);
+        if (!is_same_tree(many->requests[tree].key, request->key))
+            tree = i;
+        request->beside = &many->requests[tree];
+        request->beside_count = i - tree;
         answer = acquire_lease_for(many->database, *request, deadline);
         many->tokens[i] = answer.token;
         many->refused = i;

@@ -45,25 +45,6 @@ void note_end_for_tickets() {
         report_deadline_now(GetCurrentTimestamp());
 }
 
-// Whether the waiter's path covers all of the claim's that another lease of the call shares.
-bool covers_both(const LeaseWaiter& waiter, const LeaseClaim& claim) {
-    if (node_at(waiter.claim.node)->length > claim.beside)
-        return false;
-    Ref level = claim.node;
-    while (level != 0 && level != waiter.claim.node)
-        level = node_at(level)->parent;
-    return level != 0;
-}
-
-// The waiter before which the claim stands; 0: it is the last one. One that may wait for the other
-// lease of the call, as for a path above it, would wait for the claim, too, and so for itself.
-int place_in_queue(const LeaseNode& root, const LeaseClaim& claim) {
-    int number = claim.beside != 0 ? root.first_waiter : 0;
-    while (number != 0 && !covers_both(*waiter_number(number), claim))
-        number = waiter_number(number)->next;
-    return number;
-}
-
 int64 later(int64 moment) { return moment == kNeverExpires ? moment : moment + kLater; }
 
 } // namespace
@@ -101,10 +82,28 @@ void pass_over_waiters(int partition, uint32 look) {
 
 LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
+namespace {
+
+void append(LeaseNode* root, LeaseWaiter* waiter) {
+    waiter->next = 0;
+    waiter->previous = root->last_waiter;
+    if (root->last_waiter != 0)
+        waiter_number(root->last_waiter)->next = number_of(waiter);
+    else
+        root->first_waiter = number_of(waiter);
+    root->last_waiter = number_of(waiter);
+}
+
+void remove(LeaseNode* root, const LeaseWaiter* waiter) {
+    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
+        waiter->next;
+    *(waiter->next != 0 ? &waiter_number(waiter->next)->previous : &root->last_waiter) =
+        waiter->previous;
+}
+
+} // namespace
+
 void join_queue(LeaseWaiter* waiter, bool has_pins) {
-    LeaseNode* root = node_at(root_of(waiter->claim.node));
-    int next = place_in_queue(*root, waiter->claim);
-    int* from_next = next != 0 ? &waiter_number(next)->previous : &root->last_waiter;
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
     waiter->has_pins = has_pins;
@@ -113,20 +112,18 @@ void join_queue(LeaseWaiter* waiter, bool has_pins) {
     pg_write_barrier();
     waiter->queued = true;
     waiter->token = 0;
-    waiter->next = next;
-    waiter->previous = *from_next;
-    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
-        number_of(waiter);
-    *from_next = number_of(waiter);
+    append(node_at(root_of(waiter->claim.node)), waiter);
 }
 
 void leave_queue(LeaseWaiter* waiter) {
-    LeaseNode* root = node_at(root_of(waiter->claim.node));
-    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
-        waiter->next;
-    *(waiter->next != 0 ? &waiter_number(waiter->next)->previous : &root->last_waiter) =
-        waiter->previous;
+    remove(node_at(root_of(waiter->claim.node)), waiter);
     waiter->queued = false;
+}
+
+void move_to_end_of_queue(LeaseWaiter* waiter) {
+    LeaseNode* root = node_at(root_of(waiter->claim.node));
+    remove(root, waiter);
+    append(root, waiter);
 }
 
 bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
@@ -177,7 +174,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
     return answer;
 }
 
-const LeaseWaiter* first_in_queue(Ref node) {
+LeaseWaiter* first_in_queue(Ref node) {
     return waiter_number(node_at(root_of(node))->first_waiter);
 }
 

@@ -1,5 +1,5 @@
 // The waiters for leases: a queue for each tree of keys, first come, first served but for further
-// keys of one call.
+// keys of one call (lease/beside.h).
 //
 // A waiter is granted its lease by the process that ends the lease in its way, or by any waiter
 // that finds that one expired. A waiter that cannot be granted yet blocks the later waiters that it
@@ -29,10 +29,11 @@ LeaseWaiter* this_waiter();
 
 // All with the lock of the claim's partition held exclusively.
 
-// Puts the waiter into the queue of its tree, or removes it: at the end, or before those that may
-// wait for another lease of the same call. has_pins: its transaction pins leases.
+// Appends the waiter to the queue of its tree, or removes it. has_pins: its transaction pins
+// leases.
 void join_queue(LeaseWaiter* waiter, bool has_pins);
 void leave_queue(LeaseWaiter* waiter);
+void move_to_end_of_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);
 
 // Grants what can be granted, and wakes those waiters. A waiter that first needs something durable
@@ -55,7 +56,7 @@ struct TicketNotes {
 extern TicketNotes ticket_notes;
 
 // Only if there is a queue.
-const LeaseWaiter* first_in_queue(Ref node);
+LeaseWaiter* first_in_queue(Ref node);
 
 // Ends a lease: at once; or, while it is pinned, with the transactions that pin it; or, if it has a
 // record, when that is cleared. A token that its holder has not released is lost. Then serves the

@@ -83,6 +83,55 @@ for my $mode ('exclusive', 'shared')
     end_session($first, $call);
 }
 
+# Nor before those who came before it behind a path above that does not wait for the call
+{
+    my %token = map { $_ => ask("SELECT token FROM interlock.acquire_lease('tree/$_', '10 min')") } qw(b c z);
+    my ($call, $above, $first) = map { session() } 1 .. 3;
+    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/b', 'tree/c'], '10 min', '10 min', 'call', 'shared')");
+    waits('call');
+    begin($above, "SELECT outcome FROM interlock.acquire_lease('tree', '10 min', '10 min', 'above', 'shared')");
+    waits('above');
+    begin($first, "SELECT outcome FROM interlock.acquire_lease('tree/c', '10 min', '10 min', 'first')");
+    waits('first');
+    ask("SELECT interlock.release_lease('tree/b', $token{b})");
+    ok($node->poll_query_until('postgres', "SELECT key = 'tree/c' AND place = 3 FROM interlock.lease_waiters WHERE holder = 'call'"),
+        'the call is the last one');
+    ask("SELECT interlock.release_lease('tree/$_', $token{$_})") for qw(c z);
+    is(answer($above), 'acquired', 'a shared path is acquired beside the shared keys');
+    ask("SELECT interlock.release_lease('tree', holder => 'above')");
+    is(answer($first), 'acquired', 'then who came before the call');
+    ask("SELECT interlock.release_lease('tree/c', holder => 'first')");
+    is(answer($call), 'acquired', 'then the call');
+    ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
+    end_session($call, $above, $first);
+}
+
+# Those behind one that waits for the call come after it, too: shared keys, an exclusive waiter for one of them, a shared
+# path behind it, an exclusive waiter for the next key behind that
+{
+    my $middle = ask("SELECT token FROM interlock.acquire_lease('tree/b', '10 min')");
+    my ($call, @line) = map { session() } 1 .. 4;
+    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/b', 'tree/c'], '10 min', '10 min', 'call', 'shared')");
+    waits('call');
+    begin($line[0], "SELECT outcome FROM interlock.acquire_lease('tree/a', '10 min', '10 min', 'first')");
+    waits('first');
+    begin($line[1], "SELECT outcome FROM interlock.acquire_lease('tree', '10 min', '10 min', 'second', 'shared')");
+    waits('second');
+    begin($line[2], "SELECT outcome FROM interlock.acquire_lease('tree/c', '10 min', '10 min', 'third')");
+    waits('third');
+    ask("SELECT interlock.release_lease('tree/b', $middle)");
+    is(answer($call), 'acquired', 'a call is not kept waiting by those behind its own waiters');
+    is(ask('SELECT string_agg(holder, $$ $$ ORDER BY place) FROM interlock.lease_waiters'), 'first second third', 'they keep their order');
+    ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
+    my @keys = ('tree/a', 'tree', 'tree/c');
+    for my $i (0 .. 2)
+    {
+        is(answer($line[$i]), 'acquired', 'one after the other');
+        ask("SELECT interlock.release_lease('$keys[$i]', NULL, holder) FROM interlock.leases WHERE key = '$keys[$i]'");
+    }
+    end_session($call, @line);
+}
+
 # --- Leases that are lost all the time -------------------------------------------------------------
 
 my $start = session();
