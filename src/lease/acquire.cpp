@@ -215,7 +215,7 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
         if (is_long)
             log_wait(log, request, seen);
         if (needs_work(decision))
-            do_work(waiter->claim, decision);
+            do_work(waiter->claim.database, request, decision);
         else
             sleep_until(wake_at, deadline, *log);
         LWLockAcquire(lock, LW_EXCLUSIVE);
@@ -321,11 +321,11 @@ void raise_no_room(LeaseRoom room, Oid role) {
                      "which roles have them.")));
 }
 
-void do_work(const LeaseClaim& claim, const Decision& decision) {
+void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision) {
     if (decision.verdict == Verdict::kNotDurable)
-        make_durable(claim.database, decision.ttl);
+        make_durable(database, decision.ttl);
     else
-        clear_records(claim.database, claim.partition);
+        clear_records_in_the_way(database, request.key, request.mode);
 }
 
 Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {

@@ -15,11 +15,11 @@ bool is_ancestor(const LeaseKey& key, const LeaseKey& other) {
            memcmp(key.bytes, other.bytes, key.length) == 0;
 }
 
-namespace {
-
-bool covers(const LeaseKey& key, const LeaseKey& other) {
-    return compare_keys(key, other) == 0 || is_ancestor(key, other);
+bool are_related(const LeaseKey& key, const LeaseKey& other) {
+    return compare_keys(key, other) == 0 || is_ancestor(key, other) || is_ancestor(other, key);
 }
+
+namespace {
 
 // None of the call's keys is below another. So the one above a key, if there is one, is the last
 // before it; one at it or below it is the first from there on.
@@ -32,8 +32,8 @@ bool is_related(const LeaseKey& key, const LeaseRequest* requests, int count) {
         else
             to = middle;
     }
-    return (from > 0 && is_ancestor(requests[from - 1].key, key)) ||
-           (from < count && covers(key, requests[from].key));
+    return (from > 0 && are_related(key, requests[from - 1].key)) ||
+           (from < count && are_related(key, requests[from].key));
 }
 
 bool waits_for_call(const LeaseWaiter& waiter, const LeaseRequest& request) {

@@ -10,6 +10,7 @@ namespace interlock {
 int compare_keys(const LeaseKey& left, const LeaseKey& right);
 
 bool is_ancestor(const LeaseKey& key, const LeaseKey& other);
+bool are_related(const LeaseKey& key, const LeaseKey& other); // the same, or one above the other
 
 // Puts the waiter, which is the last one in its queue, before those that wait for a lease of its
 // call, or behind others that do: it would wait for itself. They are put behind those that do not,

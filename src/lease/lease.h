@@ -123,13 +123,17 @@ constexpr int64 kRecordReserve = USECS_PER_SEC;
 // Clears the records of the partition's leases that are over, which ends them.
 void clear_records(LeaseDatabase* database, int partition);
 
+// The same for what a lease of the mode at the key waits for, with what is expired in its way: many
+// of them at once. With no lock held.
+void clear_records_in_the_way(LeaseDatabase* database, const LeaseKey& key, LeaseMode mode);
+
 // Drops ended leases, to free memory.
 void make_room(LeaseDatabase* database);
 
 // --- Claims (lease/acquire.cpp) ------------------------------------------------------------------
 
 // Makes durable, or clears, what a claim waits for besides leases.
-void do_work(const LeaseClaim& claim, const Decision& decision);
+void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision);
 
 // A claim that uses its key and has a lease of its own, with the partition's lock held.
 LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,

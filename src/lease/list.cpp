@@ -184,7 +184,7 @@ Datum lease_of(PG_FUNCTION_ARGS) {
         };
         list_partition(key.partition, LW_EXCLUSIVE, &copies, look, output, put_look_row);
         if (is_stale)
-            clear_records(database, key.partition);
+            clear_records_in_the_way(database, key, LeaseMode::kExclusive);
     }
     return 0;
 }

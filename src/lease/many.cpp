@@ -268,7 +268,7 @@ LeaseAnswer take_at_once(Many* many, const Deadline& deadline) {
         if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
             return answer;
         if (attempt == Attempt::kNeedsWork) {
-            do_work(this_waiter()->claim, many->decision);
+            do_work(many->database, many->requests[many->refused], many->decision);
             work++;
             continue;
         }

@@ -1,6 +1,6 @@
 // R9: records of long leases: written before the grant, cleared before the next grant.
 
-#include "lease/lease.h"
+#include "lease/beside.h"
 
 namespace interlock {
 
@@ -40,14 +40,37 @@ struct StaleLeases {
 };
 constexpr int kMostAtOnce = 64;
 
-void find_stale(const LeaseDatabase* database, int partition, StaleLeases* stale) {
+// What is wanted, in whose way expired leases are to end.
+struct Wanted {
+    const LeaseKey* key; // null: nothing
+    LeaseMode mode;
+};
+
+bool is_in_the_way(const Lease& lease, const Wanted& wanted) {
+    if (lease.mode != LeaseMode::kExclusive && wanted.mode != LeaseMode::kExclusive)
+        return false;
+    KeyRoom room;
+    return are_related(key_of(*node_at(lease.node), room), *wanted.key);
+}
+
+void end_if_expired(LeaseDatabase* database, Ref ref, const Wanted& wanted, int64 now) {
+    const Lease& lease = *lease_at(ref);
+    if (!lease.ended && wanted.key != nullptr && is_in_the_way(lease, wanted))
+        (void)drop_if_over(database, ref, now); // it stays, as it has a record
+}
+
+void find_stale(LeaseDatabase* database, int partition, const Wanted& wanted, StaleLeases* stale) {
     stale->count = 0;
-    LWLockAcquire(partition_lock(partition), LW_SHARED);
+    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
+    int64 now = monotonic_now();
     for (Ref ref = first_lease(partition); ref != 0 && stale->count < kMostAtOnce;
          ref = next_lease(ref)) {
         const Lease& lease = *lease_at(ref);
         const LeaseNode& node = *node_at(lease.node);
-        if (!lease.ended || !has_record(lease) || node.database != database->database)
+        if (!has_record(lease) || node.database != database->database)
+            continue;
+        end_if_expired(database, ref, wanted, now);
+        if (!lease.ended)
             continue;
         stale->records[stale->count] = {lease.place, lease.token};
         Stale* copy = &stale->leases[stale->count++];
@@ -179,11 +202,13 @@ int64 record_lease(LeaseDatabase* database, const LeaseKey& key, int64 token, in
     }
 }
 
-void clear_records(LeaseDatabase* database, int partition) {
+namespace {
+
+void clear(LeaseDatabase* database, int partition, const Wanted& wanted) {
     StaleLeases stale = {static_cast<Stale*>(palloc(sizeof(Stale) * kMostAtOnce)),
                          static_cast<RecordOf*>(palloc(sizeof(RecordOf) * kMostAtOnce)), 0};
-    for (find_stale(database, partition, &stale); stale.count > 0;
-         find_stale(database, partition, &stale)) {
+    for (find_stale(database, partition, wanted, &stale); stale.count > 0;
+         find_stale(database, partition, wanted, &stale)) {
         CHECK_FOR_INTERRUPTS();
         forget_long_leases(database, stale.records, stale.count);
         for (int i = 0; i < stale.count; i++) {
@@ -199,6 +224,16 @@ void clear_records(LeaseDatabase* database, int partition) {
     }
     pfree(stale.leases);
     pfree(stale.records);
+}
+
+} // namespace
+
+void clear_records(LeaseDatabase* database, int partition) {
+    clear(database, partition, {nullptr, LeaseMode::kShared});
+}
+
+void clear_records_in_the_way(LeaseDatabase* database, const LeaseKey& key, LeaseMode mode) {
+    clear(database, key.partition, {&key, mode});
 }
 
 void make_room(LeaseDatabase* database) {

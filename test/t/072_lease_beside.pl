@@ -12,6 +12,7 @@ $node->init;
 $node->append_conf('postgresql.conf', q(
 shared_preload_libraries = 'pg_interlock'
 interlock.sweeper = off
+interlock.lease_durable_after = '1 s'
 commit_delay = 20000
 commit_siblings = 0
 fsync = on
@@ -130,6 +131,24 @@ for my $mode ('exclusive', 'shared')
         ask("SELECT interlock.release_lease('$keys[$i]', NULL, holder) FROM interlock.leases WHERE key = '$keys[$i]'");
     }
     end_session($call, @line);
+}
+
+# --- Expired leases with records below a path ------------------------------------------------------
+
+# Their records are cleared together, not with a flush of the WAL for each
+{
+    my $flushes = ask('SELECT current_setting($$server_version_num$$)::integer') >= 180000
+        ? "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'" : 'SELECT wal_sync FROM pg_stat_wal';
+    for my $call ("interlock.acquire_lease('many', '500 ms')", "interlock.acquire_leases(ARRAY['many', 'other'], '500 ms')")
+    {
+        ask(q(SELECT outcome FROM interlock.acquire_leases((SELECT array_agg('many/' || n) FROM generate_series(1, 150) AS n), '1100 ms')));
+        ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM interlock.leases WHERE key LIKE 'many/%'"), 'leases with records have expired');
+        my ($before, $outcome, $after) = split(/\n+/,
+            ask("$flushes; SELECT outcome FROM $call; SELECT pg_stat_force_next_flush(); $flushes;"));
+        is($outcome, 'acquired', 'the path above is acquired');
+        cmp_ok($after - $before, '<', 50, 'with few flushes');
+        ask("SELECT interlock.break_lease('many', 'test')");
+    }
 }
 
 # --- Leases that are lost all the time -------------------------------------------------------------
