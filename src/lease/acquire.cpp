@@ -112,7 +112,7 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
 void join(LeaseWaiter* waiter, const LeaseRequest& request) {
     join_queue(waiter, has_pins());
     if (request.beside_count > 0)
-        stand_before_waiting_for_call(waiter, request);
+        stand_before_those_above(waiter, request);
 }
 
 // A lease that was granted while this process was paused may be over before it was seen: then the

@@ -153,8 +153,8 @@ CREATE FUNCTION interlock.acquire_leases(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text, text, text) IS
 'Acquires leases on all the keys or on none; tokens are in the order of keys. A key that is given twice has one lease, and its token twice. If
-held: blocked_by is the key that was not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls in the same
-mode never deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 when one key is below another, 54000 more than 10000 keys.';
+held: blocked_by is the key that was not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never
+deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 when one key is below another, 54000 more than 10000 keys.';
 COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
 'As acquire_leases(text[], interval, interval, text, text, text), for times as numbers of seconds.';
 

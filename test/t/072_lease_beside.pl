@@ -84,27 +84,28 @@ for my $mode ('exclusive', 'shared')
     end_session($first, $call);
 }
 
-# Nor before those who came before it behind a path above that does not wait for the call
+# Two calls, and a shared path above them that waits for one of them, which will want a key of the other: that does not
+# wait behind the path
 {
-    my %token = map { $_ => ask("SELECT token FROM interlock.acquire_lease('tree/$_', '10 min')") } qw(b c z);
-    my ($call, $above, $first) = map { session() } 1 .. 3;
-    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/b', 'tree/c'], '10 min', '10 min', 'call', 'shared')");
+    my $middle = ask("SELECT token FROM interlock.acquire_lease('tree/5', '10 min')");
+    my ($call, $above, $late, $shared) = map { session() } 1 .. 4;
+    begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/1', 'tree/5', 'tree/9'], '10 min', '10 min', 'call')");
     waits('call');
     begin($above, "SELECT outcome FROM interlock.acquire_lease('tree', '10 min', '10 min', 'above', 'shared')");
     waits('above');
-    begin($first, "SELECT outcome FROM interlock.acquire_lease('tree/c', '10 min', '10 min', 'first')");
-    waits('first');
-    ask("SELECT interlock.release_lease('tree/b', $token{b})");
-    ok($node->poll_query_until('postgres', "SELECT key = 'tree/c' AND place = 3 FROM interlock.lease_waiters WHERE holder = 'call'"),
-        'the call is the last one');
-    ask("SELECT interlock.release_lease('tree/$_', $token{$_})") for qw(c z);
-    is(answer($above), 'acquired', 'a shared path is acquired beside the shared keys');
-    ask("SELECT interlock.release_lease('tree', holder => 'above')");
-    is(answer($first), 'acquired', 'then who came before the call');
-    ask("SELECT interlock.release_lease('tree/c', holder => 'first')");
-    is(answer($call), 'acquired', 'then the call');
+    begin($late, "SELECT outcome FROM interlock.acquire_lease('tree/95', '10 min', '10 min', 'late')");
+    waits('late');
+    begin($shared, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/9', 'tree/95'], '10 min', '10 min', 'shared call', 'shared')");
+    is(answer($shared), 'acquired', 'a call does not wait behind those who wait for another one');
+    ask("SELECT interlock.release_lease(key, holder => 'shared call') FROM interlock.leases WHERE holder = 'shared call'");
+    ask("SELECT interlock.release_lease('tree/5', $middle)");
+    is(answer($call), 'acquired', 'the other call is acquired');
     ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
-    end_session($call, $above, $first);
+    is(answer($above), 'acquired', 'then the path above them');
+    ask("SELECT interlock.release_lease('tree', holder => 'above')");
+    is(answer($late), 'acquired', 'then the later key');
+    ask("SELECT interlock.release_lease('tree/95', holder => 'late')");
+    end_session($call, $above, $late, $shared);
 }
 
 # Those behind one that waits for the call come after it, too: shared keys, an exclusive waiter for one of them, a shared
