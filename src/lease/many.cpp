@@ -312,21 +312,37 @@ int64 cover_all(const Many& many, int64 ttl) {
     }
 }
 
-// Sets the expiry of the leases of the call, and returns it.
+// Whether all leases of the call are held still: one can be broken, or released by its holder's
+// name, while others are waited for or become durable. Runs body(Lease*) for each.
+template <typename Body>
+bool holds_all(const Many& many, Body&& body) {
+    int held = 0;
+    for_each_lease(many, [&](Ref lease) {
+        if (lease_at(lease)->ended)
+            return;
+        body(lease_at(lease));
+        held++;
+    });
+    return held == many.count;
+}
+
+// Sets the expiry of the leases of the call, and returns it; 0: one of them is gone.
 int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
     int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
     int64 span = expires - monotonic_now();
-    for_each_lease(many, [&](Ref lease) {
-        lease_at(lease)->expires = expires;
-        lease_at(lease)->span = span;
-        lease_at(lease)->pid = 0;
+    bool holds = holds_all(many, [&](Lease* lease) {
+        lease->expires = expires;
+        lease->span = span;
+        lease->pid = 0;
     });
-    return expires;
+    return holds ? expires : 0;
 }
 
 // The same for leases that end with the session.
 int64 bind_all(const Many& many) {
+    if (!holds_all(many, [](Lease*) {}))
+        return 0;
     for (int i = 0; i < many.count; i++)
         bind_lease(many.requests[i].key, many.tokens[i]);
     return kNeverExpires;
@@ -340,10 +356,16 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     Datum argument = PointerGetDatum(many);
     PG_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     {
-        answer =
-            deadline.has_passed() ? take_at_once(many, deadline) : take_in_order(many, deadline);
-        if (answer.outcome == LeaseOutcome::kAcquired)
-            answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
+        for (bool is_over = false; !is_over;) {
+            CHECK_FOR_INTERRUPTS();
+            answer = deadline.has_passed() ? take_at_once(many, deadline)
+                                           : take_in_order(many, deadline);
+            if (answer.outcome == LeaseOutcome::kAcquired)
+                answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
+            is_over = answer.outcome != LeaseOutcome::kAcquired || answer.expires != 0;
+            if (!is_over) // all of them or none: begins anew
+                give_back_granted(0, argument);
+        }
     }
     PG_END_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     if (answer.outcome != LeaseOutcome::kAcquired)

@@ -134,6 +134,24 @@ for my $mode ('exclusive', 'shared')
     end_session($call, @line);
 }
 
+# --- A lease of a call that is broken while it waits for another -----------------------------------
+
+for my $arguments ("'10 min', '10 min', 'call'", "'500 ms', '10 min', 'call'", "'10 min', '10 min', 'call', bind => 'session'")
+{
+    my $other = ask("SELECT token FROM interlock.acquire_lease('pair/2', '10 min')");
+    my $call = session();
+    begin($call, "SELECT outcome, tokens FROM interlock.acquire_leases(ARRAY['pair/1', 'pair/2'], $arguments)");
+    waits('call');
+    my $broken = ask("SELECT token FROM interlock.leases WHERE key = 'pair/1'");
+    ask("SELECT interlock.break_lease('pair/1', 'test')");
+    ask("SELECT interlock.release_lease('pair/2', $other)");
+    my ($outcome, $first) = answer($call) =~ /^(\w+)\|\{(\d+),/;
+    is($outcome, 'acquired', 'a call one of whose leases was broken takes all of them again');
+    cmp_ok($first, '>', $broken, 'with a new token');
+    $call->query_safe("SELECT interlock.release_lease(key, NULL, 'call') FROM interlock.leases WHERE holder = 'call'");
+    end_session($call);
+}
+
 # --- Expired leases with records below a path ------------------------------------------------------
 
 # Their records are cleared together, not with a flush of the WAL for each
