@@ -108,13 +108,6 @@ const char* functions_of(const AccessKind& kind) {
     return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-// SQL of an older version has fewer tables.
-bool is_there(const char* table) {
-    const char* point = strchr(table, '.');
-    RangeVar* name = makeRangeVar(pnstrdup(table, point - table), pstrdup(point + 1), -1);
-    return OidIsValid(RangeVarGetRelid(name, NoLock, true));
-}
-
 void change_access(const Arguments& arguments, const char* verb, const char* preposition) {
     const AccessKind& kind = kind_argument(arguments, 0);
     const char* role = arguments.name(1, "role");
@@ -127,9 +120,8 @@ void change_access(const Arguments& arguments, const char* verb, const char* pre
         run_command(psprintf("%s EXECUTE ON FUNCTION %s %s %s", verb, functions_of(kind),
                              preposition, role));
         for (const TableRight* right = kind.tables; right->table != nullptr; right++)
-            if (is_there(right->table))
-                run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
-                                     preposition, role));
+            run_command(psprintf("%s SELECT %s ON %s %s %s", verb, right->columns, right->table,
+                                 preposition, role));
     });
     record_change(arguments, {.kind = "grant", .name = kind.name, .grantee = grantee});
 }

@@ -31,9 +31,7 @@ SELECT interlock.enable_versioning('shared'), interlock.share_columns('shared', 
 
 CREATE TABLE line (id int PRIMARY KEY, doc int REFERENCES versioned, b text);
 CREATE TABLE unguarded_line (id int PRIMARY KEY, doc int REFERENCES versioned, b text);
-DO $$ BEGIN -- SQL of 0.9.0 has none
-    IF EXISTS (SELECT FROM pg_proc WHERE proname = 'guard_children') THEN PERFORM interlock.guard_children('line', 'versioned'); END IF;
-END $$;
+SELECT interlock.guard_children('line', 'versioned');
 
 CREATE TABLE stocked (id int PRIMARY KEY, stock bigint NOT NULL);
 CREATE TABLE hand_stocked (LIKE stocked INCLUDING ALL);
@@ -41,6 +39,4 @@ INSERT INTO stocked VALUES (1, 1000000000);
 INSERT INTO hand_stocked TABLE stocked;
 CREATE TABLE part (item bigint NOT NULL, amount numeric NOT NULL);
 CREATE INDEX ON part (item);
-DO $$ BEGIN -- SQL of 0.9.0 has none
-    IF EXISTS (SELECT FROM pg_proc WHERE proname = 'enable_escrow') THEN PERFORM interlock.enable_escrow('stocked', 'stock'); END IF;
-END $$;
+SELECT interlock.enable_escrow('stocked', 'stock');

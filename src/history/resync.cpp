@@ -110,11 +110,10 @@ char* query_of(const char* column, const char* rows) {
 void resync_own(Oid schema, const char* sequence, const char* table, const char* column,
                 const char* condition, ReturnSetInfo* output) {
     Oid relid = get_relname_relid(table, schema);
-    if (OidIsValid(relid)) // not with SQL of an older version
-        try_to_raise(
-            {get_relname_relid(sequence, schema),
-             query_of(column, psprintf("%s%s", qualified_name(relid), condition)), PG_INT64_MAX},
-            output);
+    try_to_raise(
+        {get_relname_relid(sequence, schema),
+         query_of(column, psprintf("%s%s", qualified_name(relid), condition)), PG_INT64_MAX},
+        output);
 }
 
 void forget_rows() {

@@ -12,7 +12,7 @@
 namespace interlock {
 
 // Before PREPARE TRANSACTION: stores the name of a key that the transaction holds. The table is
-// null when there is none (SQL of 0.9.0).
+// null while the extension is being dropped.
 Relation open_prepared_names();
 void store_prepared_name(Relation table, const LockName& name);
 void close_prepared_names(Relation table);

@@ -9,7 +9,6 @@ namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
 constexpr uint32 kMagic = 0x494c5634;
-constexpr uint32 kMagicOfBefore = 0x494c5633; // of 0.9.0
 
 struct SavedHeader {
     uint32 magic;
@@ -33,7 +32,7 @@ struct SavedLease {
     StorePlace place;
     uint8 holder_length;
     uint16 key_length;
-    alignas(8) int64 release_gives; // what follows is not in files of 0.9.0
+    int64 release_gives;
     LeaseStay stay;
 };
 
@@ -143,10 +142,10 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
         database->saved = false;
 }
 
-void restore_lease(CheckedFile* stream, size_t size, bool same_boot) {
+void restore_lease(CheckedFile* stream, bool same_boot) {
     SavedLease saved = {};
     char bytes[kMaxLeaseKeyBytes + kMaxHolderBytes];
-    if (!get(stream, &saved, size) || saved.key_length > kMaxLeaseKeyBytes ||
+    if (!get(stream, &saved, sizeof(saved)) || saved.key_length > kMaxLeaseKeyBytes ||
         !get(stream, bytes, saved.key_length + saved.holder_length))
         return;
     LeaseDatabase* database = find_or_make_database(saved.database);
@@ -156,17 +155,15 @@ void restore_lease(CheckedFile* stream, size_t size, bool same_boot) {
 
 void get_all(CheckedFile* stream) {
     SavedHeader header;
-    if (!get(stream, &header, sizeof(header)) ||
-        (header.magic != kMagic && header.magic != kMagicOfBefore))
+    if (!get(stream, &header, sizeof(header)) || header.magic != kMagic)
         return;
-    size_t size = header.magic == kMagic ? sizeof(SavedLease) : offsetof(SavedLease, release_gives);
     bool same_boot = is_same_boot(header.boot, this_boot());
     Saved kind;
     while (get(stream, &kind, sizeof(kind)) && kind != Saved::kEnd) {
         if (kind == Saved::kDatabase)
             restore_database(stream);
         else
-            restore_lease(stream, size, same_boot);
+            restore_lease(stream, same_boot);
     }
 }
 

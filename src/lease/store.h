@@ -62,7 +62,7 @@ struct LongLease {
         return {holder, holder_length, stay, expires - release_gives * kReleaseUnit};
     }
 };
-// As of version 0.9.0, in which the two fields for leases that stay were unused and zero.
+// The layout is that of the pages on disk.
 static_assert(sizeof(LongLease) == 1384 && offsetof(LongLease, stay) == 7 &&
               offsetof(LongLease, release_gives) == 1380);
 

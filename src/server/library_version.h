@@ -12,7 +12,7 @@
 namespace interlock {
 
 // To be raised by a change after which the library no longer works with SQL of earlier versions.
-constexpr const char* kOldestSql = "0.9.0";
+constexpr const char* kOldestSql = "0.10.0";
 
 constexpr const char* kLibraryVersion = INTERLOCK_VERSION;
 

@@ -237,16 +237,6 @@ $standby->safe_psql('postgres', "COMMIT PREPARED 'f'");
 $standby->stop;
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'f'");
 
-# REL-1: with the SQL of a version that has no table for them
-$node->safe_psql('postgres', 'CREATE DATABASE before');
-$node->safe_psql('before', "CREATE EXTENSION pg_interlock VERSION '0.9.0'");
-$node->safe_psql('before', "BEGIN; SELECT interlock.lock_key('old'); PREPARE TRANSACTION 'o'");
-is($node->safe_psql('before', 'SELECT key, mode, pid FROM interlock.key_locks'), '|exclusive|', 'SQL of before: a prepared transaction has no names');
-$node->safe_psql('before', "ALTER EXTENSION pg_interlock UPDATE; BEGIN; SELECT interlock.lock_key('new'); PREPARE TRANSACTION 'n'");
-is($node->safe_psql('before', 'SELECT key, mode, pid FROM interlock.key_locks ORDER BY key'), "new|exclusive|\n|exclusive|", 'after the upgrade it has');
-$node->safe_psql('before', 'DROP EXTENSION pg_interlock CASCADE');
-$node->safe_psql('before', "COMMIT PREPARED '$_'") for 'o', 'n';
-
 # The lock table is exhausted: a clear error, nothing half held
 $node->append_conf('postgresql.conf', "max_locks_per_transaction = 10\ninterlock.key_names = 100000");
 $node->restart;
