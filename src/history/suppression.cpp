@@ -5,6 +5,7 @@
 
 #include "history/history.h"
 #include "server/arguments.h"
+#include "server/lone_call.h"
 #include "server/transaction_end.h"
 #include "server/transaction_list.h"
 #include "table/relation.h"
@@ -40,6 +41,8 @@ Datum suppress_history(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     Oid table = scope_argument(arguments);
     open_scope(table, arguments.string_or_null(1));
+    warn_if_alone(fcinfo, "the history is already recorded again",
+                  "Call the function after BEGIN, in the transaction that writes.");
     PG_RETURN_INT32(depth_of(table));
 }
 

@@ -11,6 +11,7 @@
 #include "key_lock/list.h"
 #include "key_lock/mode.h"
 #include "server/arguments.h"
+#include "server/lone_call.h"
 
 using namespace interlock;
 
@@ -63,7 +64,12 @@ Datum getapplock(PG_FUNCTION_ARGS) {
         check_lock_order(&request, 1);
     ErrorData* error;
     Grant grant = acquire(request, call.scope, Deadline::after_milliseconds(call.timeout), &error);
-    PG_RETURN_INT32(code_of(grant, error));
+    int32 code = code_of(grant, error);
+    if (code >= 0 && call.scope == LockScope::kTransaction)
+        warn_if_alone(fcinfo, "the lock is already released",
+                      "Call the function after BEGIN, in the transaction that the lock is to "
+                      "protect, or give the lock owner 'Session'.");
+    PG_RETURN_INT32(code);
 }
 
 // releaseapplock(resource, lock_owner)

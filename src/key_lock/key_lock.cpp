@@ -5,6 +5,7 @@
 #include "key_lock/mode.h"
 #include "server/arguments.h"
 #include "server/error.h"
+#include "server/lone_call.h"
 #include "server/subtransaction.h"
 
 using namespace interlock;
@@ -45,6 +46,15 @@ LOCKMODE mode_argument(const Arguments& arguments, int n);
 
 } // namespace
 
+static void lock_or_raise(KeyCall* call, FunctionCallInfo fcinfo) {
+    if (!take_all(call))
+        raise_refused(*call);
+    if (call->scope == LockScope::kTransaction)
+        warn_if_alone(fcinfo, "the lock is already released",
+                      "Call the function after BEGIN, in the transaction that the lock is to "
+                      "protect, or give scope => 'session'.");
+}
+
 extern "C" {
 
 PG_FUNCTION_INFO_V1(lock_key);
@@ -60,8 +70,7 @@ Datum lock_key(PG_FUNCTION_ARGS) {
     LockName key = key_argument(arguments, 0);
     FewRequests few;
     KeyCall call = read_call(arguments, {&key, 1, count_levels(key)}, &few);
-    if (!take_all(&call))
-        raise_refused(call);
+    lock_or_raise(&call, fcinfo);
     PG_RETURN_VOID();
 }
 
@@ -70,8 +79,7 @@ Datum lock_keys(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     FewRequests few;
     KeyCall call = read_call(arguments, keys_argument(arguments, 0), &few);
-    if (!take_all(&call))
-        raise_refused(call);
+    lock_or_raise(&call, fcinfo);
     PG_RETURN_VOID();
 }
 

@@ -1,6 +1,7 @@
 #include "marker/marker.h"
 
 #include "server/arguments.h"
+#include "server/lone_call.h"
 #include "server/scope.h"
 #include "table/row.h"
 
@@ -15,6 +16,9 @@ Datum set_holder(PG_FUNCTION_ARGS) {
     const char* holder = arguments.is_null(0) ? "" : check_holder(arguments.string(0, "holder"));
     (void)set_config_option("interlock.holder", holder, PGC_INTERNAL, PGC_S_SESSION,
                             GUC_ACTION_LOCAL, true, 0, false);
+    if (holder[0] != '\0')
+        warn_if_alone(fcinfo, "the holder is already reset",
+                      "Call the function after BEGIN, in the transaction that writes.");
     PG_RETURN_VOID();
 }
 }

@@ -3,6 +3,7 @@
 #include "ownership/default_writer.h"
 #include "server/arguments.h"
 #include "server/grantee.h"
+#include "server/lone_call.h"
 #include "table/configuration_audit.h"
 #include "table/own_table.h"
 #include "table/plan.h"
@@ -52,6 +53,9 @@ Datum set_writer(PG_FUNCTION_ARGS) {
                          quote_literal_cstr(GetUserNameFromId(GetUserId(), false)),
                          force ? ", may_force => true" : "")));
     say_writer(GetUserId(), writer, force);
+    warn_if_alone(fcinfo, "the writer is already reset",
+                  "Call the function after BEGIN, in the transaction that writes, or let "
+                  "interlock.grant_writer make the writer the default of the role.");
     PG_RETURN_VOID();
 }
 

@@ -9,13 +9,14 @@ use IO::Socket::UNIX;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(start send_query send_call answer query);
+our @EXPORT = qw(start send_query send_call send_statement send_sync answer query);
 
 # The only sockets that it knows are in the file system.
 plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
 
 # start(NODE [, DATABASE]): a session in that database, or in "postgres": its socket, the pid of its process, of its last answer
-# the SQLSTATE, message and detail of an error, the rows and the command tag, and the payloads of all notifications.
+# the SQLSTATE, message and detail of an error, the warnings as SQLSTATE and message, the rows and the command tag, and the
+# payloads of all notifications.
 sub start
 {
     my ($node, $database) = @_;
@@ -47,6 +48,19 @@ sub send_call
     return;
 }
 
+# send_statement(SESSION, SQL, VALUE...): parses, binds and runs a statement in the unnamed portal, with untyped parameters as text.
+# answer() returns after send_sync(): before it, more statements make a pipeline.
+sub send_statement
+{
+    my ($session, $sql, @values) = @_;
+    send_message($session, 'P', "\0$sql\0" . pack('n', 0));
+    send_message($session, 'B', "\0\0" . pack('n n', 0, scalar @values) . join('', map { pack('N/a*', $_) } @values) . pack('n', 0));
+    send_message($session, 'E', "\0" . pack('N', 0));
+    return;
+}
+
+sub send_sync { send_message($_[0], 'S', ''); return; }
+
 sub receive
 {
     my ($session, $wanted) = @_;
@@ -67,7 +81,7 @@ sub answer
 {
     my ($session) = @_;
     my $value;
-    @$session{qw(error message detail tag rows)} = (undef, undef, undef, undef, []);
+    @$session{qw(error message detail tag rows warnings)} = (undef, undef, undef, undef, [], []);
     delete $session->{coming};
     while (1)
     {
@@ -75,6 +89,7 @@ sub answer
         my $body = receive($session, $length - 4);
         $session->{pid} = unpack('N', $body) if $type eq 'K';
         @$session{qw(error message detail)} = map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : undef } qw(C M D) if $type eq 'E';
+        push @{ $session->{warnings} }, join(' ', map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : '' } qw(C M)) if $type eq 'N';
         @$session{qw(tag rows)} = (unpack('Z*', $body), delete $session->{coming} // []) if $type eq 'C';
         push @{ $session->{notifications} }, (unpack('N Z* Z*', $body))[2] if $type eq 'A';
         push @{ $session->{coming} }, columns($body) if $type eq 'D';

@@ -1,0 +1,23 @@
+// A warning for a call whose effect ended with its own statement.
+//
+// In autocommit mode each statement is a transaction. A lock of the transaction, or a writer's
+// name for the transaction, is gone before the next statement. The server warns of SET LOCAL for
+// that reason (25P01), and these functions do the same.
+//
+// The warning is raised at the commit, and only if the call was all that the transaction did:
+// - The session was not in a transaction block, and no statement of a pipeline came before or
+// after.
+// - The client's statement is a SELECT without FROM. Its only column is the call, and the arguments
+//   of the call are constants or parameters.
+// Other calls without effect are not recognized.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+// To be called by the function itself once its effect is there. The texts live until the commit:
+// `message` says what has ended, `hint` how the call has an effect.
+void warn_if_alone(FunctionCallInfo fcinfo, const char* message, const char* hint);
+
+} // namespace interlock
