@@ -111,7 +111,7 @@ static void connect_call(Connection *connection, const char *server) {
     connect_postgres(connection, server);
     PGresult *functions = checked(connection, PQexec(connection->postgres,
         "SELECT oid, pronargs FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace "
-        "AND (proname = 'release_lease' OR proname = 'acquire_lease' AND proargtypes[1] = 'interval'::regtype) ORDER BY proname"));
+        "AND proname IN ('acquire_lease', 'release_lease') ORDER BY proname"));
     connection->acquire = atoi(PQgetvalue(functions, 0, 0));
     connection->acquire_arguments = atoi(PQgetvalue(functions, 0, 1));
     connection->release = atoi(PQgetvalue(functions, 1, 0));

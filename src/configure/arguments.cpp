@@ -2,6 +2,7 @@
 
 #include "server/arguments.h"
 #include "server/error.h"
+#include "server/seconds.h"
 #include "table/own_table.h"
 
 namespace interlock {
@@ -64,6 +65,16 @@ JsonbValue json_of_number(int64 number) {
     return value;
 }
 
+// Whether it is interlock.seconds.
+bool is_duration(Oid type) {
+    return type == GetSysCacheOid2(TYPENAMENSP, Anum_pg_type_oid, CStringGetDatum("seconds"),
+                                   ObjectIdGetDatum(own_schema()));
+}
+
+JsonbValue json_of_duration(const char* name, Datum datum) {
+    return json_text(duration_text(duration_argument(DatumGetIntervalP(datum), name)));
+}
+
 JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
     JsonbValue value;
     switch (type) {
@@ -74,13 +85,12 @@ JsonbValue json_of_datum(const char* name, Oid type, Datum datum) {
     case NAMEARRAYOID:
     case TEXTARRAYOID:
         return json_of_texts(texts_of(type, datum));
-    case INTERVALOID:
-        return json_text(duration_text(duration_argument(DatumGetIntervalP(datum), name)));
     case JSONBOID:
         JsonbToJsonbValue(DatumGetJsonbP(datum), &value);
         return value;
     default:
-        return json_text(print_value(type, datum));
+        return is_duration(type) ? json_of_duration(name, datum)
+                                 : json_text(print_value(type, datum));
     }
 }
 
@@ -153,13 +163,10 @@ JsonbValue typed_duration(const char* path, const JsonbValue* value) {
     char* text = value->type == jbvString ? text_at(path, value)
                                           : DatumGetCString(DirectFunctionCall1(
                                                 numeric_out, NumericGetDatum(value->val.numeric)));
-    Datum interval =
-        with_hint([&] { errhint("Member \"%s\" is an interval or a number of seconds.", path); },
-                  [&] {
-                      return DirectFunctionCall3(interval_in, CStringGetDatum(text),
-                                                 ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
-                  });
-    return json_text(duration_text(duration_argument(DatumGetIntervalP(interval), path)));
+    Datum interval;
+    with_hint([&] { errhint("Member \"%s\" is an interval or a number of seconds.", path); },
+              [&] { return read_seconds(text, nullptr, &interval); });
+    return json_of_duration(path, interval);
 }
 
 // States may be numbers and booleans.
@@ -216,8 +223,6 @@ JsonbValue typed_value(const char* path, Oid type, const JsonbValue* value) {
         return *value;
     case INT4OID:
         return typed_number(path, value);
-    case INTERVALOID:
-        return typed_duration(path, value);
     case NAMEARRAYOID:
         return typed_names(path, value);
     case TEXTARRAYOID:
@@ -227,7 +232,8 @@ JsonbValue typed_value(const char* path, Oid type, const JsonbValue* value) {
             refuse_setting(path, "must be an object");
         return *value;
     default:
-        return json_text(typed_key(type, text_at(path, value)));
+        return is_duration(type) ? typed_duration(path, value)
+                                 : json_text(typed_key(type, text_at(path, value)));
     }
 }
 

@@ -132,31 +132,31 @@ COMMENT ON FUNCTION interlock.disable_escrow(regclass, name) IS
 Errors: 42501 not the owner, 55000 the column has no escrow counters.';
 
 CREATE FUNCTION interlock.adjust(
-    rel regclass, key text, column_name name, delta numeric, wait interval = '0', OUT remaining numeric)
+    rel regclass, key text, column_name name, delta numeric, wait interlock.seconds = '0', OUT remaining numeric)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.adjust(
-    rel regclass, key "any", column_name name, delta numeric, wait interval = '0', OUT remaining numeric)
+    rel regclass, key "any", column_name name, delta numeric, wait interlock.seconds = '0', OUT remaining numeric)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.adjust(regclass, text, name, numeric, interval) IS
+COMMENT ON FUNCTION interlock.adjust(regclass, text, name, numeric, interlock.seconds) IS
 'Changes the counter by delta, and returns what is left for certain: the value if all open transactions that take commit, and those that
 return do not. Needs what UPDATE ... SET column = column + delta WHERE key = ... needs. key: the table''s primary key, else its narrowest unique
 key. wait: for transactions whose end decides whether it fits. Under SERIALIZABLE, row security, and without shared_preload_libraries the row itself is changed, under its
 lock. Errors: IL012 not enough left, or not enough room below the maximum, P0002 no such row, 22023 delta is zero, not finite or has too many
 digits, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
-COMMENT ON FUNCTION interlock.adjust(regclass, "any", name, numeric, interval) IS
-'As adjust(regclass, text, name, numeric, interval), for a key of another type.';
+COMMENT ON FUNCTION interlock.adjust(regclass, "any", name, numeric, interlock.seconds) IS
+'As adjust(regclass, text, name, numeric, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.try_adjust(
-    rel regclass, key text, column_name name, delta numeric, wait interval = '0', OUT outcome text, OUT remaining numeric)
+    rel regclass, key text, column_name name, delta numeric, wait interlock.seconds = '0', OUT outcome text, OUT remaining numeric)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.try_adjust(
-    rel regclass, key "any", column_name name, delta numeric, wait interval = '0', OUT outcome text, OUT remaining numeric)
+    rel regclass, key "any", column_name name, delta numeric, wait interlock.seconds = '0', OUT outcome text, OUT remaining numeric)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.try_adjust(regclass, text, name, numeric, interval) IS
+COMMENT ON FUNCTION interlock.try_adjust(regclass, text, name, numeric, interlock.seconds) IS
 'As adjust, but answers. outcome: adjusted; insufficient, it does not fit whatever becomes of open transactions; pending, it would fit if some of
 them end well; not_found.';
-COMMENT ON FUNCTION interlock.try_adjust(regclass, "any", name, numeric, interval) IS
-'As try_adjust(regclass, text, name, numeric, interval), for a key of another type.';
+COMMENT ON FUNCTION interlock.try_adjust(regclass, "any", name, numeric, interlock.seconds) IS
+'As try_adjust(regclass, text, name, numeric, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.set_escrow(rel regclass, key text, column_name name, value numeric) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -1,22 +1,22 @@
 -- Reservations of escrow counters
 
 CREATE FUNCTION interlock.reserve(
-    rel regclass, key text, column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    rel regclass, key text, column_name name, amount numeric, ttl interlock.seconds, holder text = NULL, wait interlock.seconds = '0',
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.reserve(
-    rel regclass, key "any", column_name name, amount numeric, ttl interval, holder text = NULL, wait interval = '0',
+    rel regclass, key "any", column_name name, amount numeric, ttl interlock.seconds, holder text = NULL, wait interlock.seconds = '0',
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interval, text, interval) IS
+COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds) IS
 'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation gives it back, and so does
 the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
 them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
 transactions whose end decides whether it fits. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
 security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
 too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
-COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interval, text, interval) IS
-'As reserve(regclass, text, name, numeric, interval, text, interval), for a key of another type.';
+COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interlock.seconds, text, interlock.seconds) IS
+'As reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.confirm_reservation(token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
@@ -31,9 +31,9 @@ COMMENT ON FUNCTION interlock.cancel_reservation(bigint) IS
 that token for the caller. For members of the role that has reserved, and for the owner of the table. Waits for other transactions that end or extend it.
 Errors: 55000 the triggers of the escrow counters do not fire.';
 
-CREATE FUNCTION interlock.extend_reservation(token bigint, ttl interval) RETURNS timestamptz
+CREATE FUNCTION interlock.extend_reservation(token bigint, ttl interlock.seconds) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.extend_reservation(bigint, interval) IS
+COMMENT ON FUNCTION interlock.extend_reservation(bigint, interlock.seconds) IS
 'Moves the deadline of a reservation to ttl from now, and returns it; null when it has expired or ended, or there is none with that token for the caller. For members of the role
 that has reserved. Waits for other transactions that end or extend it. Errors: 22023 ttl, 55000 the triggers of the escrow counters do not fire.';
 

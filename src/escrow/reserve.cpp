@@ -135,7 +135,8 @@ const text* holder_argument(const Arguments& arguments, int n) {
 }
 
 int64 ttl_argument(const Arguments& arguments, int n) {
-    return duration_argument(arguments.interval(n, "ttl"), "ttl", "For example '15 min'.");
+    return duration_argument(arguments.interval(n, "ttl"), "ttl",
+                             "For example '15 min', or 900 for seconds.");
 }
 
 bool may_end(const Reservation& reservation, Oid table, Right right) {

@@ -19,10 +19,10 @@ COMMENT ON FUNCTION interlock_internal.history_truncate_trigger() IS
 'Writes an entry for each row that TRUNCATE removes. Created by enable_history.';
 
 CREATE FUNCTION interlock.enable_history(
-    rel regclass, keep_versions integer = NULL, keep_for interval = NULL, ignore_columns name[] = '{}', ignore_writers text[] = '{}',
+    rel regclass, keep_versions integer = NULL, keep_for interlock.seconds = NULL, ignore_columns name[] = '{}', ignore_writers text[] = '{}',
     notify text = 'off', record_markers boolean = false) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interval, name[], text[], text, boolean) IS
+COMMENT ON FUNCTION interlock.enable_history(regclass, integer, interlock.seconds, name[], text[], text, boolean) IS
 'Records every version of every row, for all writers, in <table>_history beside the table: a table of the same owner, who
 grants SELECT on it. An entry is kept as long as it is among the newest keep_versions of its key or younger than keep_for, whichever
 are given; without both for ever. An UPDATE that changes ignore_columns alone, and whatever a writer of ignore_writers writes (set_writer,

@@ -94,11 +94,11 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_audit_id_seq', '');
 
 CREATE FUNCTION interlock.define_idempotency_scope(
-    scope text, model text = 'api', ttl interval = '24 h', stale_after interval = '1 min',
+    scope text, model text = 'api', ttl interlock.seconds = '24 h', stale_after interlock.seconds = '1 min',
     replay_failures boolean = false, max_response_bytes integer = 65536, max_attempts integer = NULL) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) FROM PUBLIC;
-COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interval, interval, boolean, integer, integer) IS
+REVOKE EXECUTE ON FUNCTION interlock.define_idempotency_scope(text, text, interlock.seconds, interlock.seconds, boolean, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION interlock.define_idempotency_scope(text, text, interlock.seconds, interlock.seconds, boolean, integer, integer) IS
 'Defines how long keys of a scope live: ttl after they ended, and stale_after without a sign of life until another claim may take over.
 model: api (the response is replayed) or job (checkpoints, which a takeover gets). replay_failures: retryable failures, too.
 A larger response, its body included, is not kept; its key is never run again all the same. max_attempts: so many claims of one key,
@@ -126,10 +126,10 @@ COMMENT ON TYPE interlock.idempotency_claim_result IS
 'What idempotency_claim returns: the outcome, of a claim its token and progress, of a key that has ended the answer.';
 
 CREATE FUNCTION interlock.idempotency_claim(
-    scope text, key text, request jsonb = NULL, wait interval = '0', request_hash bytea = NULL,
-    ttl interval = NULL, stale_after interval = NULL, state jsonb = NULL) RETURNS interlock.idempotency_claim_result
+    scope text, key text, request jsonb = NULL, wait interlock.seconds = '0', request_hash bytea = NULL,
+    ttl interlock.seconds = NULL, stale_after interlock.seconds = NULL, state jsonb = NULL) RETURNS interlock.idempotency_claim_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interval, bytea, interval, interval, jsonb) IS
+COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interlock.seconds, bytea, interlock.seconds, interlock.seconds, jsonb) IS
 'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
 as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
 mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
@@ -193,10 +193,10 @@ COMMENT ON FUNCTION interlock.idempotency_assert(text, text, bigint) IS
 takeover.';
 
 CREATE FUNCTION interlock.run_once(
-    scope text, key text, command regprocedure, request jsonb = NULL, wait interval = '0',
+    scope text, key text, command regprocedure, request jsonb = NULL, wait interlock.seconds = '0',
     OUT outcome text, OUT response jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb, interval) IS
+COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb, interlock.seconds) IS
 'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
 the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
 for another call with the key, to get its response. The command is named with its argument types: ''pay(jsonb)''.';

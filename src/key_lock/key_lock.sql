@@ -10,30 +10,30 @@ COMMENT ON TABLE interlock_internal.prepared_key IS
 no snapshot shows.';
 
 CREATE FUNCTION interlock.lock_key(
-    key text, mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
+    key text, mode text = 'exclusive', wait interlock.seconds = NULL, scope text = 'transaction') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lock_key(text, text, interval, text) IS
+COMMENT ON FUNCTION interlock.lock_key(text, text, interlock.seconds, text) IS
 'Locks a name. Modes: shared, update, exclusive, intent_shared, intent_exclusive. Scopes: transaction (until the transaction or
 savepoint ends), session (until unlock_key). wait: null as lock_timeout says, zero not at all. A key with / is a path: its
 ancestors get the intent mode. Errors: 55P03 not available in time, with the other holders and waiters in DETAIL; 40P01 deadlock; 53400 too many keys.';
 
 CREATE FUNCTION interlock.lock_keys(
-    keys text[], mode text = 'exclusive', wait interval = NULL, scope text = 'transaction') RETURNS void
+    keys text[], mode text = 'exclusive', wait interlock.seconds = NULL, scope text = 'transaction') RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lock_keys(text[], text, interval, text) IS
+COMMENT ON FUNCTION interlock.lock_keys(text[], text, interlock.seconds, text) IS
 'As lock_key, for several names: all or none, in one order whatever order they are given in, so that two calls never deadlock;
 wait is for all of them together.';
 
 CREATE FUNCTION interlock.try_lock_key(
-    key text, mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
+    key text, mode text = 'exclusive', wait interlock.seconds = '0', scope text = 'transaction') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.try_lock_key(text, text, interval, text) IS
+COMMENT ON FUNCTION interlock.try_lock_key(text, text, interlock.seconds, text) IS
 'As lock_key, but returns false when the name is not available in time.';
 
 CREATE FUNCTION interlock.try_lock_keys(
-    keys text[], mode text = 'exclusive', wait interval = '0', scope text = 'transaction') RETURNS boolean
+    keys text[], mode text = 'exclusive', wait interlock.seconds = '0', scope text = 'transaction') RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.try_lock_keys(text[], text, interval, text) IS
+COMMENT ON FUNCTION interlock.try_lock_keys(text[], text, interlock.seconds, text) IS
 'As lock_keys, but returns false and holds none of them when they are not all available in time.';
 
 CREATE FUNCTION interlock.unlock_key(key text, mode text = 'exclusive') RETURNS boolean
@@ -90,18 +90,18 @@ COMMENT ON FUNCTION interlock.applock_test(text, text, text) IS
 -- Row locks
 
 CREATE FUNCTION interlock.select_for_update(
-    rel regclass, keys text, strength text = 'update', wait interval = NULL, skip_locked boolean = false, OUT key jsonb)
+    rel regclass, keys text, strength text = 'update', wait interlock.seconds = NULL, skip_locked boolean = false, OUT key jsonb)
     RETURNS SETOF jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.select_for_update(
-    rel regclass, keys "any", strength text = 'update', wait interval = NULL, skip_locked boolean = false, OUT key jsonb)
+    rel regclass, keys "any", strength text = 'update', wait interlock.seconds = NULL, skip_locked boolean = false, OUT key jsonb)
     RETURNS SETOF jsonb
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.select_for_update(regclass, text, text, interval, boolean) IS
+COMMENT ON FUNCTION interlock.select_for_update(regclass, text, text, interlock.seconds, boolean) IS
 'SELECT ... FOR UPDATE in the order of the keys, whatever order they are given in, so that two calls never deadlock; returns the
 keys of the rows that are there. keys: an array of the primary key''s type ({1,2}), or a JSON array of values and of objects, as versioned_update takes them.
 strength: update, no_key_update, share, key_share. wait: for all rows together; null as lock_timeout says, zero not at all.
 skip_locked: pass over rows that are locked. Needs the privileges of the SELECT. Errors: 55P03 not available in time, 55000 no key,
 40001 under REPEATABLE READ and above when a row changed after the snapshot.';
-COMMENT ON FUNCTION interlock.select_for_update(regclass, "any", text, interval, boolean) IS
-'As select_for_update(regclass, text, text, interval, boolean), for an array of any type, or a jsonb array.';
+COMMENT ON FUNCTION interlock.select_for_update(regclass, "any", text, interlock.seconds, boolean) IS
+'As select_for_update(regclass, text, text, interlock.seconds, boolean), for an array of any type, or a jsonb array.';

@@ -38,14 +38,13 @@ LeaseKey lease_key_argument(const text* key, int element) {
 }
 
 int64 ttl_argument(const Arguments& arguments, int n) {
-    double length = length_of(*arguments.interval(n, "ttl"));
-    if (length < 1.0)
-        refuse_argument("ttl", "must be above zero", "For example '30 s'.");
-    if (length > max_lease_ttl * static_cast<double>(USECS_PER_SEC))
+    int64 ttl = duration_argument(arguments.interval(n, "ttl"), "ttl",
+                                  "For example '30 s', or 30 for seconds.");
+    if (ttl > max_lease_ttl * USECS_PER_SEC)
         refuse_argument(
             "ttl", psprintf("must not be longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
             "Renew a shorter lease, or bind it to the session.");
-    return static_cast<int64>(length);
+    return ttl;
 }
 
 const char* holder_argument(const Arguments& arguments, int n, size_t* length) {

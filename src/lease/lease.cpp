@@ -117,15 +117,14 @@ namespace {
 // Zero to ttl, which ends the lease in any case.
 pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
                                     const LeaseRequest& request) {
-    double length = length_of(*arguments.interval(n, "at_least"));
-    if (length < 0)
-        refuse_argument("at_least", "must not be negative");
-    if (length > static_cast<double>(request.ttl))
+    int64 length = duration_or_zero_argument(arguments.interval(n, "at_least"), "at_least",
+                                             "Zero frees the lease when it is released.");
+    if (length > request.ttl)
         refuse_argument("at_least", "must not be longer than ttl");
     if (request.bond != LeaseBond::kTtl)
         refuse_argument("at_least", "needs a lease with a ttl",
                         "A lease that is bound to the session ends with it.");
-    return static_cast<int64>(length);
+    return length;
 }
 
 // A text for a value of a row, into which it is copied.

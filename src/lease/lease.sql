@@ -44,57 +44,6 @@ COMMENT ON SEQUENCE interlock.lease_audit_id_seq IS 'Numbers the rows of lease_a
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit', '');
 SELECT pg_catalog.pg_extension_config_dump('interlock.lease_audit_id_seq', '');
 
--- Numbers are seconds where a lease is for a time. An overload for numbers themselves would make literals without a
--- cast ambiguous; this type is of the category of interval, which is preferred there.
-CREATE TYPE interlock.seconds;
-CREATE FUNCTION interlock_internal.seconds_in(cstring) RETURNS interlock.seconds
-    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock_internal.seconds_out(interlock.seconds) RETURNS cstring
-    LANGUAGE internal STABLE STRICT PARALLEL SAFE AS 'interval_out';
-CREATE FUNCTION interlock_internal.seconds_recv(internal, oid, integer) RETURNS interlock.seconds
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'interval_recv';
-CREATE FUNCTION interlock_internal.seconds_send(interlock.seconds) RETURNS bytea
-    LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'interval_send';
-CREATE TYPE interlock.seconds (
-    INPUT = interlock_internal.seconds_in, OUTPUT = interlock_internal.seconds_out,
-    RECEIVE = interlock_internal.seconds_recv, SEND = interlock_internal.seconds_send,
-    LIKE = interval, CATEGORY = 'T', PREFERRED = false);
-COMMENT ON TYPE interlock.seconds IS
-'A duration given as a number of seconds, or as an interval. For arguments of functions; columns are of type interval.';
-COMMENT ON FUNCTION interlock_internal.seconds_in(cstring) IS 'Input of type seconds.';
-COMMENT ON FUNCTION interlock_internal.seconds_out(interlock.seconds) IS 'Output of type seconds.';
-COMMENT ON FUNCTION interlock_internal.seconds_recv(internal, oid, integer) IS 'Binary input of type seconds.';
-COMMENT ON FUNCTION interlock_internal.seconds_send(interlock.seconds) IS 'Binary output of type seconds.';
-
-CREATE FUNCTION interlock_internal.to_seconds(smallint) RETURNS interlock.seconds
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'number_to_seconds';
-COMMENT ON FUNCTION interlock_internal.to_seconds(smallint) IS 'A number of seconds. Errors: 22008 out of range.';
-CREATE CAST (smallint AS interlock.seconds) WITH FUNCTION interlock_internal.to_seconds(smallint) AS IMPLICIT;
-COMMENT ON CAST (smallint AS interlock.seconds) IS 'A number of seconds.';
-CREATE FUNCTION interlock_internal.to_seconds(integer) RETURNS interlock.seconds
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'number_to_seconds';
-COMMENT ON FUNCTION interlock_internal.to_seconds(integer) IS 'A number of seconds. Errors: 22008 out of range.';
-CREATE CAST (integer AS interlock.seconds) WITH FUNCTION interlock_internal.to_seconds(integer) AS IMPLICIT;
-COMMENT ON CAST (integer AS interlock.seconds) IS 'A number of seconds.';
-CREATE FUNCTION interlock_internal.to_seconds(bigint) RETURNS interlock.seconds
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'number_to_seconds';
-COMMENT ON FUNCTION interlock_internal.to_seconds(bigint) IS 'A number of seconds. Errors: 22008 out of range.';
-CREATE CAST (bigint AS interlock.seconds) WITH FUNCTION interlock_internal.to_seconds(bigint) AS IMPLICIT;
-COMMENT ON CAST (bigint AS interlock.seconds) IS 'A number of seconds.';
-CREATE FUNCTION interlock_internal.to_seconds(numeric) RETURNS interlock.seconds
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'number_to_seconds';
-COMMENT ON FUNCTION interlock_internal.to_seconds(numeric) IS 'A number of seconds. Errors: 22008 out of range.';
-CREATE CAST (numeric AS interlock.seconds) WITH FUNCTION interlock_internal.to_seconds(numeric) AS IMPLICIT;
-COMMENT ON CAST (numeric AS interlock.seconds) IS 'A number of seconds.';
-CREATE FUNCTION interlock_internal.to_seconds(double precision) RETURNS interlock.seconds
-    LANGUAGE c IMMUTABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'number_to_seconds';
-COMMENT ON FUNCTION interlock_internal.to_seconds(double precision) IS 'A number of seconds. Errors: 22008 out of range.';
-CREATE CAST (double precision AS interlock.seconds) WITH FUNCTION interlock_internal.to_seconds(double precision) AS IMPLICIT;
-COMMENT ON CAST (double precision AS interlock.seconds) IS 'A number of seconds.';
--- For calls that give one time as a number and another as an interval.
-CREATE CAST (interval AS interlock.seconds) WITHOUT FUNCTION AS IMPLICIT;
-COMMENT ON CAST (interval AS interlock.seconds) IS 'The interval itself.';
-
 CREATE TYPE interlock.acquire_lease_result AS (
     outcome text, token bigint, expires_at timestamptz, holder text, ticket bigint);
 COMMENT ON TYPE interlock.acquire_lease_result IS
@@ -102,16 +51,11 @@ COMMENT ON TYPE interlock.acquire_lease_result IS
 caller that is to be notified.';
 
 CREATE FUNCTION interlock.acquire_lease(
-    key text, ttl interval = '30 s', wait interval = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
-    resume boolean = false, at_least interval = NULL, notify boolean = false)
-    RETURNS interlock.acquire_lease_result
-    LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.acquire_lease(
-    key text, ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
+    key text, ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL, mode text = 'exclusive', bind text = 'ttl',
     resume boolean = false, at_least interlock.seconds = NULL, notify boolean = false)
     RETURNS interlock.acquire_lease_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interval, interval, text, text, text, boolean, interval, boolean) IS
+COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds, boolean) IS
 'Acquires a lease on the key, a path if it has slashes, for ttl. outcome: acquired (with the token that proves it), resumed, held (with
 holder and expires_at of the lease in the way), recovering (after a crash, until expires_at). wait: how long to wait at most
 (null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it
@@ -119,22 +63,14 @@ ends with the session. resume: if the same role has it under the same holder, in
 at_least: how long it stays in the way even when it is released, at most ttl. notify: a caller that is refused gets a ticket, and a notification
 on channel interlock_lease with the number of the ticket when it should ask again.
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
-COMMENT ON FUNCTION interlock.acquire_lease(text, interlock.seconds, interlock.seconds, text, text, text, boolean, interlock.seconds, boolean) IS
-'As acquire_lease(text, interval, interval, text, text, text, boolean, interval, boolean), for times as numbers of seconds.';
 
 CREATE FUNCTION interlock.acquire_permit(
-    key text, capacity integer, ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    key text, capacity integer, ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL,
     OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.acquire_permit(
-    key text, capacity integer, ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL,
-    OUT outcome text, OUT token bigint, OUT expires_at timestamptz, OUT holder text)
-    LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interval, interval, text) IS
+COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interlock.seconds, interlock.seconds, text) IS
 'As acquire_lease, for one of at most capacity permits on the key. It is renewed and released as a lease. Errors: as acquire_lease; 22023
 when permits of the key are held with another capacity.';
-COMMENT ON FUNCTION interlock.acquire_permit(text, integer, interlock.seconds, interlock.seconds, text) IS
-'As acquire_permit(text, integer, interval, interval, text), for times as numbers of seconds.';
 
 CREATE TYPE interlock.acquire_leases_result AS (
     outcome text, tokens bigint[], expires_at timestamptz, blocked_by text, holder text);
@@ -142,32 +78,21 @@ COMMENT ON TYPE interlock.acquire_leases_result IS
 'What acquire_leases returns: the outcome, of leases their tokens and expiry, else the key that was not available, and its holder.';
 
 CREATE FUNCTION interlock.acquire_leases(
-    keys text[], ttl interval = '30 s', wait interval = '0', holder text = NULL,
+    keys text[], ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL,
     mode text = 'exclusive', bind text = 'ttl')
     RETURNS interlock.acquire_leases_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.acquire_leases(
-    keys text[], ttl interlock.seconds, wait interlock.seconds = '0', holder text = NULL,
-    mode text = 'exclusive', bind text = 'ttl')
-    RETURNS interlock.acquire_leases_result
-    LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_leases(text[], interval, interval, text, text, text) IS
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
 'Acquires leases on all the keys or on none; tokens are in the order of keys. A key that is given twice has one lease, and its token twice. If
 held: blocked_by is the key that was not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never
 deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 when one key is below another, 54000 more than 10000 keys.';
-COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
-'As acquire_leases(text[], interval, interval, text, text, text), for times as numbers of seconds.';
 
-CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interval = NULL, holder text = NULL) RETURNS timestamptz
+CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interlock.seconds = NULL, holder text = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interlock.seconds, holder text = NULL) RETURNS timestamptz
-    LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interval, text) IS
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text) IS
 'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null when it is lost. It never shortens a lease. One that has
 expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. For
 members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
-COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text) IS
-'As renew_lease(text, bigint, interval, text), for times as numbers of seconds.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint = NULL, holder text = NULL) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -13,11 +13,11 @@ COMMENT ON FUNCTION interlock_internal.marker_notify_trigger() IS
 argument: full, to send key and holder, too.';
 
 CREATE FUNCTION interlock.enable_marker(
-    rel regclass, ttl interval = '5 min', enforce boolean = true, notify text = 'off',
+    rel regclass, ttl interlock.seconds = '5 min', enforce boolean = true, notify text = 'off',
     status_column name = NULL, holder_column name = 'lock_by', time_column name = 'lock_time',
     until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.enable_marker(regclass, interval, boolean, text, name, name, name, name, name, boolean) IS
+COMMENT ON FUNCTION interlock.enable_marker(regclass, interlock.seconds, boolean, text, name, name, name, name, name, boolean) IS
 'Enables markers, with which users and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
 Missing columns are added, existing ones adopted (a NOTICE lists both). status_column null: lock_status. ttl is how long a marker lives without a touch. enforce: only the
 holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
@@ -45,40 +45,40 @@ COMMENT ON TYPE interlock.lock_row_result IS
 'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
 
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key text, holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    rel regclass, key text, holder text, ttl interlock.seconds = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.lock_row(
-    rel regclass, key "any", holder text, ttl interval = NULL, reason text = NULL) RETURNS interlock.lock_row_result
+    rel regclass, key "any", holder text, ttl interlock.seconds = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interval, text) IS
+COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interlock.seconds, text) IS
 'Marks the row as edited by the holder, or returns the present holder: a refusal is no error. The same holder renews; an expired marker
 is free. ttl: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
 Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or ttl not positive, 55000 no markers,
 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
-COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interval, text) IS
-'As lock_row(regclass, text, text, interval, text), for a key of another type.';
+COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interlock.seconds, text) IS
+'As lock_row(regclass, text, text, interlock.seconds, text), for a key of another type.';
 
 CREATE FUNCTION interlock.lock_rows(
-    rel regclass, keys text, holder text = NULL, ttl interval = NULL, reason text = NULL,
+    rel regclass, keys text, holder text = NULL, ttl interlock.seconds = NULL, reason text = NULL,
     OUT locked boolean, OUT blocked jsonb, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.lock_rows(
-    rel regclass, keys "any", holder text = NULL, ttl interval = NULL, reason text = NULL,
+    rel regclass, keys "any", holder text = NULL, ttl interlock.seconds = NULL, reason text = NULL,
     OUT locked boolean, OUT blocked jsonb, OUT expires_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.lock_rows(regclass, text, text, interval, text) IS
+COMMENT ON FUNCTION interlock.lock_rows(regclass, text, text, interlock.seconds, text) IS
 'As lock_row, for several rows: all or none, in the order of their keys, so that two calls never deadlock. keys: an array of the
 key''s type ({1,2}), or a jsonb array of objects, each with the columns of a unique key ([{"id": 1}]). expires_at is the earliest deadline. If other holders have
 some of the rows, none is taken, and blocked lists those rows: [{key, holder, expires_at}]. Errors: as lock_row; 22004 no holder:
 row locks without one are select_for_update.';
-COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, interval, text) IS
-'As lock_rows(regclass, text, text, interval, text), for an array of any type, or a jsonb array.';
+COMMENT ON FUNCTION interlock.lock_rows(regclass, "any", text, interlock.seconds, text) IS
+'As lock_rows(regclass, text, text, interlock.seconds, text), for an array of any type, or a jsonb array.';
 
 CREATE FUNCTION interlock.claim_rows(
-    rel regclass, holder text, max_rows integer = 1, match jsonb = '{}', order_column name = NULL, ttl interval = NULL,
+    rel regclass, holder text, max_rows integer = 1, match jsonb = '{}', order_column name = NULL, ttl interlock.seconds = NULL,
     OUT key jsonb, OUT current jsonb, OUT expires_at timestamptz) RETURNS SETOF record
     LANGUAGE c ROWS 10 AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.claim_rows(regclass, text, integer, jsonb, name, interval) IS
+COMMENT ON FUNCTION interlock.claim_rows(regclass, text, integer, jsonb, name, interlock.seconds) IS
 'Marks up to max_rows free rows for the holder, and returns their keys and what the caller may read of them: for workers that
 take the next rows of a queue. Rows that are held, also by the same holder, or locked by another transaction are passed over; one past
 its deadline is free. match: {column: value}, null for IS NULL. order_column: the least first, nulls last. The row is free again
@@ -95,27 +95,27 @@ COMMENT ON FUNCTION interlock.unlock_row(regclass, text, text) IS
 COMMENT ON FUNCTION interlock.unlock_row(regclass, "any", text) IS
 'As unlock_row(regclass, text, text), for a key of another type.';
 
-CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text, ttl interval = NULL) RETURNS timestamptz
+CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text, ttl interval = NULL) RETURNS timestamptz
+CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.touch_row(regclass, text, text, interval) IS
+COMMENT ON FUNCTION interlock.touch_row(regclass, text, text, interlock.seconds) IS
 'Moves the deadline to ttl from now (null: the table''s), never nearer, and returns it; null when the holder no longer had the
 marker. Errors: 22023 ttl not positive.';
-COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interval) IS
-'As touch_row(regclass, text, text, interval), for a key of another type.';
+COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interlock.seconds) IS
+'As touch_row(regclass, text, text, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.hand_over_row(
-    rel regclass, key text, holder text, to_holder text, ttl interval = NULL) RETURNS timestamptz
+    rel regclass, key text, holder text, to_holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.hand_over_row(
-    rel regclass, key "any", holder text, to_holder text, ttl interval = NULL) RETURNS timestamptz
+    rel regclass, key "any", holder text, to_holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.hand_over_row(regclass, text, text, text, interval) IS
+COMMENT ON FUNCTION interlock.hand_over_row(regclass, text, text, text, interlock.seconds) IS
 'Gives the marker to another holder, for ttl from now (null: the table''s), and returns the new deadline. The reason stays.
 Errors: IL005 marker not held, P0002 no such row, 22023 a holder empty or longer than 1024 bytes or ttl not positive.';
-COMMENT ON FUNCTION interlock.hand_over_row(regclass, "any", text, text, interval) IS
-'As hand_over_row(regclass, text, text, text, interval), for a key of another type.';
+COMMENT ON FUNCTION interlock.hand_over_row(regclass, "any", text, text, interlock.seconds) IS
+'As hand_over_row(regclass, text, text, text, interlock.seconds), for a key of another type.';
 
 CREATE FUNCTION interlock.delete_row(rel regclass, key text, holder text) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

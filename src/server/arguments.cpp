@@ -2,15 +2,21 @@
 
 namespace interlock {
 
-int64 duration_argument(const Interval* interval, const char* name, const char* hint) {
+static int64 checked_duration(const Interval* interval, double least, const char* name,
+                              const char* rule, const char* hint) {
     double duration = length_of(*interval);
-    if (duration < 1.0 || duration > static_cast<double>(kLongestDuration))
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-             errmsg("argument \"%s\" must be a duration above zero and at most ten years", name),
-             errhint("%s", hint)));
+    if (duration < least || duration > static_cast<double>(kLongestDuration))
+        refuse_argument(name, rule, hint);
     return static_cast<int64>(duration);
+}
+
+int64 duration_argument(const Interval* interval, const char* name, const char* hint) {
+    return checked_duration(interval, 1.0, name,
+                            "must be a duration above zero and at most ten years", hint);
+}
+
+int64 duration_or_zero_argument(const Interval* interval, const char* name, const char* hint) {
+    return checked_duration(interval, 0.0, name, "must be a duration of zero to ten years", hint);
 }
 
 Interval* duration_to_store(Interval* interval, const char* name) {

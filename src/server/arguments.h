@@ -31,9 +31,11 @@ inline double length_of(const Interval& interval) {
 // Of any kind that users set: ten years.
 constexpr int64 kLongestDuration = 3653 * USECS_PER_DAY;
 
-// A positive duration of at most ten years, in microseconds; raises 22023 with the hint.
+// An argument of type interlock.seconds, in microseconds: above zero, or zero and above, and at
+// most ten years. Raises 22023 with the hint; also for numbers that are no duration, such as NaN.
 int64 duration_argument(const Interval* interval, const char* name,
-                        const char* hint = "For example '5 min'.");
+                        const char* hint = "For example '5 min', or 300 for seconds.");
+int64 duration_or_zero_argument(const Interval* interval, const char* name, const char* hint);
 
 // The same, as an interval for a column. The server prints some that have parts below zero in a way
 // that it does not read: one would stop the restore of the whole table.

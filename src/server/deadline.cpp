@@ -7,7 +7,7 @@ namespace {
 constexpr int64 kForever = -1;
 
 // Longer waits have no limit: lock_timeout has no more bits.
-constexpr double kLongest = PG_INT32_MAX * 1000.0;
+constexpr int64 kLongest = PG_INT32_MAX * INT64CONST(1000);
 
 } // namespace
 
@@ -22,10 +22,10 @@ Deadline::Deadline(int64 limit) : limit_(limit) {
 Deadline Deadline::argument(const Arguments& arguments, int n) {
     if (arguments.is_null(n))
         return Deadline(kForever);
-    double limit = length_of(*arguments.interval(n, "wait"));
-    if (limit < 0)
-        refuse_argument("wait", "must not be negative", "Zero does not wait at all.");
-    return Deadline(limit > kLongest ? kForever : static_cast<int64>(limit));
+    int64 limit = duration_or_zero_argument(
+        arguments.interval(n, "wait"), "wait",
+        "Zero does not wait at all, and null waits as lock_timeout says.");
+    return Deadline(limit > kLongest ? kForever : limit);
 }
 
 Deadline Deadline::after_milliseconds(int64 wait) {

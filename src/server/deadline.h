@@ -8,7 +8,7 @@ namespace interlock {
 class Deadline {
 public:
     // The argument "wait" of a verb: null waits as lock_timeout says, zero not at all. Raises 22023
-    // when it is negative. The setting lock_timeout ends the call too, when that comes first.
+    // for what is no duration. The setting lock_timeout ends the call too, when that comes first.
     static Deadline argument(const Arguments& arguments, int n);
     static Deadline after_milliseconds(int64 wait); // negative: for ever
 

@@ -93,7 +93,7 @@ SELECT is_empty(
 SELECT is_empty(
     $$SELECT function, name, type FROM arguments JOIN (VALUES ('rel', '{regclass}'::text[]), ('changes', '{jsonb}'), ('outcome', '{text}'), ('holder', '{text}'),
           ('token', '{bigint}'), ('reason', '{text}'), ('scope', '{text}'), ('expires_at', '{timestamp with time zone}'),
-          ('ttl', '{interval,interlock.seconds}'), ('wait', '{interval,interlock.seconds}')) one (name, types) USING (name)
+          ('ttl', '{interlock.seconds}'), ('wait', '{interlock.seconds}')) one (name, types) USING (name)
       WHERE type <> ALL (types)$$,
     'HOUSE-4: what has one name has one type');
 

@@ -28,7 +28,7 @@ SELECT throws_ok(format('SELECT interlock.reserve(%s)', a), s, m, m) FROM (VALUE
     ($$'item', 1, 'stock', 1, '-1 min'$$, '22023', 'argument "ttl" must be a duration above zero and at most ten years'),
     ($$'item', 1, 'stock', 1, '1 min', ''$$, '22023', 'argument "holder" must not be empty'),
     ($$'item', 1, 'stock', 1, '1 min', repeat('x', 256)$$, '22023', 'argument "holder" must not be longer than 255 bytes'),
-    ($$'item', 1, 'stock', 1, '1 min', 'a', '-1 s'$$, '22023', 'argument "wait" must not be negative'),
+    ($$'item', 1, 'stock', 1, '1 min', 'a', '-1 s'$$, '22023', 'argument "wait" must be a duration of zero to ten years'),
     ($$'item', NULL::int, 'stock', 1, '1 min'$$, '22004', 'argument "key" must not be null'),
     ($$'item', 1, NULL, 1, '1 min'$$, '22004', 'argument "column_name" must not be null'),
     ($$NULL, 1, 'stock', 1, '1 min'$$, '22004', 'argument "rel" must not be null'),

@@ -202,7 +202,7 @@ SELECT interlock.unlock_keys(NULL);
 \set VERBOSITY default
 SELECT * FROM mine;
 -- a long time is for ever; as long as the key is free no time passes
-SELECT interlock.lock_key('a', wait => '1000 years'), interlock.lock_key('b', wait => '0');
+SELECT interlock.lock_key('a', wait => '9 years'), interlock.lock_key('b', wait => '0');
 SELECT interlock.lock_key(repeat('/', 64), 'shared');
 SELECT interlock.lock_keys('{{a,b},{c,d}}');
 

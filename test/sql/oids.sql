@@ -11,7 +11,7 @@ CREATE SEQUENCE a_sequence;
 CREATE FUNCTION argument_of(type oid) RETURNS text LANGUAGE sql RETURN CASE type::regtype::text
     WHEN '"any"' THEN '1' WHEN 'integer' THEN '1' WHEN 'bigint' THEN '1' WHEN 'boolean' THEN 'true' WHEN 'text[]' THEN $$'{a}'::text[]$$
     WHEN 'name[]' THEN $$'{status}'::name[]$$ WHEN 'regclass' THEN $$'t'::regclass$$ WHEN 'regprocedure' THEN $$'jsonb_concat(jsonb,jsonb)'::regprocedure$$
-    ELSE format('%L::%s', CASE type::regtype::text WHEN 'jsonb' THEN '{}' WHEN 'interval' THEN '1 s' WHEN 'timestamp with time zone' THEN 'now'
+    ELSE format('%L::%s', CASE type::regtype::text WHEN 'jsonb' THEN '{}' WHEN 'interlock.seconds' THEN '1 s' WHEN 'timestamp with time zone' THEN 'now'
         WHEN 'name' THEN 'status' ELSE 'x' END, type::regtype) END;
 CREATE FUNCTION outcome_of(command text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
     EXECUTE command; RETURN 'passed';

@@ -75,7 +75,7 @@ is($node->safe_psql('postgres', 'SELECT version, body FROM task'), '2|y', 'and n
 # --- All others -----------------------------------------------------------------------
 
 # What a function can ask about its caller is not there: neither its arguments' expressions nor a place for a set of rows.
-my %of_type = (text => '1', regclass => 'task', interval => '1 s', bigint => '1', integer => '1', jsonb => '{"body": "y"}',
+my %of_type = (text => '1', regclass => 'task', 'interlock.seconds' => '1 s', bigint => '1', integer => '1', jsonb => '{"body": "y"}',
     boolean => 't', 'name[]' => '{body}', 'text[]' => '{a}', 'timestamp with time zone' => 'now', name => 'body');
 my @functions = split /\n/, $node->safe_psql('postgres', q(
     SELECT concat_ws('|', oid, proname, (SELECT string_agg(format_type(type, NULL), ',' ORDER BY n) FROM unnest(proargtypes) WITH ORDINALITY u(type, n)))

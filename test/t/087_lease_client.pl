@@ -24,7 +24,7 @@ sub has_waiters
     return;
 }
 
-my $acquire_lease = ask("SELECT 'interlock.acquire_lease(text,interval,interval,text,text,text,boolean,interval,boolean)'::regprocedure::oid");
+my $acquire_lease = ask("SELECT 'interlock.acquire_lease(text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean)'::regprocedure::oid");
 
 # --- While it waits ----------------------------------------------------------------------------------
 
