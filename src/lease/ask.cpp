@@ -2,6 +2,7 @@
 
 #include "lease/lease.h"
 #include "lease/ticket.h"
+#include "server/caller.h"
 #include "sweeper/deadline.h"
 
 namespace interlock {
@@ -10,8 +11,8 @@ namespace {
 
 constexpr const char* kChannel = "interlock_lease";
 
-// How long the one who was notified is expected to take, and how long a ticket lasts from the last
-// time that its owner has asked.
+// How long one who was notified has time to come, and how long a ticket lasts from the last time
+// that its owner has asked.
 constexpr int64 kPatience = USECS_PER_SEC;
 constexpr int64 kLife = 3600 * USECS_PER_SEC;
 
@@ -19,8 +20,13 @@ TicketOwner owner_of(const LeaseRequest& request) {
     return {request.role, request.mode, {request.holder, request.holder_length}};
 }
 
+bool has_missed(const LeaseTicket& ticket, int64 now) {
+    return ticket.notified != 0 && now >= ticket.notified + kPatience;
+}
+
+// Whether the lease is kept for the owner, who was just notified.
 bool is_awaited(const LeaseTicket& ticket, int64 now) {
-    return ticket.notified != 0 && now < ticket.notified + kPatience;
+    return ticket.notified != 0 && !ticket.is_open && !has_missed(ticket, now);
 }
 
 // --- Whether the lease can be had ----------------------------------------------------------------
@@ -54,7 +60,7 @@ bool excludes(const LeaseTicket& ticket, const LeaseRequest& request) {
             is_at_or_below(request.key.bytes, request.key.length, key, node.length));
 }
 
-// The ticket of another caller that was just notified, and has the lease first.
+// The ticket of another caller for whom the lease is kept.
 const LeaseTicket* ticket_before(const LeaseRequest& request, int64 now) {
     Ref* own = find_ticket(request.key, owner_of(request));
     for (Ref ref = *first_ticket(request.key.partition); ref != 0; ref = ticket_at(ref)->next) {
@@ -92,6 +98,31 @@ struct Asked {
     int64 until; // 0: the lease can be had meanwhile
 };
 
+// The tickets that this session has asked for to end with it are in these partitions.
+uint64 bound_partitions = 0;
+
+void end_bound_tickets(int, Datum) {
+    auto is_bound = [](const LeaseTicket& ticket) { return ticket.pid == MyProcPid; };
+    int64 count = 0;
+    for (int i = 0; i < kLeasePartitions; i++) {
+        if ((bound_partitions >> i & 1) == 0)
+            continue;
+        LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
+        count += drop_tickets_if(i, is_bound);
+        LWLockRelease(partition_lock(i));
+    }
+    if (count > 0)
+        wake_sweeper_at(monotonic_now());
+}
+
+void prepare_to_bind_ticket(int partition) {
+    static bool registered = false;
+    if (!registered)
+        before_shmem_exit(end_bound_tickets, 0);
+    registered = true;
+    bound_partitions |= UINT64CONST(1) << partition;
+}
+
 // Sessions that wait are served first.
 bool is_behind_waiters(const LeaseTicket& ticket, int partition) {
     if (!has_queue(ticket.node))
@@ -116,7 +147,8 @@ Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAcc
     LeaseTicket* ticket = ticket_at(ref);
     ticket->asked = now;
     ticket->notified = 0;
-    ticket->is_sure = false;
+    ticket->is_open = false;
+    ticket->pid = request.bond == LeaseBond::kSession ? MyProcPid : 0;
     int64 until = blocked_until(database, *ticket, now);
     const LeaseTicket* before = until == 0 ? ticket_before(request, now) : nullptr;
     if (before != nullptr)
@@ -128,6 +160,8 @@ Asked take_ticket(LeaseDatabase* database, const LeaseRequest& request, LeaseAcc
 
 Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
     LWLock* lock = partition_lock(request.key.partition);
+    if (request.bond == LeaseBond::kSession)
+        prepare_to_bind_ticket(request.key.partition);
     for (RoomSearch search;;) {
         LWLockAcquire(lock, LW_EXCLUSIVE);
         Asked asked = take_ticket(database, request, search.access);
@@ -136,6 +170,21 @@ Asked ask(LeaseDatabase* database, const LeaseRequest& request) {
             return asked;
         find_room(database, asked.room, request.role, &search);
     }
+}
+
+// The first of the holder's tickets for the key, of any role, with a higher number; 0: none.
+HeldToken ticket_after(const LeaseKey& key, std::string_view holder, int64 number) {
+    HeldToken found = {0, InvalidOid};
+    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
+    Ref node = find_node(key);
+    for (Ref ref = node == 0 ? 0 : *first_ticket(key.partition); ref != 0 && found.token == 0;
+         ref = ticket_at(ref)->next) {
+        const LeaseTicket& ticket = *ticket_at(ref);
+        if (ticket.node == node && ticket.number > number && ticket.has_holder(holder))
+            found = {ticket.number, ticket.role};
+    }
+    LWLockRelease(partition_lock(key.partition));
+    return found;
 }
 
 void give_back_ticket(const LeaseRequest& request) {
@@ -150,57 +199,45 @@ void give_back_ticket(const LeaseRequest& request) {
 
 // Of one look at the tickets of a partition: whom to notify, and when to look again.
 struct Turn {
-    struct {
-        int64 number;
-        Oid role;
-    } chosen[64];
+    int64 numbers[64];
     int count;
     int64 next;
 };
 
-// One role can have thousands of tickets before those of others.
-bool has_share(const Turn& turn, Oid role) {
-    constexpr int kShare = 16;
-    int of_role = 0;
-    for (int i = 0; i < turn.count; i++)
-        of_role += turn.chosen[i].role == role ? 1 : 0;
-    return of_role < kShare;
-}
-
-void choose(Turn* turn, LeaseTicket* ticket, bool is_sure, int64 now) {
-    turn->chosen[turn->count++] = {ticket->number, ticket->role};
+void choose(Turn* turn, LeaseTicket* ticket, int64 now) {
+    turn->numbers[turn->count++] = ticket->number;
     ticket->notified = now;
-    ticket->is_sure = is_sure;
-    turn->next = Min(turn->next, now + kPatience);
 }
 
-// Whether the ticket stays. One whose owner did not come is notified once more, as a transaction
-// that releases a lease may have been rolled back.
-bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool is_sure, Turn* turn,
-               int64 now) {
-    if (now >= ticket->asked + kLife)
+// The lease that was kept for somebody who has not come is open to all behind, until it is granted.
+void open_behind_missed(int partition, int64 now) {
+    uint32 look = next_look(partition);
+    bool any = false;
+    for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next) {
+        LeaseTicket* ticket = ticket_at(ref);
+        if (any && is_behind(ticket->node, ticket->mode, look))
+            ticket->is_open = true;
+        if (ticket->is_open || !has_missed(*ticket, now))
+            continue;
+        pass_over(ticket->node, ticket->mode, look);
+        any = true;
+    }
+}
+
+// Whether the ticket stays. One that was notified and has not come is over.
+bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, Turn* turn, int64 now) {
+    if (now >= ticket->asked + kLife || has_missed(*ticket, now))
         return false;
     turn->next = Min(turn->next, ticket->asked + kLife);
-    bool has_missed = ticket->notified != 0 && !is_awaited(*ticket, now);
-    if (has_missed && ticket->is_sure)
-        return false;
-    // To find out whether its lease can be had may take long: the next look does.
-    if ((has_missed || ticket->notified == 0) && !has_share(*turn, ticket->role)) {
-        turn->next = now;
-        pass_over(ticket->node, ticket->mode, look);
-        return true;
-    }
-    if (has_missed) {
-        choose(turn, ticket, is_sure, now);
-        return true; // and the next one, too
-    }
     if (ticket->notified != 0) {
         turn->next = Min(turn->next, ticket->notified + kPatience);
     } else if (!is_behind(ticket->node, ticket->mode, look)) {
         int64 until = blocked_until(database, *ticket, now);
         if (until == 0)
-            choose(turn, ticket, is_sure, now);
-        turn->next = Min(turn->next, until == 0 ? kNeverExpires : until);
+            choose(turn, ticket, now);
+        turn->next = Min(turn->next, until == 0 ? now + kPatience : until);
+        if (until == 0 && ticket->is_open)
+            return true; // and so are those behind: they are notified, too
     } else if (has_queue(ticket->node)) {
         turn->next = Min(turn->next, now + kPatience); // nobody reports that a waiter has left
     }
@@ -209,18 +246,19 @@ bool take_turn(LeaseDatabase* database, LeaseTicket* ticket, uint32 look, bool i
 }
 
 // Under the partition's lock for a moment only, however many tickets there are to notify.
-Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
+Turn look_at_tickets(LeaseDatabase* database, int partition) {
     Turn turn = {};
     turn.next = kNeverExpires;
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     int64 now = monotonic_now();
+    open_behind_missed(partition, now);
     uint32 look = next_look(partition);
     pass_over_waiters(partition, look);
     Ref* link = first_ticket(partition);
-    while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.chosen))) {
+    while (*link != 0 && turn.count < static_cast<int>(lengthof(turn.numbers))) {
         LeaseTicket* ticket = ticket_at(*link);
         if (node_at(ticket->node)->database != database->database ||
-            take_turn(database, ticket, look, is_sure, &turn, now))
+            take_turn(database, ticket, look, &turn, now))
             link = &ticket->next;
         else
             drop_ticket(link);
@@ -233,7 +271,7 @@ Turn look_at_tickets(LeaseDatabase* database, int partition, bool is_sure) {
 
 void send(const Turn& turn) {
     for (int i = 0; i < turn.count; i++)
-        Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.chosen[i].number));
+        Async_Notify(kChannel, psprintf(INT64_FORMAT, turn.numbers[i]));
 }
 
 // A full queue of notifications would fail the transaction. To ask how full it is removes what all
@@ -255,19 +293,19 @@ LeaseDatabase* used_database() {
     return nullptr;
 }
 
-// They are chosen again when their owners have not come.
+// They are chosen again by the next look.
 void note_unsent(int partition, const Turn& turn) {
     LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
     for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next)
         for (int i = 0; i < turn.count; i++)
-            if (ticket_at(ref)->number == turn.chosen[i].number)
-                ticket_at(ref)->is_sure = false;
+            if (ticket_at(ref)->number == turn.numbers[i])
+                ticket_at(ref)->notified = 0;
     LWLockRelease(partition_lock(partition));
 }
 
 // Whether more are due, else when to look again.
 bool notify_some(SweepRun* run, LeaseDatabase* database, int partition, int64* next) {
-    Turn turn = look_at_tickets(database, partition, true);
+    Turn turn = look_at_tickets(database, partition);
     *next = turn.next;
     char message[kErrorBytes];
     if (turn.count > 0 && !in_transaction(message, [&] { send(turn); })) {
@@ -309,9 +347,26 @@ void notify_after_release(LeaseDatabase* database, int partition) {
         wake_sweeper_at(monotonic_now());
         return;
     }
-    Turn turn = look_at_tickets(database, partition, false);
+    Turn turn = look_at_tickets(database, partition);
     send(turn);
     wake_sweeper_at(turn.next);
+}
+
+bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder) {
+    bool is_withdrawn = false;
+    HeldToken found = {0, InvalidOid};
+    while ((found = ticket_after(key, holder, found.token)).token != 0) {
+        CHECK_FOR_INTERRUPTS();
+        if (!acts_for(found.role))
+            continue;
+        LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
+        auto is_found = [&](const LeaseTicket& ticket) { return ticket.number == found.token; };
+        is_withdrawn = drop_tickets_if(key.partition, is_found) > 0 || is_withdrawn;
+        LWLockRelease(partition_lock(key.partition));
+    }
+    if (is_withdrawn)
+        notify_after_release(database, key.partition);
+    return is_withdrawn;
 }
 
 LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
@@ -321,7 +376,7 @@ LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
         CHECK_FOR_INTERRUPTS();
         LeaseAnswer answer;
         bool is_resumed = resumes && resume_lease_for(database, request, &answer);
-        if (!is_resumed && !yields(request, &answer))
+        if (!is_resumed && !(deadline.has_passed() && yields(request, &answer)))
             answer = resumes ? resume_or_acquire(database, request, deadline)
                              : acquire_lease_for(database, request, deadline);
         if (answer.token != 0) {

@@ -1,10 +1,12 @@
 // acquire_lease with `notify`: a caller that is refused is notified on a channel when the lease can
 // be had, and needs no connection while it waits. lease/lease.h declares how it asks.
 //
-// A notification is a hint. It is sent to the first who asked, and to the next when that one has
-// not acquired the lease within a second. It goes out with the transaction that releases a lease,
-// if that is one statement, and with a run of the sweeper for all else: leases that expire, or end
-// with their session or a transaction that has pinned them.
+// A notification is a hint. It is sent once, to the first who asked, for whom the lease is kept for
+// a second. When that one has not come by then, its ticket is over, and the lease is open: those
+// behind are notified, and whoever asks first gets it. From the next grant on they have their order
+// again. A notification goes out with the transaction that releases a lease, if that is one
+// statement, and with a run of the sweeper for all else: leases that expire, or end with their
+// session or a transaction that has pinned them.
 #pragma once
 
 #include "lease/service.h"
@@ -15,6 +17,9 @@ namespace interlock {
 // After ticket_notes: notifies in this transaction if it is one statement; else the sweeper does
 // it.
 void notify_after_release(LeaseDatabase* database, int partition);
+
+// Ends the holder's tickets for the key, of roles that the caller acts for. Whether there were any.
+bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 extern const SweepTask kTicketTask;
 

@@ -1,6 +1,7 @@
 #include "lease/grant.h"
 
 #include "contention/count.h"
+#include "lease/ticket.h"
 
 namespace interlock {
 
@@ -191,6 +192,8 @@ bool grant(const LeaseClaim& claim, int64 now) {
     if (lease->stay != LeaseStay::kNone)
         *lease->stay_until() += now;
     put_lease(claim.node, claim.lease);
+    if (node_at(root_of(claim.node))->had_tickets != 0)
+        note_grant_for_tickets(claim.partition, claim.node);
     return true;
 }
 

@@ -145,7 +145,9 @@ int64 service_began() { return service->began != 0 ? service->began : monotonic_
 void drop_leases_of(Oid database) {
     for (int i = 0; i < kLeasePartitions; i++) {
         LWLockAcquire(partition_lock(i), LW_EXCLUSIVE);
-        drop_tickets_of(i, database);
+        drop_tickets_if(i, [database](const LeaseTicket& ticket) {
+            return node_at(ticket.node)->database == database;
+        });
         for_each_lease(i, [database](Ref lease) {
             if (node_at(lease_at(lease)->node)->database == database)
                 drop_lease(lease);

@@ -232,6 +232,12 @@ Ref root_of(Ref node) {
     return node;
 }
 
+bool is_at_or_above(Ref node, Ref other) {
+    while (other != 0 && other != node)
+        other = node_at(other)->parent;
+    return other != 0;
+}
+
 uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays) {
     uint32 units = units_of_piece(sizeof(Lease) + (stays ? sizeof(int64) : 0) + holder_length);
     for (size_t end = 0; end < key.length;) {

@@ -179,6 +179,7 @@ Ref use_node(const LeaseKey& key, LeaseAccess access);
 void release_node(Ref node);
 
 Ref root_of(Ref node);
+bool is_at_or_above(Ref node, Ref other);
 
 // The units of memory that a lease needs at most: its own, and those of every level of its key.
 uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays);

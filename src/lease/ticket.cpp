@@ -71,12 +71,12 @@ void drop_ticket(Ref* link) {
     free_piece(ref, size_of_ticket(ticket->holder_length));
 }
 
-void drop_tickets_of(int partition, Oid database) {
-    for (Ref* link = first_ticket(partition); *link != 0;)
-        if (node_at(ticket_at(*link)->node)->database == database)
-            drop_ticket(link);
-        else
-            link = &ticket_at(*link)->next;
+void note_grant_for_tickets(int partition, Ref node) {
+    for (Ref ref = *first_ticket(partition); ref != 0; ref = ticket_at(ref)->next) {
+        LeaseTicket* ticket = ticket_at(ref);
+        if (is_at_or_above(node, ticket->node) || is_at_or_above(ticket->node, node))
+            ticket->is_open = ticket->notified != 0;
+    }
 }
 
 } // namespace interlock

@@ -15,8 +15,9 @@ struct LeaseTicket {
     Ref node;
     Ref next;
     Oid role;
+    int32 pid; // the session that it ends with; 0: none
     LeaseMode mode;
-    bool is_sure; // the notification was sent by a transaction of its own
+    bool is_open; // others may have the lease first, also right after the ticket is notified
     uint8 holder_length;
     LeaseCharge charge;
 
@@ -48,6 +49,24 @@ LeaseRoom make_ticket(const LeaseKey& key, const TicketOwner& owner, LeaseAccess
 // Drops the ticket that the link leads to; the link then leads to the next one.
 void drop_ticket(Ref* link);
 
-void drop_tickets_of(int partition, Oid database);
+// Drops the tickets for which is_wanted(const LeaseTicket&). Returns how many they were.
+template <typename Wanted>
+int64 drop_tickets_if(int partition, Wanted&& is_wanted);
+
+// After a grant at the key: those who have asked for it, or above or below, have their order again.
+void note_grant_for_tickets(int partition, Ref node);
+
+template <typename Wanted>
+int64 drop_tickets_if(int partition, Wanted&& is_wanted) {
+    int64 count = 0;
+    for (Ref* link = first_ticket(partition); *link != 0;)
+        if (is_wanted(*ticket_at(*link))) {
+            drop_ticket(link);
+            count++;
+        } else {
+            link = &ticket_at(*link)->next;
+        }
+    return count;
+}
 
 } // namespace interlock

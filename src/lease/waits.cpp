@@ -9,20 +9,14 @@ namespace {
 
 LeaseMode mode_of(const LeaseWaiter& waiter) { return lease_at(waiter.claim.lease)->mode; }
 
-bool is_above(Ref above, Ref node) {
-    while (node != 0 && node != above)
-        node = node_at(node)->parent;
-    return node != 0;
-}
-
 // Whether a waiter goes before a later one: see is_behind (lease/queue.h).
 bool goes_first(const LeaseWaiter& earlier, const LeaseWaiter& later) {
     bool either_exclusive =
         kind_of(mode_of(earlier)) == kExclusiveKind || kind_of(mode_of(later)) == kExclusiveKind;
     if (earlier.claim.node == later.claim.node)
         return either_exclusive || mode_of(later) != LeaseMode::kShared;
-    return either_exclusive && (is_above(earlier.claim.node, later.claim.node) ||
-                                is_above(later.claim.node, earlier.claim.node));
+    return either_exclusive && (is_at_or_above(earlier.claim.node, later.claim.node) ||
+                                is_at_or_above(later.claim.node, earlier.claim.node));
 }
 
 const LeaseWaiter* waiter_before(const LeaseWaiter& waiter) {
