@@ -97,6 +97,24 @@ void load_long_leases(const LeaseDatabase& database, Relation store, const Boot&
     });
 }
 
+// LEA-50: a database that was made of a template has none of its leases, and so no grace. Its
+// tokens go on above those of the template.
+LeaseState begin_copy(Relation store, const Boot& boot) {
+    LeaseState own = {};
+    change_long_leases(store, [](LongLease* record, StorePlace) { record->lease.token = 0; });
+    change_state(store, [&](LeaseState* state) {
+        state->database = MyDatabaseId;
+        state->timeline = GetWALInsertionTimeLine();
+        state->boot = boot;
+        state->run = 0;
+        state->epoch = state->token_high;
+        state->horizon = 0;
+        state->span = 0;
+        own = *state;
+    });
+    return own;
+}
+
 // One backend loads, the others wait for it at the store.
 void load_leases(LeaseDatabase* database) {
     Relation store = open_store();
@@ -105,6 +123,8 @@ void load_leases(LeaseDatabase* database) {
         Boot boot = this_boot();
         LeaseState before = {};
         change_state(store, [&](LeaseState* state) { before = *state; });
+        if (before.token_high != 0 && before.database != MyDatabaseId)
+            before = begin_copy(store, boot);
         take_over_state(database, before, boot);
         forget_dropped_databases();
         load_long_leases(*database, store, boot);

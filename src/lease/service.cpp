@@ -217,6 +217,7 @@ void make_durable(LeaseDatabase* database, int64 ttl) {
         pg_atomic_read_u32(&database->serves) == 0 && monotonic_now() >= database->serves_from;
     XLogRecPtr record = change_state(store, [&](LeaseState* state) {
         int64 next = read_counter(&database->next_token);
+        state->database = database->database;
         bool begins_anew = state->token_high == 0 && database->loaded;
         state->token_high = Max(state->token_high, read_counter(&database->token_end));
         if (state->token_high - next < kTokenBlock / 2)

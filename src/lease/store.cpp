@@ -12,7 +12,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kStore = "lease_store";
-constexpr uint32 kStateMagic = 0x494c5333;
+constexpr uint32 kStateMagic = 0x494c5334;
 constexpr uint32 kLongLeaseMagic = 0x494c4c32;
 
 // A full store grows by one part of so many: each page that is made costs one look at this number

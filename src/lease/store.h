@@ -27,6 +27,7 @@ constexpr int kFloors = kKeyFloors + kRoleFloors;
 
 struct LeaseState {
     uint32 magic;
+    Oid database; // another one in a copy by CREATE DATABASE
     TimeLineID timeline;
     uint64 run;
     int64 token_high; // no token at or above it was given out

@@ -108,8 +108,14 @@ create('-T', 'template0', 'bare');
 is(ask('bare', q(SELECT count(*) FROM pg_extension WHERE extname = 'pg_interlock')), 0, 'template0 has none');
 $node->safe_psql('postgres', 'CREATE DATABASE guarded TEMPLATE template0 IS_TEMPLATE true');
 $node->safe_psql('guarded', 'CREATE EXTENSION pg_interlock');
+is($node->safe_psql('guarded', q(SELECT string_agg(outcome, ' ') FROM unnest('{1 s,1 hour}'::interval[]) ttl, LATERAL interlock.acquire_lease('k ' || ttl, ttl))), 'acquired acquired', 'leases in it');
 create('-T', 'guarded', 'other');
-is(ask('other', q(SELECT outcome FROM interlock.acquire_lease('k', '1 hour'))), 'acquired', 'a template of its own');
+is(ask('other', q(SELECT outcome FROM interlock.acquire_lease('k', '1 hour'))), 'acquired', 'LEA-50: a database of a template of its own has no grace');
+is(ask('other', q(SELECT outcome FROM interlock.acquire_lease('k 01:00:00', '1 hour'))), 'acquired', 'LEA-50: and none of its leases');
+is($node->safe_psql('guarded', 'SELECT count(*) FROM interlock.leases WHERE durable'), 1, 'which the template keeps');
+$node->restart;
+is(ask('other', q(SELECT string_agg(key, ', ' ORDER BY key) FROM interlock.leases)), 'k, k 01:00:00', 'it has its own after a restart');
+is(ask('other', q(SELECT outcome FROM interlock.acquire_lease('another', '1 min'))), 'acquired', 'and no grace');
 like(ask('other', q(SELECT interlock.grant_writer('x', 'dev'))), qr/^42501 /, 'has its own grants');
 
 $node->stop;
