@@ -1,6 +1,7 @@
 // Granting a lease, and waiting for it.
 
 #include "lease/beside.h"
+#include "lease/named.h"
 #include "lease/pinner.h"
 #include "server/client.h"
 #include "server/wait_log.h"
@@ -93,9 +94,9 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
     LeaseText text = {request.holder, request.holder_length};
     if (request.at_least > 0) {
         text.stay = LeaseStay::kAtLeast;
-        text.stay_until = request.at_least;
+        text.release_gives = units_of_release(request.ttl - request.at_least);
     }
-    uint32 units = units_of_lease(request.key, request.holder_length, request.at_least > 0);
+    uint32 units = units_of_lease(request.key, request.holder_length);
     if (!charge_lease(info.role, units, access, &charge))
         return LeaseRoom::kRoleIsFull;
     Ref lease = make_lease(info, text, charge, access);
@@ -110,7 +111,7 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
 }
 
 void join(LeaseWaiter* waiter, const LeaseRequest& request) {
-    join_queue(waiter, has_pins());
+    join_queue(waiter, has_pins(), request.resumes);
     if (request.beside_count > 0)
         stand_before_those_above(waiter, request);
 }
@@ -131,15 +132,23 @@ LeaseRoom claim_again_if_over(LeaseWaiter* waiter, const LeaseRequest& request) 
     return room;
 }
 
-// Whether the lease in the way is bound to this session, or has ended and is pinned by this
-// transaction.
-bool waits_for_itself(const Decision& decision) {
+bool is_resumed_by(const Lease& lease, const LeaseRequest& request) {
+    return request.resumes && !lease.is_given_back() && lease.pid == 0 &&
+           lease.role == request.role && lease.mode == request.mode &&
+           lease.has_holder({request.holder, request.holder_length});
+}
+
+// Whether the lease in the way stays for as long as the wait: it is bound to this session, or
+// pinned by this transaction. Or there is nothing to wait for, as it is the caller's to resume.
+bool waits_for_itself(const Decision& decision, const LeaseRequest& request) {
     if (decision.in_the_way == 0)
         return false;
     const Lease& lease = *lease_at(decision.in_the_way);
-    if (lease.pid == MyProcPid && !lease.ended && lease.mode != LeaseMode::kPermit)
+    if (lease.mode == LeaseMode::kPermit && request.capacity > 1) // another permit can end
+        return false;
+    if (lease.pid == MyProcPid && !lease.ended)
         return true;
-    return !is_live(lease, monotonic_now()) && lease.pins == 1 && has_pinned_token(lease.token);
+    return has_pinned_token(lease.token) || is_resumed_by(lease, request);
 }
 
 // What is in the way, copied under the partition's lock.
@@ -207,7 +216,7 @@ LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
             raise_other_capacity(request.key, capacity);
         }
         int64 wake_at = waiter->wake_at;
-        if (!needs_work(decision) && (deadline.has_passed() || waits_for_itself(decision)))
+        if (!needs_work(decision) && (deadline.has_passed() || waits_for_itself(decision, request)))
             return refused_answer(decision, waiter->claim);
         bool is_long = log->is_due();
         SeenInTheWay seen = is_long ? look_in_the_way(*waiter, decision) : SeenInTheWay{};
@@ -414,6 +423,8 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     LWLockRelease(lock);
     if (request.bond == LeaseBond::kSession)
         bind_lease(request.key, answer.token);
+    note_named_grant(request.key, request.role, {request.holder, request.holder_length},
+                     answer.token);
     return answer;
 }
 

@@ -37,6 +37,15 @@ LeaseKey lease_key_argument(const text* key, int element) {
     return lease_key(MyDatabaseId, bytes, length);
 }
 
+void check_lease_count(int keys, const char* function) {
+    constexpr int kMostKeys = 10000; // their partitions are locked while the call works
+    if (keys > kMostKeys)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("%d keys are too many for one call of %s()", keys, function),
+                        errhint("It takes at most %d. The lease of a path covers what is below it.",
+                                kMostKeys)));
+}
+
 int64 ttl_argument(const Arguments& arguments, int n) {
     int64 ttl = duration_argument(arguments.interval(n, "ttl"), "ttl",
                                   "For example '30 s', or 30 for seconds.");
@@ -45,6 +54,21 @@ int64 ttl_argument(const Arguments& arguments, int n) {
             "ttl", psprintf("must not be longer than interlock.max_lease_ttl, %d s", max_lease_ttl),
             "Renew a shorter lease, or bind it to the session.");
     return ttl;
+}
+
+int64 at_least_argument(const Arguments& arguments, int n, int64 ttl) {
+    if (arguments.is_null(n))
+        return 0;
+    int64 length = duration_or_zero_argument(arguments.interval(n, "at_least"), "at_least",
+                                             "Zero frees the lease when it is released.");
+    if (length > ttl)
+        refuse_argument("at_least", "must not be longer than ttl");
+    return length;
+}
+
+void refuse_at_least_of_session() {
+    refuse_argument("at_least", "needs a lease with a ttl",
+                    "A lease that is bound to the session ends with it.");
 }
 
 const char* holder_argument(const Arguments& arguments, int n, size_t* length) {

@@ -370,15 +370,15 @@ bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_
 }
 
 LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
-                           const Deadline& deadline, bool resumes, int64* ticket) {
+                           const Deadline& deadline, int64* ticket) {
     *ticket = 0;
     for (;;) {
         CHECK_FOR_INTERRUPTS();
         LeaseAnswer answer;
-        bool is_resumed = resumes && resume_lease_for(database, request, &answer);
+        bool is_resumed = request.resumes && resume_lease_for(database, request, &answer);
         if (!is_resumed && !(deadline.has_passed() && yields(request, &answer)))
-            answer = resumes ? resume_or_acquire(database, request, deadline)
-                             : acquire_lease_for(database, request, deadline);
+            answer = request.resumes ? resume_or_acquire(database, request, deadline)
+                                     : acquire_lease_for(database, request, deadline);
         if (answer.token != 0) {
             give_back_ticket(request);
             return answer;

@@ -18,9 +18,6 @@ namespace interlock {
 // it.
 void notify_after_release(LeaseDatabase* database, int partition);
 
-// Ends the holder's tickets for the key, of roles that the caller acts for. Whether there were any.
-bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
-
 extern const SweepTask kTicketTask;
 
 } // namespace interlock

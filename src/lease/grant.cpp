@@ -189,8 +189,6 @@ bool grant(const LeaseClaim& claim, int64 now) {
     lease->since = GetCurrentTimestamp();
     lease->span = lease->ttl;
     lease->expires = lease->pid != 0 ? kNeverExpires : now + lease->ttl;
-    if (lease->stay != LeaseStay::kNone)
-        *lease->stay_until() += now;
     put_lease(claim.node, claim.lease);
     if (node_at(root_of(claim.node))->had_tickets != 0)
         note_grant_for_tickets(claim.partition, claim.node);

@@ -11,9 +11,9 @@ using namespace interlock;
 
 namespace {
 
-int64 at_least_argument(const Arguments& arguments, int n, const LeaseRequest& request);
 Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticket);
 Datum release_by_holder(const Arguments& arguments, const LeaseKey& key);
+int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal);
 [[noreturn]] void raise_not_held(const LeaseKey& key, int64 token);
 
 } // namespace
@@ -37,17 +37,18 @@ Datum acquire_lease(PG_FUNCTION_ARGS) {
     request.holder = holder_argument(arguments, 3, &request.holder_length);
     request.mode = lease_mode_argument(arguments, 4);
     request.bond = lease_bond_argument(arguments, 5);
-    if (!arguments.is_null(7))
-        request.at_least = at_least_argument(arguments, 7, request);
-    bool resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
+    request.at_least = at_least_argument(arguments, 7, request.ttl);
+    if (!arguments.is_null(7) && request.bond != LeaseBond::kTtl)
+        refuse_at_least_of_session();
+    request.resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
     bool notifies = arguments.is_given(8) && arguments.boolean(8, "notify");
-    if (resumes || notifies)
+    if (request.resumes || notifies)
         (void)arguments.required(3, "holder");
     int64 ticket = 0;
     LeaseAnswer answer;
     if (notifies)
-        answer = acquire_or_ask(lease_database(), request, deadline, resumes, &ticket);
-    else if (resumes)
+        answer = acquire_or_ask(lease_database(), request, deadline, &ticket);
+    else if (request.resumes)
         answer = resume_or_acquire(lease_database(), request, deadline);
     else
         answer = acquire_lease_for(lease_database(), request, deadline);
@@ -72,15 +73,23 @@ Datum acquire_permit(PG_FUNCTION_ARGS) {
     return answer_row(fcinfo, answer, 0);
 }
 
-// renew_lease(key, token, ttl, holder)
+// renew_lease(key, token, ttl, holder, at_least)
 Datum renew_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
-    int64 token = DatumGetInt64(arguments.required(1, "token"));
-    int64 ttl = arguments.is_null(2) ? 0 : ttl_argument(arguments, 2);
+    LeaseRenewal renewal = {arguments.is_null(2) ? 0 : ttl_argument(arguments, 2)};
+    if (!arguments.is_null(4) && renewal.ttl == 0)
+        refuse_argument("at_least", "needs a ttl");
+    renewal.at_least = at_least_argument(arguments, 4, renewal.ttl);
     size_t length = 0;
     const char* holder = arguments.is_null(3) ? "" : holder_argument(arguments, 3, &length);
-    int64 expires = renew_lease_of(lease_database(), key, token, ttl, {holder, length});
+    renewal.holder = {holder, length};
+    int64 expires;
+    if (arguments.is_null(1) && length > 0)
+        expires = renew_by_holder(key, renewal);
+    else
+        expires = renew_lease_of(lease_database(), key,
+                                 DatumGetInt64(arguments.required(1, "token")), renewal);
     if (expires == 0)
         PG_RETURN_NULL();
     PG_RETURN_TIMESTAMPTZ(shown_time(expires));
@@ -114,19 +123,6 @@ Datum assert_lease(PG_FUNCTION_ARGS) {
 
 namespace {
 
-// Zero to ttl, which ends the lease in any case.
-pg_noinline int64 at_least_argument(const Arguments& arguments, int n,
-                                    const LeaseRequest& request) {
-    int64 length = duration_or_zero_argument(arguments.interval(n, "at_least"), "at_least",
-                                             "Zero frees the lease when it is released.");
-    if (length > request.ttl)
-        refuse_argument("at_least", "must not be longer than ttl");
-    if (request.bond != LeaseBond::kTtl)
-        refuse_argument("at_least", "needs a lease with a ttl",
-                        "A lease that is bound to the session ends with it.");
-    return length;
-}
-
 // A text for a value of a row, into which it is copied.
 struct RowText {
     alignas(int32) char bytes[VARHDRSZ + kMaxHolderBytes];
@@ -151,31 +147,34 @@ Datum answer_row(FunctionCallInfo fcinfo, const LeaseAnswer& answer, int64 ticke
     return result_row(fcinfo, values, nulls);
 }
 
-const HeldToken* all_tokens_of_holder(const LeaseKey& key, std::string_view holder, int64* count) {
-    int64 room = 4;
-    auto* tokens = static_cast<HeldToken*>(palloc(sizeof(HeldToken) * room));
-    while ((*count = tokens_of_holder(key, holder, tokens, room)) > room) {
-        room = *count * 2; // others may come meanwhile
-        tokens = static_cast<HeldToken*>(repalloc_huge(tokens, sizeof(HeldToken) * room));
-    }
-    return tokens;
-}
-
+// A caller without a token has no lease, or one of its name, or a ticket.
 pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& key) {
     if (!arguments.is_null(1))
         refuse_argument("holder", "must not be given with a token");
     size_t length;
     const char* holder = holder_argument(arguments, 2, &length);
     LeaseDatabase* database = lease_database();
+    (void)withdraw_tickets(database, key, {holder, length}); // before a release would notify it
     bool was_held = false;
     int64 count;
-    const HeldToken* tokens = all_tokens_of_holder(key, {holder, length}, &count);
-    for (int64 i = 0; i < count; i++) {
-        CHECK_FOR_INTERRUPTS();
-        if (acts_for(tokens[i].role))
-            was_held = release_lease_of(database, key, tokens[i].token) || was_held;
-    }
+    const HeldToken* tokens = tokens_of_name(database, key, {holder, length}, &count);
+    for (int64 i = 0; i < count; i++)
+        was_held = release_lease_of(database, key, tokens[i].token) || was_held;
     PG_RETURN_BOOL(was_held);
+}
+
+// The earliest expiry of all that are of the name; 0: none is.
+pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal) {
+    LeaseDatabase* database = lease_database();
+    int64 first = 0;
+    int64 count;
+    const HeldToken* tokens = tokens_of_name(database, key, renewal.holder, &count);
+    for (int64 i = 0; i < count; i++) {
+        int64 expires = renew_lease_of(database, key, tokens[i].token, renewal);
+        if (expires != 0 && (first == 0 || expires < first))
+            first = expires;
+    }
+    return first;
 }
 
 // Of a lease that is the caller's; what is not does not exist.

@@ -23,6 +23,7 @@ struct LeaseRequest {
     int64 ttl;
     int64 at_least; // how long it stays even when it is released
     LeaseBond bond;
+    bool resumes; // a lease of the same holder ends the wait for it
     const char* holder;
     size_t holder_length;
     const LeaseRequest*
@@ -52,11 +53,27 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
 // For the next two and for pin_lease, a lease of a role that the caller does not act for
 // (lease/role.h) does not exist.
 
-// The new expiry, never earlier than the present one; 0: the lease is lost. With a ttl of 0 the
-// present ttl is used again. A lease that is reclaimed after a crash gets the holder; empty: the
-// default.
-int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
-                     std::string_view holder);
+struct LeaseRenewal {
+    int64 ttl;                    // 0: as before
+    int64 at_least = 0;           // from now on; 0: what it has
+    std::string_view holder = {}; // of one that is reclaimed after a crash; empty: the default
+};
+
+// The new expiry, never earlier than the current one; 0: the lease is lost.
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
+                     const LeaseRenewal& renewal);
+
+// Renews all of them at one moment, or none (lease/renew_many.cpp). The earliest of the new
+// expiries; 0: one of the leases is lost.
+struct LeaseToken {
+    LeaseKey key;
+    int64 token;
+};
+int64 renew_leases_of(LeaseDatabase* database, const LeaseToken* leases, int count,
+                      const LeaseRenewal& renewal);
+
+// The latest token of what a request like this one has acquired, if it is held; else 0.
+int64 token_of_request(const LeaseRequest& request);
 
 // The lease that the same role and holder have on the key, in the same mode, renewed. False: there
 // is none.
@@ -70,19 +87,24 @@ LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& reque
 // As acquire_lease_for, after resume_lease_for if it is to resume (lease/ask.cpp). Sets the ticket
 // of a caller that was refused, else 0. Raises 53400 when there is no room for it.
 LeaseAnswer acquire_or_ask(LeaseDatabase* database, const LeaseRequest& request,
-                           const Deadline& deadline, bool resumes, int64* ticket);
+                           const Deadline& deadline, int64* ticket);
+
+// Ends the holder's tickets for the key (lease/ask.cpp), of roles that the caller acts for. Whether
+// there were any.
+bool withdraw_tickets(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 // Whether the lease was held.
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token);
 
 struct HeldToken {
-    int64 token;
+    int64 token; // or the number of a ticket
     Oid role;
 };
 
-// Of the holder's leases at the key, of any role, in the order in which find_lease() meets them.
-// Returns how many there are; puts at most `room`.
-int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens, int64 room);
+// The holder's leases at the key, of roles that the caller acts for. Leaves out, with a warning,
+// those that were granted to others of that name (lease/named.h).
+HeldToken* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder,
+                          int64* count);
 
 // Ends the lease, but for its record. Whether it was there.
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);

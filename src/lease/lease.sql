@@ -61,7 +61,7 @@ holder and expires_at of the lease in the way), recovering (after a crash, until
 (null: as lock_timeout says), first come, first served. holder is a label. mode: exclusive, shared. bind: ttl, or session: no time to live, it
 ends with the session. resume: if the same role has it under the same holder, in the same mode, it is renewed, and the answer has its token.
 at_least: how long it stays in the way even when it is released, at most ttl. notify: a caller that is refused gets a ticket, and a notification
-on channel interlock_lease with the number of the ticket when it should ask again.
+on channel interlock_lease with the number of the ticket when it should ask again; with bind session the ticket ends with the session, too.
 Takes effect at once, whether or not the transaction commits. Errors: 22004, 22023, 25006 on a standby, 53400 too many, 55000 not preloaded.';
 
 CREATE FUNCTION interlock.acquire_permit(
@@ -79,27 +79,41 @@ COMMENT ON TYPE interlock.acquire_leases_result IS
 
 CREATE FUNCTION interlock.acquire_leases(
     keys text[], ttl interlock.seconds = '30 s', wait interlock.seconds = '0', holder text = NULL,
-    mode text = 'exclusive', bind text = 'ttl')
+    mode text = 'exclusive', bind text = 'ttl', resume boolean = false)
     RETURNS interlock.acquire_leases_result
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text) IS
+COMMENT ON FUNCTION interlock.acquire_leases(text[], interlock.seconds, interlock.seconds, text, text, text, boolean) IS
 'Acquires leases on all the keys or on none; tokens are in the order of keys. A key that is given twice has one lease, and its token twice. If
 held: blocked_by is the key that was not available, holder its holder. Calls that wait acquire their keys in one order, so that two such calls never
-deadlock. mode and bind: as of acquire_lease. Errors: as acquire_lease; 22023 when one key is below another, 54000 more than 10000 keys.';
+deadlock. mode and bind: as of acquire_lease. resume: if the same role has all of them under the same holder, they are renewed (outcome
+resumed). Errors: as acquire_lease; 22023 when one key is below another, 54000 more than 10000 keys.';
 
-CREATE FUNCTION interlock.renew_lease(key text, token bigint, ttl interlock.seconds = NULL, holder text = NULL) RETURNS timestamptz
+CREATE FUNCTION interlock.renew_lease(
+    key text, token bigint = NULL, ttl interlock.seconds = NULL, holder text = NULL, at_least interlock.seconds = NULL)
+    RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text) IS
+COMMENT ON FUNCTION interlock.renew_lease(text, bigint, interlock.seconds, text, interlock.seconds) IS
 'Extends the lease to ttl from now (null: its ttl), and returns its expiry; null when it is lost. It never shortens a lease. One that has
-expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. For
-members of the role that acquired the lease. Errors: 22004, 22023, 25006, 55000.';
+expired and that nobody acquired since is renewed. After a crash it reclaims the lease (null: for 30 s), with the holder as its label. Without a
+token: all leases with the label holder on exactly this key, as release_lease finds them; the earliest expiry. at_least: how long the lease
+stays in the way from now on even when it is released, at most ttl. For members of the role that acquired the lease. Errors: 22004, 22023,
+25006, 55000.';
+
+CREATE FUNCTION interlock.renew_leases(
+    keys text[], tokens bigint[], ttl interlock.seconds = NULL, holder text = NULL)
+    RETURNS timestamptz
+    LANGUAGE c AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock.renew_leases(text[], bigint[], interlock.seconds, text) IS
+'Extends all the leases as renew_lease does, or none of them, and returns the earliest expiry; null when one of them is lost. tokens are in the
+order of keys. Errors: as renew_lease; 54000 more than 10000 keys.';
 
 CREATE FUNCTION interlock.release_lease(key text, token bigint = NULL, holder text = NULL) RETURNS boolean
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.release_lease(text, bigint, text) IS
-'Releases the lease, and returns whether it was held. holder in place of token: all leases with that label on exactly this key. If open
-transactions have asserted it, it is free for others when they have ended. For members of the role that acquired the lease. Errors: 22004, 22023,
-25006, 55000.';
+'Releases the lease, and returns whether it was held. holder instead of token: all leases with that label on exactly this key; tickets with that
+label end, too. What another session was granted under that label after the lease of this session is left alone, with a WARNING, unless this
+session''s was released. If open transactions have asserted the lease, it is free for others when they have ended. For members of the role that
+acquired the lease. Errors: 22004, 22023, 25006, 55000.';
 
 CREATE FUNCTION interlock.assert_lease(key text, token bigint) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

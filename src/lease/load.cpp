@@ -66,7 +66,7 @@ int64 time_left(const LeaseDatabase& database, const LongLease& record, const Bo
 bool put_if_there_is_room(const LongLease& record, StorePlace place) {
     LeaseKey key = lease_key(MyDatabaseId, record.key, record.key_length);
     LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref lease = put_former_lease(key, record.lease, record.text(record.lease.expires), place);
+    Ref lease = put_former_lease(key, record.lease, record.text(), place);
     LWLockRelease(partition_lock(key.partition));
     return lease != 0;
 }

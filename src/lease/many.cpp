@@ -2,6 +2,7 @@
 
 #include "lease/argument.h"
 #include "lease/beside.h"
+#include "lease/named.h"
 #include "server/arguments.h"
 #include "server/client.h"
 #include "server/result_row.h"
@@ -18,7 +19,8 @@ struct Many {
     int count;
     int given;
     LeaseBond bond; // of the leases when the call has ended
-    int refused;    // the request that stopped the call, and why
+    bool resumes;
+    int refused; // the request that stopped the call, and why
     Decision decision;
     LeaseRoom room;
     RoomSearch search;
@@ -28,6 +30,7 @@ struct Many {
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
 LeaseAnswer acquire_all(Many* many, const Deadline& deadline);
+bool resume_all(Many* many, LeaseAnswer* answer);
 void count_answers(const Many& many, const LeaseAnswer& answer);
 Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer);
 
@@ -36,15 +39,17 @@ Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& 
 extern "C" {
 PG_FUNCTION_INFO_V1(acquire_leases);
 
-// acquire_leases(keys, ttl, wait, holder, mode, bind)
+// acquire_leases(keys, ttl, wait, holder, mode, bind, resume)
 Datum acquire_leases(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseDatabase* database = lease_database();
     Many many = read_many(arguments, database);
     Deadline deadline = Deadline::argument(arguments, 2);
     LeaseAnswer answer = {};
-    if (many.count > 0)
+    if (many.count > 0 && !(many.resumes && resume_all(&many, &answer)))
         answer = acquire_all(&many, deadline);
+    if (many.resumes && answer.outcome == LeaseOutcome::kHeld)
+        (void)resume_all(&many, &answer); // another call of the holder has acquired them meanwhile
     count_answers(many, answer);
     return many_result(fcinfo, many, answer);
 }
@@ -75,28 +80,22 @@ void check_overlaps(const Many& many) {
             raise_overlap(many.requests[i - 1].key, many.requests[i].key);
 }
 
-void check_count(int keys) {
-    constexpr int kMostKeys = 10000; // their partitions are locked while the call grants them
-    if (keys > kMostKeys)
-        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-                        errmsg("%d keys are too many for one call of acquire_leases()", keys),
-                        errhint("It takes at most %d. The lease of a path covers what is below it.",
-                                kMostKeys)));
-}
-
 Many read_many(const Arguments& arguments, LeaseDatabase* database) {
     ArrayType* array = DatumGetArrayTypeP(arguments.required(0, "keys"));
     Datum* values;
     bool* nulls;
     Many many = {};
     deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &values, &nulls, &many.given);
-    check_count(many.given);
+    check_lease_count(many.given, "acquire_leases");
     LeaseRequest request = {};
     request.role = GetUserId();
     request.mode =
         arguments.is_given(4) ? lease_mode_argument(arguments, 4) : LeaseMode::kExclusive;
     request.bond = LeaseBond::kCall;
     many.bond = arguments.is_given(5) ? lease_bond_argument(arguments, 5) : LeaseBond::kTtl;
+    request.resumes = many.resumes = arguments.is_given(6) && arguments.boolean(6, "resume");
+    if (many.resumes)
+        (void)arguments.required(3, "holder");
     request.ttl = ttl_argument(arguments, 1);
     request.holder = holder_argument(arguments, 3, &request.holder_length);
     auto* keys = static_cast<LeaseKey*>(palloc(sizeof(LeaseKey) * (many.given + 1)));
@@ -348,6 +347,27 @@ int64 bind_all(const Many& many) {
     return kNeverExpires;
 }
 
+// The holder has all of them, as after an answer that was lost: they are renewed.
+bool resume_all(Many* many, LeaseAnswer* answer) {
+    auto* leases = static_cast<LeaseToken*>(palloc(sizeof(LeaseToken) * many->count));
+    for (int i = 0; i < many->count; i++) {
+        LeaseRequest request = many->requests[i];
+        request.bond = many->bond;
+        leases[i] = {request.key, token_of_request(request)};
+        if (leases[i].token == 0)
+            return false;
+    }
+    LeaseRenewal renewal = {many->requests[0].ttl};
+    int64 expires = renew_leases_of(many->database, leases, many->count, renewal);
+    if (expires == 0)
+        return false;
+    for (int i = 0; i < many->count; i++)
+        many->tokens[i] = leases[i].token;
+    answer->outcome = LeaseOutcome::kResumed;
+    answer->expires = expires;
+    return true;
+}
+
 pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
     bool is_bound = many->bond == LeaseBond::kSession;
@@ -370,12 +390,21 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     PG_END_ENSURE_ERROR_CLEANUP(give_back_granted, argument);
     if (answer.outcome != LeaseOutcome::kAcquired)
         give_back_granted(0, argument);
+    for (int i = 0; i < many->count && many->tokens[i] != 0; i++) {
+        const LeaseRequest& request = many->requests[i];
+        note_named_grant(request.key, request.role, {request.holder, request.holder_length},
+                         many->tokens[i]);
+    }
     return answer;
+}
+
+bool has_leases(const LeaseAnswer& answer) {
+    return answer.outcome == LeaseOutcome::kAcquired || answer.outcome == LeaseOutcome::kResumed;
 }
 
 // The key that has stopped the call has its answer, the others were acquired or not asked for.
 void count_answers(const Many& many, const LeaseAnswer& answer) {
-    bool acquired = answer.outcome == LeaseOutcome::kAcquired;
+    bool acquired = has_leases(answer);
     for (int i = 0; i < many.count; i++)
         if (acquired || i != many.refused)
             count(line_of(many.requests[i].key), Counter::kCalls);
@@ -385,7 +414,7 @@ void count_answers(const Many& many, const LeaseAnswer& answer) {
 
 // outcome, tokens, expires_at, blocked_by, holder
 Datum many_result(FunctionCallInfo fcinfo, const Many& many, const LeaseAnswer& answer) {
-    bool acquired = answer.outcome == LeaseOutcome::kAcquired;
+    bool acquired = has_leases(answer);
     auto* tokens = static_cast<Datum*>(palloc(sizeof(Datum) * (many.given + 1)));
     for (int i = 0; i < many.given; i++)
         tokens[i] = Int64GetDatum(many.tokens[many.position[i]]);

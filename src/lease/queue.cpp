@@ -32,10 +32,21 @@ void wake_by(LeaseWaiter* waiter, int64 moment, int64 now, bool is_asking) {
         SetLatch(waiter->latch);
 }
 
-// It may be one of the waiter's own transaction.
-bool waits_for_pin(const LeaseWaiter& waiter, const Decision& decision, int64 now) {
-    return waiter.has_pins && decision.in_the_way != 0 &&
-           !is_live(*lease_at(decision.in_the_way), now);
+// Whether the lease may be the waiter's own: of its session, its transaction or its holder.
+bool may_be_own(const LeaseWaiter& waiter, const Lease& lease) {
+    const Lease& wanted = *lease_at(waiter.claim.lease);
+    return lease.pid == waiter.pid || (waiter.has_pins && lease.pins > 0) ||
+           (waiter.resumes && lease.role == wanted.role && lease.mode == wanted.mode &&
+            lease.holder_length == wanted.holder_length);
+}
+
+// Wakes a waiter that may wait for itself from now on. It is not woken for the same lease again, as
+// waiters that are awake look at each other.
+void note_in_the_way(LeaseWaiter* waiter, Ref ref, bool is_asking) {
+    int64 token = ref == 0 ? 0 : lease_at(ref)->token;
+    if (token != waiter->seen && ref != 0 && !is_asking && may_be_own(*waiter, *lease_at(ref)))
+        SetLatch(waiter->latch);
+    waiter->seen = token;
 }
 
 void note_end_for_tickets() {
@@ -103,10 +114,12 @@ void remove(LeaseNode* root, const LeaseWaiter* waiter) {
 
 } // namespace
 
-void join_queue(LeaseWaiter* waiter, bool has_pins) {
+void join_queue(LeaseWaiter* waiter, bool has_pins, bool resumes) {
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
     waiter->has_pins = has_pins;
+    waiter->resumes = resumes;
+    waiter->seen = 0;
     waiter->since = GetCurrentTimestamp();
     waiter->wake_at = kNeverExpires;
     pg_write_barrier();
@@ -168,8 +181,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
         }
         pass_over(waiter->claim.node, mode_of(waiter->claim), look);
         wake_by(waiter, decision.until, now, waiter == asking);
-        if (asking == nullptr && waits_for_pin(*waiter, decision, now))
-            SetLatch(waiter->latch); // to find out whether it waits for itself
+        note_in_the_way(waiter, decision.in_the_way, waiter == asking);
     }
     return answer;
 }

@@ -19,6 +19,8 @@ struct alignas(PG_CACHE_LINE_SIZE) LeaseWaiter {
     int64 wake_at; // when to look again at the latest
     bool queued;
     bool has_pins;             // of its own transaction
+    bool resumes;              // a lease of its holder
+    int64 seen;                // the token of what was in its way last
     TimestampTz pinning_since; // while a transaction of this process pins leases: its start
     int64 token;               // 0: it is not granted yet
     int next;                  // numbers of waiters; 0: none
@@ -30,8 +32,8 @@ LeaseWaiter* this_waiter();
 // All with the lock of the claim's partition held exclusively.
 
 // Appends the waiter to the queue of its tree, or removes it. has_pins: its transaction pins
-// leases.
-void join_queue(LeaseWaiter* waiter, bool has_pins);
+// leases. resumes: it takes a lease of its holder as its own.
+void join_queue(LeaseWaiter* waiter, bool has_pins, bool resumes);
 void leave_queue(LeaseWaiter* waiter);
 void move_to_end_of_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);

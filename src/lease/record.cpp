@@ -12,8 +12,7 @@ LongLease record_of(const Lease& lease, const LeaseKey& key, int64 until) {
     record.key_length = static_cast<uint16>(key.length);
     record.holder_length = lease.holder_length;
     record.stay = lease.stay;
-    if (lease.stay != LeaseStay::kNone)
-        record.release_gives = units_of_release(lease.expires - *lease.stay_until());
+    record.release_gives = lease.release_gives;
     record.lease = lease;
     record.lease.expires = lease.expires == kNeverExpires ? until : Max(lease.expires, until);
     record.lease.span = Max(lease.span, record.lease.expires - monotonic_now());
@@ -132,9 +131,10 @@ int64 begin_time(Ref ref, int64 ttl, int64 earliest, int64 until, bool* is_over)
     int64 expires = Max(earliest, now + ttl);
     if (*is_over || expires > until)
         return 0;
-    if (earliest == 0 && lease->stay != LeaseStay::kNone)
-        *lease->stay_until() += Max(expires - lease->expires, 0);
-    lease->expires = Max(lease->expires, expires);
+    if (earliest == 0) // new: all of its time begins now
+        lease->expires = Max(lease->expires, expires);
+    else
+        lease->extend(Max(lease->expires, expires));
     lease->span = lease->expires - now;
     return expires;
 }

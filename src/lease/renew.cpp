@@ -1,8 +1,9 @@
 // Renewing, reclaiming and releasing by token.
 
+#include "lease/renew.h"
 #include "lease/argument.h"
 #include "lease/ask.h"
-#include "lease/lease.h"
+#include "lease/named.h"
 #include "lease/role.h"
 
 namespace interlock {
@@ -10,31 +11,6 @@ namespace interlock {
 namespace {
 
 constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
-
-enum class Renewal { kDone, kLost, kNotDurable, kStaleRecord, kUnknown };
-
-// An expired lease is renewed if nothing was granted since and no client waits in its tree. One
-// that lasts too long for the horizon gets a record, also if this renewal is short: a longer one
-// can have failed before it was recorded.
-Renewal renew_at(LeaseDatabase* database, Ref ref, int64 ttl, int64* expires) {
-    if (ref == 0)
-        return Renewal::kUnknown;
-    Lease* lease = lease_at(ref);
-    int64 now = monotonic_now();
-    if (lease->is_given_back() || (lease->expires <= now && has_queue(lease->node)))
-        return Renewal::kLost;
-    *expires = lease->expires;
-    if (lease->pid != 0)
-        return Renewal::kDone;
-    *expires = Max(lease->expires, now + ttl);
-    bool is_short = *expires - now <= longest_short_lease();
-    if (!has_record(*lease) && is_short && !covers(database, *expires))
-        return Renewal::kNotDurable;
-    lease->expires = *expires;
-    lease->span = *expires - now;
-    lease->ttl = ttl;
-    return Renewal::kDone;
-}
 
 bool is_half_over(const Lease& lease) {
     return lease.pid == 0 && lease.expires - monotonic_now() < lease.span / 2;
@@ -65,8 +41,8 @@ Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, in
     return Renewal::kDone;
 }
 
-Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
-                std::string_view holder, int64* expires) {
+Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token,
+                const LeaseRenewal& renewal, int64* expires) {
     if (!is_former_token(database, token))
         return Renewal::kLost;
     LeaseRequest request = {};
@@ -75,11 +51,12 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
         return Renewal::kLost;
     request.key = key;
     request.mode = mode_of_token(token);
-    request.ttl = ttl;
+    request.ttl = renewal.ttl;
+    request.at_least = renewal.at_least;
     request.bond = LeaseBond::kTtl;
-    request.holder = holder.data();
-    request.holder_length = holder.size();
-    if (holder.empty())
+    request.holder = renewal.holder.data();
+    request.holder_length = renewal.holder.size();
+    if (renewal.holder.empty())
         request.holder = default_holder(&request.holder_length);
     LeaseClaim claim;
     lock_and_claim(database, request, &claim);
@@ -93,6 +70,125 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token, int64
         drop_claim(claim);
     LWLockRelease(partition_lock(key.partition));
     return done;
+}
+
+// Of the holder's leases at the key, of any role, in the order in which find_lease() meets them.
+// Returns how many there are; puts at most `room`.
+int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens,
+                       int64 room) {
+    int64 count = 0;
+    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
+    Ref node = find_node(key);
+    for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
+        const Lease& lease = *lease_at(ref);
+        if (lease.is_given_back() || !lease.has_holder(holder))
+            continue;
+        if (count < room)
+            tokens[count] = {lease.token, lease.role};
+        count++;
+    }
+    LWLockRelease(partition_lock(key.partition));
+    return count;
+}
+
+// Whether a lease that is released stays; then it ends when it may.
+bool has_to_stay(Lease* lease, int64 now) {
+    if (lease->stay == LeaseStay::kNone || lease->stay_until() <= now)
+        return false;
+    lease->stay = LeaseStay::kReleased;
+    lease->expires = lease->stay_until();
+    lease->release_gives = 0;
+    lease->span = lease->expires - now;
+    return true;
+}
+
+// R9, with the time that is left. A crash before that leaves the old expiry.
+void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
+    if (write_record(database, key, token, 0) == RecordWrite::kCanceled)
+        raise_not_on_standbys();
+}
+
+} // namespace
+
+// An expired lease is renewed if nothing was granted since and no client waits in its tree. One
+// that lasts too long for the horizon gets a record, also if this renewal is short: a longer one
+// can have failed before it was recorded.
+Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least, int64* expires) {
+    if (ref == 0)
+        return Renewal::kUnknown;
+    const Lease& lease = *lease_at(ref);
+    int64 now = monotonic_now();
+    if (lease.is_given_back() || (lease.expires <= now && has_queue(lease.node)))
+        return Renewal::kLost;
+    *expires = lease.expires;
+    if (lease.pid != 0)
+        return at_least > 0 ? Renewal::kBound : Renewal::kDone;
+    *expires = Max(lease.expires, now + ttl);
+    bool is_short = *expires - now <= longest_short_lease();
+    if (!has_record(lease) && is_short && !covers(database, *expires))
+        return Renewal::kNotDurable;
+    return Renewal::kDone;
+}
+
+bool extend_lease(Ref ref, int64 ttl, int64 at_least, int64 expires) {
+    Lease* lease = lease_at(ref);
+    bool is_late = is_half_over(*lease);
+    if (lease->pid != 0)
+        return is_late;
+    int64 now = monotonic_now();
+    lease->extend(expires);
+    lease->span = expires - now;
+    lease->ttl = ttl;
+    if (at_least > 0)
+        lease->stay_at_least(now + at_least);
+    return is_late;
+}
+
+void count_renewal(const LeaseKey& key, bool is_late) {
+    count(line_of(key), Counter::kRenewals);
+    if (is_late)
+        count(line_of(key), Counter::kLateRenewals);
+}
+
+int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
+                     const LeaseRenewal& renewal) {
+    for (;;) {
+        CHECK_FOR_INTERRUPTS();
+        int64 expires = 0;
+        LeaseRenewal wanted = renewal;
+        bool is_recorded = false;
+        bool is_late = false;
+        Renewal done = Renewal::kUnknown;
+        with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
+            if (lease != 0 && wanted.ttl == 0)
+                wanted.ttl = lease_at(lease)->ttl;
+            done = can_renew(database, lease, wanted.ttl, wanted.at_least, &expires);
+            if (done == Renewal::kDone)
+                is_late = extend_lease(lease, wanted.ttl, wanted.at_least, expires);
+            is_recorded = lease != 0 && has_record(*lease_at(lease));
+        });
+        if (wanted.ttl == 0)
+            wanted.ttl = kDefaultTtl;
+        if (done == Renewal::kUnknown)
+            done = reclaim(database, key, token, wanted, &expires);
+        if (done == Renewal::kLost)
+            return 0;
+        if (done == Renewal::kBound)
+            refuse_at_least_of_session();
+        if (done == Renewal::kNotDurable) {
+            int64 needed = Max(wanted.ttl, expires - monotonic_now());
+            make_durable(database, Min(needed, longest_short_lease()));
+            continue;
+        }
+        if (done == Renewal::kStaleRecord) {
+            clear_records(database, key.partition);
+            continue;
+        }
+        count_renewal(key, is_late);
+        if (expires != kNeverExpires && (is_recorded || !covers(database, expires)))
+            return record_lease(database, key, token, wanted.ttl, expires);
+        return expires;
+    }
 }
 
 // The latest token of what a call like this one has acquired, if it is held.
@@ -112,71 +208,14 @@ int64 token_of_request(const LeaseRequest& request) {
     return latest;
 }
 
-// Whether a lease that is released stays; then it ends when it may.
-bool has_to_stay(Lease* lease, int64 now) {
-    if (lease->stay == LeaseStay::kNone || *lease->stay_until() <= now)
-        return false;
-    lease->stay = LeaseStay::kReleased;
-    lease->expires = *lease->stay_until();
-    lease->span = lease->expires - now;
-    return true;
-}
-
-// R9, with the time that is left. A crash before that leaves the old expiry.
-void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
-    if (write_record(database, key, token, 0) == RecordWrite::kCanceled)
-        raise_not_on_standbys();
-}
-
-} // namespace
-
-int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, int64 ttl,
-                     std::string_view holder) {
-    for (;;) {
-        CHECK_FOR_INTERRUPTS();
-        int64 expires = 0;
-        int64 wanted = ttl;
-        bool is_recorded = false;
-        bool is_late = false;
-        Renewal renewal = Renewal::kUnknown;
-        with_own_lease(key, token, LW_EXCLUSIVE, [&](Ref lease) {
-            if (lease != 0 && wanted == 0)
-                wanted = lease_at(lease)->ttl;
-            is_late = lease != 0 && is_half_over(*lease_at(lease));
-            renewal = renew_at(database, lease, wanted, &expires);
-            is_recorded = lease != 0 && has_record(*lease_at(lease));
-        });
-        if (wanted == 0)
-            wanted = kDefaultTtl;
-        if (renewal == Renewal::kUnknown)
-            renewal = reclaim(database, key, token, wanted, holder, &expires);
-        if (renewal == Renewal::kLost)
-            return 0;
-        if (renewal == Renewal::kNotDurable) {
-            int64 needed = Max(wanted, expires - monotonic_now());
-            make_durable(database, Min(needed, longest_short_lease()));
-            continue;
-        }
-        if (renewal == Renewal::kStaleRecord) {
-            clear_records(database, key.partition);
-            continue;
-        }
-        count(line_of(key), Counter::kRenewals);
-        if (is_late)
-            count(line_of(key), Counter::kLateRenewals);
-        if (expires != kNeverExpires && (is_recorded || !covers(database, expires)))
-            return record_lease(database, key, token, wanted, expires);
-        return expires;
-    }
-}
-
 bool resume_lease_for(LeaseDatabase* database, const LeaseRequest& request, LeaseAnswer* answer) {
     int64 token = token_of_request(request);
     if (token == 0)
         return false;
-    answer->expires = renew_lease_of(database, request.key, token, request.ttl, {});
+    answer->expires = renew_lease_of(database, request.key, token, {request.ttl});
     if (answer->expires == 0)
         return false;
+    note_named_grant(request.key, request.role, {request.holder, request.holder_length}, token);
     answer->outcome = LeaseOutcome::kResumed;
     answer->token = token;
     memcpy(answer->holder, request.holder, request.holder_length);
@@ -193,6 +232,33 @@ LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& reque
     if (answer.outcome == LeaseOutcome::kHeld)
         (void)resume_lease_for(database, request, &answer);
     return answer;
+}
+
+HeldToken* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder,
+                          int64* count) {
+    int64 room = 4;
+    auto* tokens = static_cast<HeldToken*>(palloc(sizeof(HeldToken) * room));
+    int64 found;
+    while ((found = tokens_of_holder(key, holder, tokens, room)) > room) {
+        room = found * 2; // others may come meanwhile
+        tokens = static_cast<HeldToken*>(repalloc_huge(tokens, sizeof(HeldToken) * room));
+    }
+    int64 last = last_named_token(database, key, holder);
+    bool has_later = false;
+    *count = 0;
+    for (int64 i = 0; i < found; i++) {
+        CHECK_FOR_INTERRUPTS();
+        bool is_later = tokens[i].token > last;
+        if (acts_for(tokens[i].role) && !is_later)
+            tokens[(*count)++] = tokens[i];
+        has_later = has_later || is_later;
+    }
+    if (has_later)
+        ereport(WARNING,
+                (errmsg("a later lease of \"%s\" on \"%s\" is not this session's",
+                        pnstrdup(holder.data(), holder.size()), pnstrdup(key.bytes, key.length)),
+                 errhint("Give the token, or let each client have a holder of its own.")));
+    return tokens;
 }
 
 bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token) {
@@ -223,23 +289,6 @@ bool release_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token)
     else if (had_record)
         clear_records(database, key.partition);
     return was_held;
-}
-
-int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens,
-                       int64 room) {
-    int64 count = 0;
-    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
-    Ref node = find_node(key);
-    for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
-        const Lease& lease = *lease_at(ref);
-        if (lease.is_given_back() || !lease.has_holder(holder))
-            continue;
-        if (count < room)
-            tokens[count] = {lease.token, lease.role};
-        count++;
-    }
-    LWLockRelease(partition_lock(key.partition));
-    return count;
 }
 
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how) {

@@ -8,7 +8,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFile = "pg_stat/pg_interlock.leases";
-constexpr uint32 kMagic = 0x494c5634;
+constexpr uint32 kMagic = 0x494c5635;
 
 struct SavedHeader {
     uint32 magic;
@@ -32,8 +32,8 @@ struct SavedLease {
     StorePlace place;
     uint8 holder_length;
     uint16 key_length;
-    int64 release_gives;
     LeaseStay stay;
+    uint32 release_gives;
 };
 
 // --- Saving --------------------------------------------------------------------------------------
@@ -60,8 +60,7 @@ void save_lease(CheckedFile* stream, const Lease& lease) {
     saved.place = lease.place;
     saved.holder_length = lease.holder_length;
     saved.stay = lease.stay;
-    if (lease.stay != LeaseStay::kNone)
-        saved.release_gives = lease.expires - *lease.stay_until();
+    saved.release_gives = lease.release_gives;
     saved.key_length = node.length;
     put(stream, &kind, sizeof(kind));
     put(stream, &saved, sizeof(saved));
@@ -137,7 +136,7 @@ void put_restored(LeaseDatabase* database, SavedLease saved, const char* bytes, 
     }
     saved.lease.expires = monotonic_now() + left;
     LeaseText text = {bytes + saved.key_length, saved.holder_length, saved.stay,
-                      saved.lease.expires - saved.release_gives};
+                      saved.release_gives};
     if (put_former_lease(key, saved.lease, text, saved.place) == 0)
         database->saved = false;
 }

@@ -40,13 +40,6 @@ struct LeaseState {
     int64 floors[kFloors];
 };
 
-// The end of a lease's time that is given back when it is released, in a record: rounded, so that
-// the lease stays longer. No lease is as long as the longest.
-constexpr int64 kReleaseUnit = 10000;
-inline uint32 units_of_release(int64 time) {
-    return static_cast<uint32>(Min(time / kReleaseUnit, int64{PG_UINT32_MAX}));
-}
-
 struct LongLease {
     uint32 magic;
     uint16 key_length;
@@ -57,15 +50,10 @@ struct LongLease {
     Boot boot;
     char key[kMaxLeaseKeyBytes];
     char holder[kMaxHolderBytes];
-    uint32 release_gives; // the end of its time that is given back when it is released
+    uint32 release_gives;
 
-    LeaseText text(int64 expires) const {
-        return {holder, holder_length, stay, expires - release_gives * kReleaseUnit};
-    }
+    LeaseText text() const { return {holder, holder_length, stay, release_gives}; }
 };
-// The layout is that of the pages on disk.
-static_assert(sizeof(LongLease) == 1384 && offsetof(LongLease, stay) == 7 &&
-              offsetof(LongLease, release_gives) == 1380);
 
 // The current database's store, opened. Raises 55000 when it is not there.
 Relation open_store();

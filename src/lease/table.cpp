@@ -238,8 +238,8 @@ bool is_at_or_above(Ref node, Ref other) {
     return other != 0;
 }
 
-uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays) {
-    uint32 units = units_of_piece(sizeof(Lease) + (stays ? sizeof(int64) : 0) + holder_length);
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length) {
+    uint32 units = units_of_piece(sizeof(Lease) + holder_length);
     for (size_t end = 0; end < key.length;) {
         end = end == 0 ? key.root : end_of_level(key.bytes, key.length, end + 1);
         units += units_of_piece(size_of_node(end));
@@ -249,8 +249,7 @@ uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays) {
 
 Ref make_lease(const LeaseInfo& info, const LeaseText& text, const LeaseCharge& charge,
                LeaseAccess access) {
-    size_t stay_size = text.stay == LeaseStay::kNone ? 0 : sizeof(int64);
-    Ref ref = allocate_piece(sizeof(Lease) + stay_size + text.holder_length, access);
+    Ref ref = allocate_piece(sizeof(Lease) + text.holder_length, access);
     if (ref == 0)
         return 0;
     auto* lease = lease_at(ref);
@@ -260,15 +259,14 @@ Ref make_lease(const LeaseInfo& info, const LeaseText& text, const LeaseCharge& 
     lease->charge = charge;
     lease->holder_length = static_cast<uint8>(text.holder_length);
     lease->stay = text.stay;
-    if (stay_size > 0)
-        *lease->stay_until() = text.stay_until;
-    write_text(lease, lease->holder_at(), text.holder, text.holder_length);
+    lease->release_gives = text.release_gives;
+    write_text(lease, sizeof(Lease), text.holder, text.holder_length);
     return ref;
 }
 
 void free_lease(Ref lease) {
     discharge_lease(lease_at(lease)->charge);
-    free_piece(lease, lease_at(lease)->holder_at() + lease_at(lease)->holder_length);
+    free_piece(lease, sizeof(Lease) + lease_at(lease)->holder_length);
 }
 
 void put_lease(Ref node, Ref lease) {
@@ -304,8 +302,7 @@ Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const LeaseText
     Ref lease = find_lease(node, info.token);
     if (lease == 0) {
         LeaseCharge charge;
-        bool stays = text.stay != LeaseStay::kNone;
-        (void)charge_lease(info.role, units_of_lease(key, text.holder_length, stays),
+        (void)charge_lease(info.role, units_of_lease(key, text.holder_length),
                            LeaseAccess::kPrivileged, &charge);
         lease = make_lease(info, text, charge, LeaseAccess::kPrivileged);
         if (lease != 0)

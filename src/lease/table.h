@@ -56,6 +56,13 @@ constexpr int kMaxCapacity = (1 << 30) - 1; // more than there can be leases
 // holder any more.
 enum class LeaseStay : uint8 { kNone, kAtLeast, kReleased };
 
+// The end of a lease's time that is given back when it is released: rounded, so that the lease
+// stays longer. No lease is as long as the longest.
+constexpr int64 kReleaseUnit = 10000;
+inline uint32 units_of_release(int64 time) {
+    return static_cast<uint32>(Min(Max(time, 0) / kReleaseUnit, int64{PG_UINT32_MAX}));
+}
+
 struct Lease : LeaseInfo {
     Ref node;
     Ref next;    // of the same key
@@ -68,21 +75,31 @@ struct Lease : LeaseInfo {
     LeaseStay stay;
     uint32 pinned_by; // the process that pins it, or a list of several (lease/pinner.h)
     LeaseCharge charge;
+    uint32 release_gives; // of one that stays: how much of its time a release gives back, in units
 
-    // The next are behind the lease in its piece of memory: not of a copy of the lease.
+    // When a lease that stays may end.
+    int64 stay_until() const { return expires - release_gives * kReleaseUnit; }
 
-    // When a lease that stays may end; before the grant, how long it is to stay.
-    int64* stay_until() { return reinterpret_cast<int64*>(this + 1); }
-    const int64* stay_until() const { return reinterpret_cast<const int64*>(this + 1); }
-
-    // Of holder_length bytes.
-    size_t holder_at() const {
-        return sizeof(Lease) + (stay == LeaseStay::kNone ? 0 : sizeof(int64));
+    // Moves the expiry to a later time. A lease that stays may end when it might before.
+    void extend(int64 until) {
+        if (stay == LeaseStay::kAtLeast)
+            release_gives += units_of_release(until - expires);
+        expires = until;
     }
-    void copy_holder(char* to) const { read_text(this, holder_at(), to, holder_length); }
+
+    // It stays until then at least, as long as it has not expired.
+    void stay_at_least(int64 until) {
+        bool is_later = stay == LeaseStay::kNone || until > stay_until();
+        if (is_later)
+            release_gives = units_of_release(expires - until);
+        stay = LeaseStay::kAtLeast;
+    }
+
+    // Of holder_length bytes, behind the lease in its piece of memory: not of a copy of the lease.
+    void copy_holder(char* to) const { read_text(this, sizeof(Lease), to, holder_length); }
     bool has_holder(std::string_view holder) const {
         return holder_length == holder.size() &&
-               is_text(this, holder_at(), holder.data(), holder.size());
+               is_text(this, sizeof(Lease), holder.data(), holder.size());
     }
 
     // Whether its token is worth nothing any more, although it may be in the way.
@@ -182,14 +199,14 @@ Ref root_of(Ref node);
 bool is_at_or_above(Ref node, Ref other);
 
 // The units of memory that a lease needs at most: its own, and those of every level of its key.
-uint32 units_of_lease(const LeaseKey& key, size_t holder_length, bool stays);
+uint32 units_of_lease(const LeaseKey& key, size_t holder_length);
 
-// What a lease has besides: its holder, and for how long it stays, or until when.
+// What a lease has besides: its holder, and how it stays.
 struct LeaseText {
     const char* holder;
     size_t holder_length;
     LeaseStay stay = LeaseStay::kNone;
-    int64 stay_until = 0;
+    uint32 release_gives = 0;
 };
 
 // A new lease that belongs to no key yet; 0: there is no room. The charge is given back when it is

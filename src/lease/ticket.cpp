@@ -8,7 +8,7 @@ size_t size_of_ticket(size_t holder_length) { return sizeof(LeaseTicket) + holde
 
 // A little more than it takes: what a lease of the same key and holder takes.
 uint32 units_of_ticket(const LeaseKey& key, const TicketOwner& owner) {
-    return units_of_lease(key, owner.holder.size(), true);
+    return units_of_lease(key, owner.holder.size());
 }
 
 bool is_of(const LeaseTicket& ticket, const TicketOwner& owner) {

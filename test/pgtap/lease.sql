@@ -14,15 +14,18 @@ FROM (VALUES
     ('interlock.acquire_permit(text,integer,interlock.seconds,interlock.seconds,text)',
      'key text, capacity integer, ttl interlock.seconds DEFAULT ''00:00:30''::interlock.seconds, wait interlock.seconds DEFAULT ''00:00:00''::interlock.seconds, holder text DEFAULT NULL::text, '
      'OUT outcome text, OUT token bigint, OUT expires_at timestamp with time zone, OUT holder text -> record'),
-    ('interlock.acquire_leases(text[],interlock.seconds,interlock.seconds,text,text,text)',
+    ('interlock.acquire_leases(text[],interlock.seconds,interlock.seconds,text,text,text,boolean)',
      'keys text[], ttl interlock.seconds DEFAULT ''00:00:30''::interlock.seconds, wait interlock.seconds DEFAULT ''00:00:00''::interlock.seconds, holder text DEFAULT NULL::text, '
-     'mode text DEFAULT ''exclusive''::text, bind text DEFAULT ''ttl''::text -> interlock.acquire_leases_result'),
-    ('interlock.renew_lease(text,bigint,interlock.seconds,text)', 'key text, token bigint, ttl interlock.seconds DEFAULT NULL::interlock.seconds, holder text DEFAULT NULL::text -> timestamp with time zone'),
+     'mode text DEFAULT ''exclusive''::text, bind text DEFAULT ''ttl''::text, resume boolean DEFAULT false -> interlock.acquire_leases_result'),
+    ('interlock.renew_lease(text,bigint,interlock.seconds,text,interlock.seconds)',
+     'key text, token bigint DEFAULT NULL::bigint, ttl interlock.seconds DEFAULT NULL::interlock.seconds, holder text DEFAULT NULL::text, at_least interlock.seconds DEFAULT NULL::interlock.seconds -> timestamp with time zone'),
+    ('interlock.renew_leases(text[],bigint[],interlock.seconds,text)',
+     'keys text[], tokens bigint[], ttl interlock.seconds DEFAULT NULL::interlock.seconds, holder text DEFAULT NULL::text -> timestamp with time zone'),
     ('interlock.release_lease(text,bigint,text)', 'key text, token bigint DEFAULT NULL::bigint, holder text DEFAULT NULL::text -> boolean'),
     ('interlock.assert_lease(text,bigint)', 'key text, token bigint -> void'),
     ('interlock.break_lease(text,text,boolean)', 'key text, reason text, terminate boolean DEFAULT false -> text'),
     ('interlock.break_leases(text,text,name)', 'pattern text, reason text, role name DEFAULT NULL::name -> bigint')) f(p, signature);
-SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
+SELECT is(count(*), 1::bigint, name || ' has one form') FROM unnest('{acquire_lease,acquire_permit,acquire_leases,renew_lease,renew_leases,release_lease,assert_lease,break_lease,break_leases}'::text[]) name
     LEFT JOIN pg_proc ON proname = name AND pronamespace = 'interlock'::regnamespace GROUP BY name;
 SELECT columns_are('interlock', 'leases', '{key,mode,holder,token,since,expires_at,ttl,pid,pins,durable,pinned_by,pinned_since,role,released}'::name[]);
 SELECT columns_are('interlock', 'lease_waiters', '{key,mode,holder,pid,waiting_since,place}'::name[]);
@@ -49,8 +52,8 @@ SELECT is(name || ' = ' || boot_val || coalesce(' ' || unit, '') || ', ' || cont
 -- Privileges
 CREATE ROLE lease_plain;
 SELECT function_privs_are('interlock', f::name, string_to_array(a, ','), 'lease_plain', '{EXECUTE}', f || ' is for everybody')
-FROM (VALUES ('acquire_lease', 'text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean'), ('acquire_permit', 'text,integer,interlock.seconds,interlock.seconds,text'), ('acquire_leases', 'text[],interlock.seconds,interlock.seconds,text,text,text'), ('lease_of', 'text'),
-    ('renew_lease', 'text,bigint,interlock.seconds,text'), ('release_lease', 'text,bigint,text'), ('assert_lease', 'text,bigint')) f(f, a);
+FROM (VALUES ('acquire_lease', 'text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean'), ('acquire_permit', 'text,integer,interlock.seconds,interlock.seconds,text'), ('acquire_leases', 'text[],interlock.seconds,interlock.seconds,text,text,text,boolean'), ('lease_of', 'text'),
+    ('renew_lease', 'text,bigint,interlock.seconds,text,interlock.seconds'), ('renew_leases', 'text[],bigint[],interlock.seconds,text'), ('release_lease', 'text,bigint,text'), ('assert_lease', 'text,bigint')) f(f, a);
 SELECT function_privs_are('interlock', 'break_lease', '{text,text,boolean}', 'lease_plain', '{}', 'break_lease is for nobody');
 SELECT function_privs_are('interlock', 'break_leases', '{text,text,name}', 'lease_plain', '{}', 'break_leases is for nobody');
 SELECT table_privs_are('interlock', t, 'lease_plain', '{SELECT}', t || ' can be read by everybody, and not changed') FROM unnest('{leases,lease_waiters,usage}'::name[]) t;

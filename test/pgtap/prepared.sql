@@ -7,7 +7,7 @@ SELECT plan(4);
 CREATE TEMP TABLE documented (name text PRIMARY KEY, types text[]) ON COMMIT DROP;
 INSERT INTO documented VALUES
     ('acquire_lease', '{text,interlock.seconds,interlock.seconds,text,text,text,boolean,interlock.seconds,boolean}'),
-    ('acquire_leases', '{text[],interlock.seconds,interlock.seconds,text,text,text}'),
+    ('acquire_leases', '{text[],interlock.seconds,interlock.seconds,text,text,text,boolean}'),
     ('acquire_permit', '{text,integer,interlock.seconds,interlock.seconds,text}'),
     ('adjust', '{regclass,text,name,numeric,interlock.seconds}'),
     ('advise', '{}'),
@@ -74,7 +74,8 @@ INSERT INTO documented VALUES
     ('release_columns', '{regclass,name[]}'),
     ('release_lease', '{text,bigint,text}'),
     ('releaseapplock', '{text,text}'),
-    ('renew_lease', '{text,bigint,interlock.seconds,text}'),
+    ('renew_lease', '{text,bigint,interlock.seconds,text,interlock.seconds}'),
+    ('renew_leases', '{text[],bigint[],interlock.seconds,text}'),
     ('require_lease', '{regclass,text,name[]}'),
     ('restore_history', '{regclass}'),
     ('reserve', '{regclass,text,name,numeric,interlock.seconds,text,interlock.seconds}'),

@@ -19,8 +19,8 @@ $node->safe_psql('postgres', q(
 ));
 
 my %oids = map { split / / } split /\n/, $node->safe_psql('postgres',
-    q(SELECT proname || ' ' || max(oid) FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace
-      AND '"any"'::regtype != ALL (proargtypes) AND 'interlock.seconds'::regtype != ALL (proargtypes) GROUP BY proname));
+    q(SELECT proname || ' ' || coalesce(max(oid) FILTER (WHERE 'interlock.seconds'::regtype != ALL (proargtypes)), max(oid)) FROM pg_proc
+      WHERE pronamespace = 'interlock'::regnamespace AND '"any"'::regtype != ALL (proargtypes) GROUP BY proname));
 
 sub begin_call { my ($session, $function, @values) = @_; return send_call($session, $oids{$function} // $function, @values); }
 sub call { my ($session, @call) = @_; begin_call($session, @call); return answer($session); }
@@ -37,7 +37,7 @@ my $token = token($lease);
 ok($token, "a lease is acquired: $lease");
 like(acquire($two, 'report'), qr/^\(held,,/, 'another session is told that it is held');
 is(call($one, 'release_lease', 'report', $token + 1, undef), 'f', 'another token releases nothing');
-ok(call($one, 'renew_lease', 'report', $token, '1 h', undef), 'it is renewed');
+ok(call($one, 'renew_lease', 'report', $token, '1 h', undef, undef), 'it is renewed');
 query($one, 'BEGIN');
 is(call($one, 'assert_lease', 'report', $token), '', 'it is asserted in a transaction');
 query($one, 'COMMIT');
