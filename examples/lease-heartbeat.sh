@@ -8,7 +8,10 @@
 # ended when the lease is lost, or could not be renewed for three quarters of TTL. It finds LEASE_KEY and LEASE_TOKEN in
 # its environment: let it call interlock.assert_lease in each transaction that writes, as a paused machine ends nothing.
 #
-# Exit status: that of the command; 75: another copy works, try again later; 76: the lease was lost; 69: no database.
+# LEASE_WAIT: how many seconds to wait for the lease at most, 0 by default. The wait holds a connection.
+#
+# Exit status: that of the command; 75: another copy works, try again later; 76: the lease was lost; 69: no database; 143: a
+# signal has ended it.
 
 set -euo pipefail
 set -m # the command is a process group, and is ended with all that it has started
@@ -21,20 +24,26 @@ export LEASE_KEY=$1 LEASE_TOKEN=
 ttl=$2
 shift 2
 beat=${LEASE_BEAT:-$((ttl / 2))} # seconds between renewals
+wait=${LEASE_WAIT:-0}
 
 say() { echo "lease $LEASE_KEY: $*" >&2; }
 
-# ask SQL: psql quotes :'key' and its like. An unreachable server must not keep us from ending the command in time.
+# ask SQL [SECONDS]: psql quotes :'key' and its like. An unreachable server must not keep us from ending the command in time.
 ask() {
-    timeout "$((ttl / 4 + 1))" psql -XqAt -v ON_ERROR_STOP=1 -v "key=$LEASE_KEY" -v "token=$LEASE_TOKEN" -v "ttl=$ttl" \
-        -v "holder=$(hostname) $$" <<<"$1"
+    timeout --foreground "$((ttl / 4 + 1 + ${2:-0}))" psql -XqAt -v ON_ERROR_STOP=1 -v "key=$LEASE_KEY" -v "token=$LEASE_TOKEN" -v "ttl=$ttl" \
+        -v "wait=$wait" -v "holder=$(hostname) $$" <<<"$1"
 }
 
 acquire() {
-    local answer outcome holder
-    answer=$(ask "SELECT outcome, token, holder FROM interlock.acquire_lease(
-        :'key', make_interval(secs => :'ttl'), holder => :'holder')") || exit 69
-    IFS='|' read -r outcome LEASE_TOKEN holder <<<"$answer"
+    local outcome holder asking
+    answer=$(mktemp)
+    ask "SELECT outcome, token, holder FROM interlock.acquire_lease(
+        :'key', make_interval(secs => :'ttl'), make_interval(secs => :'wait'), :'holder')" "$wait" >"$answer" &
+    asking=$!
+    trap 'reap "$asking"; rm "$answer"; give_back; exit 143' TERM INT HUP
+    wait "$asking" || { rm "$answer"; exit 69; }
+    IFS='|' read -r outcome LEASE_TOKEN holder <"$answer"
+    rm "$answer"
     [ "$outcome" = acquired ] && return
     say "$outcome ${holder:+by $holder}"
     exit 75
@@ -78,7 +87,8 @@ stop_work() {
     { kill -KILL -- "-$work"; wait "$work"; } 2>/dev/null || true
 }
 
-give_back() { ask "SELECT interlock.release_lease(:'key', :'token')" >/dev/null || true; }
+# By the name: the token may not be known yet.
+give_back() { ask "SELECT interlock.release_lease(:'key', holder => :'holder')" >/dev/null || true; }
 
 acquire
 "$@" &

@@ -5,10 +5,10 @@ import pg from 'pg';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { check } from './lib/page.mjs';
+import { check, eventually } from './lib/page.mjs';
 
 const example = `${process.env.ROOT}/examples/lease-heartbeat.mjs`;
-const { withLease } = await import(example);
+const { listen, withLease } = await import(example);
 const pool = new pg.Pool();
 
 const one = async (sql, ...parameters) => (await pool.query(sql, parameters)).rows[0];
@@ -57,6 +57,43 @@ await check('LEA-4: an acquire whose answer was lost is repeated', async () => {
     const { outcome } = await withLease(failing((sql) => sql.includes('acquire_lease') && calls++ === 0), 'answer', 1000, async () => {});
     assert.equal(outcome, 'resumed');
 });
+const listener = listen(() => new pg.Client());
+const tickets = async () => (await one(`SELECT coalesce(sum(used), 0)::int AS used FROM interlock.usage
+    WHERE what = 'leases' AND role IS NULL`)).used;
+await check('LEA-53: it waits without a connection, and works when its turn has come', async () => {
+    const first = await one(`SELECT token FROM interlock.acquire_lease('turn', '10 min', holder => 'first')`);
+    const second = withLease(pool, 'turn', 600, () => 'worked', { wait: 600, listener });
+    await eventually(() => listener.woken.size === 1 && pool.idleCount === pool.totalCount);
+    await one('SELECT interlock.release_lease($1, $2)', 'turn', first.token);
+    assert.deepEqual(await second, { outcome: 'acquired', result: 'worked' });
+    assert.equal(listener.woken.size, 0);
+});
+await check('LEA-53: when the time is over it has no ticket', async () => {
+    await withLease(pool, 'turn', 600, async () => {
+        assert.equal((await withLease(pool, 'turn', 600, () => assert.fail(), { wait: 0.2, listener })).outcome, 'held');
+    });
+    assert.equal(await tickets(), 0);
+});
+await check('LEA-53: a signal ends the wait, which leaves no ticket', async () => {
+    await withLease(pool, 'turn', 600, async () => {
+        const stop = new AbortController();
+        const waiting = withLease(pool, 'turn', 600, () => assert.fail(), { wait: 600, listener, signal: stop.signal });
+        await eventually(() => listener.woken.size === 1);
+        stop.abort(new Error('told to stop'));
+        await assert.rejects(waiting, /told to stop/);
+        assert.equal(listener.woken.size, 0);
+    });
+    assert.equal(await tickets(), 0);
+});
+await check('a signal ends the work', async () => {
+    const stop = new AbortController();
+    const working = withLease(pool, 'turn', 600, ({ signal }) => lost(signal), { signal: stop.signal });
+    await eventually(async () => await one(`SELECT FROM interlock.lease_of('turn')`) !== undefined);
+    stop.abort();
+    await working;
+    assert.equal(await one(`SELECT FROM interlock.lease_of('turn')`), undefined);
+});
+await listener.close();
 await check('docs/guide/leases.md has it as it is', async () => {
     assert(readFileSync(`${process.env.ROOT}/docs/guide/leases.md`, 'utf8').includes(readFileSync(example, 'utf8')));
 });

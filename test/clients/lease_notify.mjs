@@ -1,18 +1,18 @@
-// Callers of docs/guide/leases.md that wait for a lease without a connection, with the code of the page.
+// Callers that wait for a lease without a connection, by examples/lease-heartbeat.mjs.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { blocks, check, eventually } from './lib/page.mjs';
+import { check, eventually } from './lib/page.mjs';
 
-writeFileSync('waiting.mjs', blocks('guide/leases', 'js').find((code) => code.includes('LISTEN')));
-const { pool, woken, listen, acquire } = await import(`${process.cwd()}/waiting.mjs`);
+const { listen, withLease } = await import(`${process.env.ROOT}/examples/lease-heartbeat.mjs`);
+const pool = new pg.Pool();
+pool.on('error', () => {});
 
 const client = new pg.Client();
 await client.connect();
-const stop = new AbortController();
-const listening = listen(stop.signal);
+const listener = listen(() => new pg.Client());
+const { woken } = listener;
 const listeners = async () => (await client.query(`SELECT pid FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE 'LISTEN%'`)).rows.map(({ pid }) => pid);
 const release = (token) => client.query('SELECT interlock.release_lease($1, $2)', ['job:7', token]);
@@ -20,12 +20,12 @@ const { rows: [first] } = await client.query(`SELECT token FROM interlock.acquir
 
 let working = 0, most = 0, served = 0;
 const caller = async (_, i) => {
-    const { token } = await acquire('job:7', 600, `request ${i}`);
-    most = Math.max(most, ++working);
-    await pool.query('SELECT interlock.assert_lease($1, $2)', ['job:7', token]);
-    served++;
-    working--;
-    await release(token);
+    await withLease(pool, 'job:7', 600, async ({ token }) => {
+        most = Math.max(most, ++working);
+        await pool.query('SELECT interlock.assert_lease($1, $2)', ['job:7', token]);
+        served++;
+        working--;
+    }, { wait: 3600, listener, name: `request ${i}` });
 };
 const callers = Promise.all(Array.from({ length: 30 }, caller));
 
@@ -47,7 +47,6 @@ await check('LEA-2: each is served, one at a time', async () => {
     assert.equal(woken.size, 0);
 });
 console.log(`1..${check.count}`);
-stop.abort();
-await listening;
+await listener.close();
 await pool.end();
 await client.end();

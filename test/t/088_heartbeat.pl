@@ -53,6 +53,24 @@ like($stderr, qr/^lease it's a key: held by \S+ \d+$/, 'and says which one does'
 command_exit_is([ $script, "it's a key", 1000, 'true' ], 75, 'its exit status says that it can try later');
 is(lease('holder') =~ / \d+$/, 1, 'the first one has the lease all the time');
 
+# A second copy that may wait gets it in time, or gives up, or is ended
+{
+    local $ENV{LEASE_WAIT} = 1;
+    command_exit_is([ $script, "it's a key", 1000, 'true' ], 75, 'a wait with a limit');
+    $ENV{LEASE_WAIT} = 1000;
+    my $waiting = IPC::Run::start([ $script, "it's a key", 1000, 'true' ]);
+    $node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters') or die 'it does not wait';
+    IPC::Run::signal($waiting, 'TERM');
+    IPC::Run::finish($waiting);
+    is($waiting->result(0), 143, 'a signal ends the wait');
+    is($node->safe_psql('postgres', 'SELECT count(*) FROM interlock.lease_waiters'), 0, 'which leaves the queue');
+    $waiting = IPC::Run::start([ $script, 'free soon', 1000, 'true' ]) if $node->safe_psql('postgres', q(SELECT interlock.acquire_lease('free soon', '10 min', holder => 'h')));
+    $node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM interlock.lease_waiters') or die 'it does not wait';
+    $node->safe_psql('postgres', q(SELECT interlock.release_lease('free soon', holder => 'h')));
+    IPC::Run::finish($waiting);
+    is($waiting->result(0), 0, 'it works when its turn has come');
+}
+
 # What ends the command: a broken lease, a signal, a server that is away
 $node->safe_psql('postgres', q(SELECT interlock.break_lease('it''s a key', 'test')));
 is(end_of($run), 76, 'a lost lease ends it');

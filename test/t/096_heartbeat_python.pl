@@ -67,6 +67,48 @@ class Lossy(psycopg.Cursor):
 with lease(lambda: psycopg.connect('', cursor_factory=Lossy), "answer", 1000) as held:
     print(held is not None)
 PYTHON
+my $turn = <<'PYTHON';
+import threading
+def tickets():
+    return sql("SELECT coalesce(sum(used), 0) FROM interlock.usage WHERE what = 'leases' AND role IS NULL").fetchone()[0]
+def until(condition):
+    while not condition():
+        time.sleep(0.02)
+PYTHON
+runs('LEA-53: it waits, and works when its turn has come', 'worked', $turn . <<'PYTHON');
+sql("SELECT interlock.acquire_lease('turn', '10 min', holder => 'first')")
+def work():
+    with lease(connect, "turn", 600, wait=600) as held:
+        print("worked" if held else "not")
+second = threading.Thread(target=work)
+second.start()
+until(lambda: tickets() == 2)
+sql("SELECT interlock.release_lease('turn', holder => 'first')")
+second.join()
+PYTHON
+runs('LEA-53: when the time is over it has no ticket', "None
+1
+0", $turn . <<'PYTHON');
+with lease(connect, "turn", 600) as first:
+    with lease(connect, "turn", 600, wait=0.2) as second:
+        print(second)
+    print(tickets())
+print(tickets())
+PYTHON
+runs('LEA-53: it stops waiting when it is told to, and leaves no ticket', "None
+1", $turn . <<'PYTHON');
+stop = threading.Event()
+def work():
+    with lease(connect, "turn", 600, wait=600, stop=stop) as held:
+        print(held)
+with lease(connect, "turn", 600) as first:
+    second = threading.Thread(target=work)
+    second.start()
+    until(lambda: tickets() == 2)
+    stop.set()
+    second.join()
+    print(tickets())
+PYTHON
 ok(index(slurp_file("$FindBin::RealBin/../../docs/guide/leases.md"), slurp_file("$examples/lease_heartbeat.py")) >= 0, 'docs/guide/leases.md has it as it is');
 
 $node->stop;
