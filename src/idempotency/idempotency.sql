@@ -133,7 +133,7 @@ COMMENT ON FUNCTION interlock.idempotency_claim(text, text, jsonb, interlock.sec
 'Claims a key, or returns why not: acquired (with the token), replay (completed, with its response and body), failed, exhausted (tried
 as often as the scope allows), in_progress (claimed by another; wait: how long to wait for its end, null: as lock_timeout says),
 mismatch (the key was used with another request; equal JSON is equal; request_hash: the hash of it in its place). ttl, stale_after: of
-this claim, in place of the scope''s; ttl not longer, stale_after not longer than both. state: of a job that begins. Takes over a claim without a sign of life for
+this claim, in place of the scope''s; ttl not longer than that of the scope, stale_after not longer than the longer of the scope''s two. state: of a job that begins. Takes over a claim without a sign of life for
 stale_after. has_response: that there was one, also if it was too large to keep. deadline: of the claim, or of the one in the way, null
 while that is not committed. This and the functions below need a grant of the scope. Errors: 42501 the scope is not granted to a role of
 the current user; 40001 under REPEATABLE READ and above when the key changed after the snapshot; 22004, 22023.';
@@ -166,8 +166,8 @@ CREATE FUNCTION interlock.idempotency_lookup(
     OUT expires_at timestamptz, OUT body bytea)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.idempotency_lookup(text, text) IS
-'What is known of a key, without claiming it: pending, stale (claimed, and past its deadline), completed or failed; nulls for a key that
-was never claimed, whose claim is not committed, or that has expired.';
+'What is known of a key, without claiming it: pending, stale (claimed, and past its deadline), completed or failed. A key whose claim by
+another transaction is not committed is pending, with nulls. A key that was never claimed, or has expired, is null.';
 
 CREATE FUNCTION interlock.idempotency_fail(
     scope text, key text, token bigint, error jsonb = NULL, retryable boolean = true) RETURNS void
@@ -193,13 +193,13 @@ COMMENT ON FUNCTION interlock.idempotency_assert(text, text, bigint) IS
 takeover.';
 
 CREATE FUNCTION interlock.run_once(
-    scope text, key text, command regprocedure, request jsonb = NULL, wait interlock.seconds = '0',
+    scope text, key text, command text, request jsonb = NULL, wait interlock.seconds = '0',
     OUT outcome text, OUT response jsonb)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.run_once(text, text, regprocedure, jsonb, interlock.seconds) IS
+COMMENT ON FUNCTION interlock.run_once(text, text, text, jsonb, interlock.seconds) IS
 'Claims the key, runs command(request jsonb), which returns jsonb or void, and completes the key with what it returns, all in
 the caller''s transaction: completed; else replay, failed, exhausted, in_progress or mismatch as idempotency_claim. wait: how long to wait
-for another call with the key, to get its response. The command is named with its argument types: ''pay(jsonb)''.';
+for another call with the key, to get its response. The command is named as ''pay'' or ''pay(jsonb)''. Errors: 42883 no such function, 22023 another signature, 42501 no EXECUTE on it.';
 
 CREATE FUNCTION interlock.idempotency_request_hash(request jsonb) RETURNS bytea
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';

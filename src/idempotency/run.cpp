@@ -2,6 +2,7 @@
 
 #include "idempotency/idempotency.h"
 #include "server/arguments.h"
+#include "server/named_function.h"
 #include "server/result_row.h"
 
 using namespace interlock;
@@ -14,8 +15,9 @@ struct Command {
 };
 
 Deadline wait_argument(const Arguments& arguments, int n);
-Command command_argument(const Arguments& arguments, int n);
-Command command_after_wait(const Arguments& arguments, int n);
+Oid command_argument(const Arguments& arguments, int n);
+Command open_command(Oid oid);
+Command open_command_after_wait(Oid oid);
 NullableDatum run_command_once(Command* command, NullableDatum request);
 
 } // namespace
@@ -27,13 +29,14 @@ PG_FUNCTION_INFO_V1(run_once);
 Datum run_once(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
-    Command command = command_argument(arguments, 2);
+    Oid named = command_argument(arguments, 2);
+    Command command = open_command(named);
     Jsonb* request = arguments.jsonb_or_null(3);
     ClaimRequest what = {hash_request(request), nullptr, nullptr, {0, true}};
     Claim claim = claim_key(key, what, wait_argument(arguments, 4));
     const char* outcome = outcome_name(claim.outcome);
     if (claim.outcome == ClaimOutcome::kAcquired) {
-        command = command_after_wait(arguments, 2);
+        command = open_command_after_wait(named);
         claim.response = run_command_once(&command, {JsonbPGetDatum(request), request == nullptr});
         (void)complete_key(key, claim.token, {claim.response, {0, true}, {0, true}});
         outcome = "completed";
@@ -52,8 +55,14 @@ Deadline wait_argument(const Arguments& arguments, int n) {
                                  : Deadline::after_milliseconds(0);
 }
 
-Command command_argument(const Arguments& arguments, int n) {
-    Oid oid = DatumGetObjectId(arguments.required(n, "command"));
+constexpr const char* kCommandHint =
+    "A command takes (request jsonb) and returns jsonb or void: name it as 'pay' or 'pay(jsonb)'.";
+
+Oid command_argument(const Arguments& arguments, int n) {
+    return named_function(arguments.string(n, "command"), {JSONBOID}, kCommandHint);
+}
+
+Command open_command(Oid oid) {
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
     if (!HeapTupleIsValid(tuple))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
@@ -68,7 +77,7 @@ Command command_argument(const Arguments& arguments, int n) {
     if (!fits)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("function %s cannot be a command", format_procedure(oid)),
-                        errhint("A command takes (request jsonb) and returns jsonb or void.")));
+                        errhint("%s", kCommandHint)));
     AclResult allowed = check_function_privilege(oid, GetUserId());
     if (allowed != ACLCHECK_OK)
         aclcheck_error(allowed, OBJECT_FUNCTION, get_func_name(oid));
@@ -78,9 +87,9 @@ Command command_argument(const Arguments& arguments, int n) {
 
 // EXECUTE may have been revoked and the function dropped or replaced since: the caches may show it
 // as it was, as nothing was locked that would have read them anew.
-Command command_after_wait(const Arguments& arguments, int n) {
+Command open_command_after_wait(Oid oid) {
     AcceptInvalidationMessages();
-    return command_argument(arguments, n);
+    return open_command(oid);
 }
 
 NullableDatum run_command_once(Command* command, NullableDatum request) {

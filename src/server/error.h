@@ -38,17 +38,22 @@ constexpr bool is_of_input(int code) {
             code != ERRCODE_DATETIME_FIELD_OVERFLOW);
 }
 
-// Runs body() and returns what it returns. When a type's input function raises an error in it,
-// hint() calls errhint(): that function cannot know what would be right.
+// Runs body() and returns what it returns. When a type's input function raises an error in it, or
+// one whose code `is_meant`, hint() calls errhint(): that function cannot know what would be right.
 template <typename Hint, typename Body>
-auto with_hint(Hint&& hint, Body&& body) {
+auto with_hint(Hint&& hint, Body&& body, bool (*is_meant)(int code) = is_of_input) {
+    struct Given {
+        std::remove_reference_t<Hint>* hint;
+        bool (*is_meant)(int code);
+    } given = {&hint, is_meant};
     ErrorContextCallback context = {};
     context.previous = error_context_stack;
-    context.callback = [](void* given) {
-        if (is_of_input(geterrcode()))
-            (*static_cast<std::remove_reference_t<Hint>*>(given))();
+    context.callback = [](void* argument) {
+        auto* given = static_cast<Given*>(argument);
+        if (given->is_meant(geterrcode()))
+            (*given->hint)();
     };
-    context.arg = &hint;
+    context.arg = &given;
     error_context_stack = &context;
     auto result = body();
     error_context_stack = context.previous;

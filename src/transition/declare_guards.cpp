@@ -2,6 +2,7 @@
 
 #include "server/arguments.h"
 #include "server/error.h"
+#include "server/named_function.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 
@@ -10,7 +11,8 @@ namespace interlock {
 namespace {
 
 constexpr const char* kExample =
-    "For example {\"open\": {\"claimed\": \"may_claim(work_order, work_order)\"}}.";
+    "For example {\"open\": {\"claimed\": \"may_claim\"}}, a function that takes the old and the "
+    "new row.";
 
 // The functions of the condition, and what the JSON argument is made of.
 struct Declared {
@@ -44,11 +46,7 @@ Oid read_function(const Declared& declared, const JsonbValue& value) {
     if (value.type != jbvString)
         refuse_shape();
     char* text = pnstrdup(value.val.string.val, value.val.string.len);
-    Oid function = with_hint(
-        [] { errhint("%s", kExample); },
-        [&] {
-            return DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(text)));
-        });
+    Oid function = named_guard(declared.rel, text);
     if (!SearchSysCacheExists1(PROCOID, ObjectIdGetDatum(function)))
         ereport(ERROR, (errcode(ERRCODE_UNDEFINED_FUNCTION),
                         errmsg("function \"%s\" does not exist", text), errhint("%s", kExample)));
@@ -161,6 +159,11 @@ const char* condition_of(const List* functions) {
 }
 
 } // namespace
+
+Oid named_guard(Relation rel, const char* name) {
+    Oid row = rel->rd_rel->reltype;
+    return named_function(name, {row, row}, kExample);
+}
 
 GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb* guards) {
     if (!JB_ROOT_IS_OBJECT(guards))

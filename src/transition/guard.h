@@ -54,6 +54,9 @@ struct GuardDeclaration {
 };
 GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb* guards);
 
+// The function that such an argument names, with its argument types or without (named_function).
+Oid named_guard(Relation rel, const char* name);
+
 // The write of try_transition. If a guard refuses its row, that is an answer and no error: the
 // trigger leaves the row as it is, and says why.
 struct GuardedWrite : WritingVerb {

@@ -77,11 +77,10 @@ Jsonb* stored_guards(Relation rel, AttrNumber column, Jsonb* transitions, Jsonb*
     auto canonical = [&](const char* state) {
         return canonical_state(rel, machine.type, machine.typmod, pstrdup(state));
     };
-    return map_guards(guards, canonical, [](const JsonbValue* value) {
+    return map_guards(guards, canonical, [rel](const JsonbValue* value) {
         char* name = pnstrdup(value->val.string.val, value->val.string.len);
         Guard guard = {};
-        describe_guard(DatumGetObjectId(DirectFunctionCall1(regprocedurein, CStringGetDatum(name))),
-                       &guard);
+        describe_guard(named_guard(rel, name), &guard);
         return guard_text(guard);
     });
 }

@@ -6,6 +6,7 @@
 // READ and above a wait ends with 40001 in any case, and is for the row alone.
 
 #include "server/arguments.h"
+#include "server/named_function.h"
 #include "server/result_row.h"
 #include "version/turn.h"
 #include "version/update.h"
@@ -78,8 +79,13 @@ Datum update_with_retry(PG_FUNCTION_ARGS) {
 
 namespace {
 
+constexpr const char* kTransformHint =
+    "A transform takes (current jsonb, args jsonb) and returns the changes as jsonb: name it as "
+    "'add_tag' or 'add_tag(jsonb, jsonb)'.";
+
 Transform check_transform(const Arguments& arguments) {
-    Oid oid = DatumGetObjectId(arguments.required(2, "transform"));
+    Oid oid =
+        named_function(arguments.string(2, "transform"), {JSONBOID, JSONBOID}, kTransformHint);
     Oid* types;
     int count;
     HeapTuple tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(oid));
@@ -91,11 +97,9 @@ Transform check_transform(const Arguments& arguments) {
     count = form->pronargs;
     if (form->prokind != PROKIND_FUNCTION || form->proretset || form->prorettype != JSONBOID ||
         count != 2 || types[0] != JSONBOID || types[1] != JSONBOID)
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("function %s cannot be a transform", format_procedure(oid)),
-                 errhint("A transform takes (current jsonb, args jsonb) and returns the changes as "
-                         "jsonb.")));
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("function %s cannot be a transform", format_procedure(oid)),
+                        errhint("%s", kTransformHint)));
     ReleaseSysCache(tuple);
     AclResult allowed = check_function_privilege(oid, GetUserId());
     if (allowed != ACLCHECK_OK)

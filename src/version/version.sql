@@ -287,21 +287,21 @@ counter, version_time the timestamp, after updated the new one and after conflic
 With all_or_nothing the first conflict (IL001) or missing row (P0002) is raised and nothing is written.';
 
 CREATE FUNCTION interlock.update_with_retry(
-    rel regclass, key text, transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    rel regclass, key text, transform text, args jsonb = '{}', max_retries integer = 3,
     OUT outcome text, OUT version bigint, OUT version_time timestamptz, OUT attempts integer)
     LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION interlock.update_with_retry(
-    rel regclass, key "any", transform regprocedure, args jsonb = '{}', max_retries integer = 3,
+    rel regclass, key "any", transform text, args jsonb = '{}', max_retries integer = 3,
     OUT outcome text, OUT version bigint, OUT version_time timestamptz, OUT attempts integer)
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, regprocedure, jsonb, integer) IS
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, text, text, jsonb, integer) IS
 'Reads the row, calls transform(current jsonb, args jsonb) for the changes, writes them if the row is still the same, and
 starts again when it is not. Where another transaction has the row, and for a retry, it locks the row before it reads; calls
 wait for a row in turn. Outcomes: updated, unchanged (the transform returned null or {}), conflict (after max_retries),
-not_found. The transform runs with the caller''s rights and may run several times.
-Errors: 42501 no EXECUTE on the transform, 22023 another signature, 55P03 after lock_timeout, 40001 under REPEATABLE READ and above.';
-COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", regprocedure, jsonb, integer) IS
-'As update_with_retry(regclass, text, regprocedure, jsonb, integer), for a key of another type.';
+not_found. The transform is named as ''add_tag'' or ''add_tag(jsonb, jsonb)''; it runs with the caller''s rights and may run several times.
+Errors: 42883 no such function, 42501 no EXECUTE on the transform, 22023 another signature, 55P03 after lock_timeout, 40001 under REPEATABLE READ and above.';
+COMMENT ON FUNCTION interlock.update_with_retry(regclass, "any", text, jsonb, integer) IS
+'As update_with_retry(regclass, text, text, jsonb, integer), for a key of another type.';
 
 CREATE FUNCTION interlock_internal.list_reused_keys(OUT rel regclass, OUT inserts bigint) RETURNS SETOF record
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -86,7 +86,8 @@ my @words = ('', 'id', 'status', 'v', 'n', 'ts', 'key', 'part', 'ctid', 'xmin', 
     'a//b', ':', '*', '{id}', '{status}', '{none}', '{{', 'integer', 'bigint', 'text', 'enforce', 'advise', '300000000 microseconds',
     '9223372036854775807', '99999999999999999999', '-9223372036854775808', '0 microseconds since 2000-01-01 UTC', 'own:reject', 'own:skip', 'share:merge', 'share:retry',
     'group', '{"a": ["b"], "b": ["a"]}', '{"a": ["b"]', '["a"]', '["a", 1]', '"a"', 'null', '{"a": [1]}', '{"a": ["\\u0000"]}', '[[[[[', '1e1000000',
-    'stock', 'delta', '0.5', 'NaN', 'exclusive', 'shared', 'update', 'merge', 'report', 'reject', 'skip', 'api', 'job', 'session', 'transaction', 'public', 'infinity');
+    'stock', 'delta', '0.5', 'NaN', 'exclusive', 'shared', 'update', 'merge', 'report', 'reject', 'skip', 'api', 'job', 'session', 'transaction', 'public', 'infinity',
+    'now()', 'jsonb_concat', 'jsonb_concat(jsonb,jsonb)', 'jsonb_typeof(jsonb)', 'sum(integer)', 'interlock_internal.version_trigger()', 'f(', '"f');
 my @json = ('{}', '[]', 'null', '1', '"a"', 'true', '{"id": 1}', '{"id": null}', '{"id": "x"}', '{"id": 1, "part": 1}', '{"status": "b"}', '{"v": 5}', '{"v": 1e400}',
     '{"n": 9223372036854775807}', '{"": 1}', '{"ctid": 1}', '{"ts": "infinity"}', '{"a": ["b"]}', '{"a": 1}', '{"version": 2}', '[{"key": 1, "version": 1, "changes": {}}]',
     '[{"key": 1}]', '[1]', '{"lock_status": 1}', '{"lock_until": "infinity"}', '{"status": {"x": [1]}}', '[[1]]',
@@ -104,8 +105,6 @@ my @relations = (@tables, @tables, @tables, @parts, 'kept', 'kept_history', 't1_
 
 my %value = (
     'regclass' => sub { chance(0.85) ? quoted(one(@relations)) : one('0', '1', '999999', '4294967295', '16384', '20000') . '::oid' },
-    'regprocedure' => sub { chance(0.7) ? quoted(one('now()', 'jsonb_concat(jsonb,jsonb)', 'jsonb_typeof(jsonb)', 'jsonb_array_length(jsonb)', 'sum(integer)', 'jsonb_pretty(jsonb)',
-        'interlock_internal.version_trigger()')) : one('0', '1', '999999') . '::oid' },
     'text' => sub { quoted(one(@words)) },
     'name' => sub { quoted(one(@words)) },
     'boolean' => sub { one('true', 'false') },
