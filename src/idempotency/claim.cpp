@@ -275,7 +275,7 @@ Claim try_claim(Call* call, const Deadline& wait) {
 }
 
 // Until the deadline of the claim in the way. A short sleep when another transaction has locked the
-// row again, or a trigger suppresses the write, to avoid a busy loop.
+// row again, to avoid a busy loop.
 int64 longest_sleep(const Call& call, const Deadline& wait) {
     constexpr int64 kMoment = 20;
     int64 left = wait.is_never() ? PG_INT32_MAX : wait.left_in_milliseconds();
@@ -319,12 +319,6 @@ Claim claim_waiting(Call* call, const Deadline& wait) {
     }
 }
 
-// A claim of this transaction.
-bool is_own_claim(const Call& call) {
-    const NamedLock* lock = find_lock(call.lock.name);
-    return lock != nullptr && held_modes(lock) != 0;
-}
-
 // The scope with the times of the claim itself.
 IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& request) {
     IdempotencyScope scope = read_scope(key.scope);
@@ -334,7 +328,8 @@ IdempotencyScope scope_for(const IdempotencyKey& key, const ClaimRequest& reques
     // It keeps others from the key, with an answer or without.
     if (request.stale_after != nullptr &&
         microseconds(request.stale_after) > Max(scope.ttl, scope.stale_after))
-        refuse_argument("stale_after", "must not be longer than ttl and stale_after of the scope",
+        refuse_argument("stale_after",
+                        "must not be longer than the longer of the scope's ttl and stale_after",
                         "interlock.define_idempotency_scope() defines how long claims live.");
     return with_own_times(scope, request.ttl, request.stale_after);
 }
@@ -364,7 +359,7 @@ void count_claim(const Call& call, ClaimOutcome outcome) {
 Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {
     Call call = {key,  scope_for(key, request), request, {lock_name_of(key), kExclusive}, 0, false,
                  false};
-    bool may_wait = !wait.has_passed() && !is_own_claim(call);
+    bool may_wait = !wait.has_passed() && !is_claimed_here(key);
     const Deadline at_once = Deadline::after_milliseconds(0);
     Claim claim = try_claim(&call, at_once);
     if (claim.outcome == ClaimOutcome::kInProgress && may_wait) {
@@ -382,6 +377,10 @@ Claim claim_granted(const IdempotencyKey& key, const ClaimRequest& request, cons
 } // namespace
 
 namespace interlock {
+
+bool is_free(const IdempotencyRow& row, const IdempotencyScope& scope) {
+    return standing(row, scope, kNull) == Standing::kFree;
+}
 
 const char* outcome_name(ClaimOutcome outcome) {
     constexpr const char* names[] = {"acquired", "replay", "in_progress",
@@ -417,6 +416,11 @@ LockName lock_name_of(const IdempotencyKey& key) {
 LineRef line_of(const IdempotencyKey& key) {
     const text* scope = DatumGetTextPP(key.scope);
     return line_of_scope({VARDATA_ANY(scope), static_cast<size_t>(VARSIZE_ANY_EXHDR(scope))});
+}
+
+bool is_claimed_here(const IdempotencyKey& key) {
+    const NamedLock* lock = find_lock(lock_name_of(key));
+    return lock != nullptr && held_modes(lock) != 0;
 }
 
 Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const Deadline& wait) {

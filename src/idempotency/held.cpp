@@ -134,6 +134,8 @@ void list_row(Listing* listing, const ClaimColumns& at, TupleTableSlot* slot) {
     bool is_null;
     IdempotencyKey key = {slot_getattr(slot, at.scope, &is_null),
                           slot_getattr(slot, at.key, &is_null)};
+    if (is_claimed_here(key)) // and listed with the claims that are not committed
+        return;
     if (listing->sees_all || may_use_scope(key.scope))
         put_claim(*listing, key, time_in(slot, at.claimed_at), deadline);
 }

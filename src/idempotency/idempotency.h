@@ -83,8 +83,9 @@ Claim claim_key(const IdempotencyKey& key, const ClaimRequest& request, const De
 // the answer is too large to be kept.
 bool complete_key(const IdempotencyKey& key, int64 token, const Answer& answer);
 
-// The lock that each claim of the key takes.
+// The lock that each claim of the key takes, and whether this transaction has it.
 LockName lock_name_of(const IdempotencyKey& key);
+bool is_claimed_here(const IdempotencyKey& key);
 
 // The counters of the scope (contention/count.h).
 LineRef line_of(const IdempotencyKey& key);

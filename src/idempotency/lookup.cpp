@@ -5,6 +5,8 @@
 #include "idempotency/grant.h"
 #include "idempotency/row.h"
 #include "idempotency/table.h"
+#include "key_lock/list.h"
+#include "key_lock/mode.h"
 #include "server/arguments.h"
 #include "server/result_row.h"
 
@@ -19,6 +21,7 @@ constexpr AttrNumber kShown[] = {kAttempt, kRetryable, kResponse,       kResultI
 enum ShownPlace { kShownDeadline = 7, kShownExpiry = 9, kShownBody, kShownStatus, kShownOmitted };
 
 bool read_key(const IdempotencyKey& key, NullableDatum* columns);
+bool is_being_claimed(const IdempotencyKey& key);
 const char* status_of(const NullableDatum* columns);
 
 } // namespace
@@ -32,15 +35,20 @@ Datum idempotency_lookup(PG_FUNCTION_ARGS) {
     IdempotencyKey key = idempotency_key_argument(arguments, 0);
     NullableDatum columns[lengthof(kShown)];
     bool found = false;
-    using_scope(key.scope, [&] { found = read_key(key, columns); });
+    bool is_claimed = false;
+    using_scope(key.scope, [&] {
+        is_claimed = is_being_claimed(key);
+        found = !is_claimed && read_key(key, columns);
+    });
     // status, has_response, then the columns
     Datum values[2 + kShownStatus] = {};
     bool nulls[2 + kShownStatus];
     memset(nulls, true, sizeof(nulls));
+    nulls[0] = !found && !is_claimed;
+    if (!nulls[0])
+        values[0] = CStringGetTextDatum(is_claimed ? "pending" : status_of(columns));
     if (!found)
         return result_row(fcinfo, values, nulls);
-    values[0] = CStringGetTextDatum(status_of(columns));
-    nulls[0] = false;
     bool has_answer = !columns[2].isnull || !columns[kShownBody].isnull;
     values[1] = BoolGetDatum(has_answer || DatumGetBool(columns[kShownOmitted].value));
     nulls[1] = is_text(columns[kShownStatus], "pending");
@@ -64,6 +72,13 @@ bool read_key(const IdempotencyKey& key, NullableDatum* columns) {
     });
     return found && DatumGetTimestampTz(columns[kShownExpiry].value) > GetCurrentTimestamp() &&
            DatumGetTimestampTz(columns[kShownDeadline].value) != kPostponedDeadline;
+}
+
+// By a transaction that is not committed. The lock is looked at first: what is committed after that
+// is in the row.
+bool is_being_claimed(const IdempotencyKey& key) {
+    return is_held_by_others(lock_name_of(key), kExclusive) &&
+           is_free(read_idempotency_row(key, {}), read_scope(key.scope));
 }
 
 // As the table has it, but stale for a claim that the next one takes over.

@@ -208,12 +208,17 @@ bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope,
     constexpr AttrNumber kReturned[] = {kToken, kAttempt};
     NullableDatum stored[lengthof(kReturned)];
     bool inserted = false;
+    bool may_be_suppressed = false;
     with_key(key, RowExclusiveLock, [&](const KeyedRow& row) {
         require_columns_for(request, row.info);
+        may_be_suppressed = !runs_only_ours(row.rel, row.info);
         inserted = insert_row({row.rel, row.info, PlanKind("idempotency_insert"), values, count,
                                kReturned, lengthof(kReturned), true},
                               stored);
     });
+    // Who waits for a key that is not there would wait for nothing.
+    if (!inserted && may_be_suppressed && !read_idempotency_row(key, {}).found)
+        raise_suppressed_claim();
     if (!inserted)
         return false;
     claim->token = DatumGetInt64(stored[0].value);

@@ -51,11 +51,15 @@ inline bool has_response(const IdempotencyRow& row) {
     return !row.response.isnull || !row.body.isnull || row.response_omitted;
 }
 
+// Whether a claim with the request of the row would get it now, if nobody else claims it.
+bool is_free(const IdempotencyRow& row, const IdempotencyScope& scope);
+
 // As a fresh snapshot sees it; with a lock the newest version, not found when another transaction
 // has it locked and the lock does not wait.
 IdempotencyRow read_idempotency_row(const IdempotencyKey& key, RowLock lock);
 
-// Enters the key as claimed; false when it is there already.
+// Enters the key as claimed; false when it is there already. 09000 when a trigger or rule keeps it
+// from being written.
 bool insert_claim(const IdempotencyKey& key, const IdempotencyScope& scope,
                   const ClaimRequest& request, Claim* claim);
 

@@ -164,4 +164,12 @@ bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held) {
     return (excluded_by(mode) & theirs) != 0;
 }
 
+bool is_held_by_others(const LockName& name, LOCKMODE mode) {
+    LOCKTAG tag;
+    int count = 0;
+    if (find_tag(name, &tag))
+        (void)GetLockConflicts(&tag, mode, &count);
+    return count > 0;
+}
+
 } // namespace interlock

@@ -26,4 +26,8 @@ char* others_to_json(const LOCKTAG& tag);
 // unless it waits for the modes `held` by this session.
 bool is_excluded_by_others(const LOCKTAG& tag, LOCKMODE mode, LOCKMASK held);
 
+// Whether another session, or a prepared transaction, holds the name in a mode that excludes
+// `mode`. It takes no lock, so that a call that does not wait is not refused because of it.
+bool is_held_by_others(const LockName& name, LOCKMODE mode);
+
 } // namespace interlock

@@ -267,6 +267,20 @@ int compare_names(const LockName& left, const LockName& right) {
 
 LOCKTAG first_tag(KeySpace space, uint64 hash) { return make_tag(space, hash, 0); }
 
+bool find_tag(const LockName& name, LOCKTAG* tag) {
+    *tag = tag_of(name, 0);
+    if (names == nullptr)
+        return true;
+    LWLock* lock = lock_of(*tag);
+    LWLockAcquire(lock, LW_SHARED);
+    uint16 twin = find_twin(name);
+    *tag = tag_of(name, twin == kTwins ? 0 : twin);
+    NameEntry* entry = find_entry(*tag, HASH_FIND);
+    bool is_another = entry != nullptr && !is_entry_of(*entry, name);
+    LWLockRelease(lock);
+    return !is_another;
+}
+
 Pinned pin_name(const LockName& name, LOCKTAG* tag, NamePin* pin) {
     *tag = tag_of(name, 0);
     if (names == nullptr)

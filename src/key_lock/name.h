@@ -57,6 +57,10 @@ KeySpace space_of(const LOCKTAG& tag);
 // The tag of the only name with that hash.
 LOCKTAG first_tag(KeySpace space, uint64 hash);
 
+// The tag of the name while somebody has it pinned, or a prepared transaction holds it. False: only
+// another name with the hash has one.
+bool find_tag(const LockName& name, LOCKTAG* tag);
+
 // Whether the tag was given because another name had the same hash.
 bool is_displaced(const LOCKTAG& tag);
 

@@ -1,6 +1,6 @@
 -- What callers of idempotency rely on.
 BEGIN;
-SELECT plan(31);
+SELECT plan(60);
 
 CREATE FUNCTION effect(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT request';
 CREATE FUNCTION token(k text) RETURNS bigint LANGUAGE sql AS 'SELECT token FROM interlock.idempotency WHERE scope = ''s'' AND key = k';
@@ -56,6 +56,59 @@ SELECT throws_ok($$EXECUTE give('s', 'tap_nobody')$$, '42704');
 -- IDM-1: a takeover's token is greater, though the sequence was set back
 SELECT lives_ok($$SELECT interlock.idempotency_claim('s', 't'); UPDATE interlock.idempotency SET token = 1000000, deadline = now() WHERE key = 't'$$, 'claimed');
 SELECT results_eq($$SELECT token > 1000000 FROM interlock.idempotency_claim('s', 't')$$, ARRAY[true], 'IDM-1: a greater token');
+
+-- IDM-51: a command is named with its argument types or without
+CREATE FUNCTION tap_hint(sql text, OUT code text, OUT hint text) LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE sql;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, hint = PG_EXCEPTION_HINT;
+END $$;
+CREATE FUNCTION run(command text) RETURNS text LANGUAGE sql AS 'SELECT outcome FROM interlock.run_once(''s'', ''named '' || command, command)';
+CREATE SCHEMA tap_named;
+CREATE FUNCTION tap_named.submit(request jsonb) RETURNS jsonb LANGUAGE sql AS 'SELECT request';
+CREATE FUNCTION tap_named.submit(request text) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
+CREATE FUNCTION tap_named."Submit (now)"(request jsonb) RETURNS void LANGUAGE sql AS '';
+CREATE FUNCTION tap_named.texts(request text) RETURNS jsonb LANGUAGE sql AS 'SELECT NULL::jsonb';
+SELECT is(run(command), 'completed', 'IDM-51: ' || command)
+  FROM (VALUES ('effect'), ('effect(jsonb)'), ('tap_named.submit'), (' tap_named . submit (jsonb)'), ('tap_named."Submit (now)"'), ('tap_named."Submit (now)"(jsonb)')) AS v (command);
+SELECT is((tap_hint(format('SELECT run(%L)', command))).code, expected, 'IDM-51: ' || command || ' is refused')
+  FROM (VALUES ('submit', '42883'), ('tap_named.texts', '42883'), ('tap_named.texts(text)', '22023'), ('submit(', '22P02'), ('submit(nothing)', '42704'),
+               ('no_schema.submit', '3F000'), ('', '42602'), ('a b', '42602'), ('0', '42883'), ('-', '42883')) AS v (command, expected);
+SELECT is((tap_hint($$SELECT run('submit')$$)).hint, 'A command takes (request jsonb) and returns jsonb or void: name it as ''pay'' or ''pay(jsonb)''.', 'IDM-51: with a hint');
+CREATE TABLE tap_row (id int PRIMARY KEY, a int, status text DEFAULT 'open');
+SELECT interlock.enable_versioning('tap_row');
+INSERT INTO tap_row VALUES (1, 1);
+CREATE FUNCTION tap_named.add(current jsonb, args jsonb) RETURNS jsonb LANGUAGE sql AS $$SELECT jsonb_build_object('a', (current->>'a')::int + 1)$$;
+CREATE FUNCTION tap_named.may(tap_row, tap_row) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+SELECT results_eq($$SELECT outcome FROM interlock.update_with_retry('tap_row', 1, 'tap_named.add') UNION ALL SELECT outcome FROM interlock.update_with_retry('tap_row', 1, 'tap_named.add(jsonb,jsonb)')$$,
+    ARRAY['updated', 'updated'], 'IDM-51: a transform');
+SELECT is((tap_hint($$SELECT interlock.update_with_retry('tap_row', 1, 'subtract')$$)).hint,
+    'A transform takes (current jsonb, args jsonb) and returns the changes as jsonb: name it as ''add_tag'' or ''add_tag(jsonb, jsonb)''.', 'with a hint');
+SELECT lives_ok($$SELECT interlock.define_transitions('tap_row', 'status', '{"open": ["paid", "void"]}', guards => '{"open": {"paid": "tap_named.may", "void": "tap_named.may(tap_row, tap_row)"}}')$$, 'IDM-51: a guard');
+SELECT results_eq($$SELECT DISTINCT guard::text FROM interlock.transitions WHERE rel = 'tap_row'::regclass AND guard IS NOT NULL$$, ARRAY['tap_named.may(tap_row,tap_row)'], 'both names are those of one');
+
+-- IDM-50: a job at half past midnight in London, on each of the nights around the change to summer time
+CREATE FUNCTION report(request jsonb) RETURNS void LANGUAGE sql AS '';
+CREATE FUNCTION outcomes(job text, zone text) RETURNS SETOF text LANGUAGE sql AS $$
+SELECT outcome FROM unnest('{2026-03-28 00:30 Europe/London,2026-03-29 00:30 Europe/London,2026-03-30 00:30 Europe/London,2026-03-31 00:30 Europe/London}'::timestamptz[]) AS run,
+    interlock.run_once('s', interlock.idempotency_key(job, (run AT TIME ZONE zone)::date), 'report') $$;
+SELECT results_eq($$SELECT outcomes('right', 'Europe/London')$$, array_fill('completed'::text, '{4}'), 'IDM-50: with the day of its time zone each night runs');
+SELECT results_eq($$SELECT outcomes('wrong', 'UTC')$$, ARRAY['completed', 'completed', 'replay', 'completed'], 'with the day in UTC a night is lost');
+
+-- IDM-52: two paths with different bodies for one effect
+SELECT results_eq($$SELECT * FROM interlock.run_once('s', 'c7', 'effect', '{"payment": 7}') UNION ALL SELECT * FROM interlock.run_once('s', 'c7', 'effect', '{"payment": 7}', wait => '10 min')$$,
+    $$VALUES ('completed', '{"payment": 7}'::jsonb), ('replay', '{"payment": 7}')$$, 'IDM-52: the request names the effect');
+SELECT lives_ok($$SELECT interlock.idempotency_claim('s', 'c8'); SELECT interlock.idempotency_complete('s', 'c8', token('c8'), '1')$$, 'or the key is claimed without a request');
+SELECT results_eq($$SELECT outcome, response FROM interlock.idempotency_claim('s', 'c8') UNION ALL SELECT outcome, response FROM interlock.idempotency_claim('s', 'c8', '{"webhook": true}')$$,
+    $$VALUES ('replay', '1'::jsonb), ('replay', '1')$$, 'IDM-52: which each body gets an answer to');
+
+-- A call that waits for what cannot come would wait for ten minutes.
+SELECT lives_ok($$SELECT interlock.idempotency_claim('s', 'own')$$);
+SELECT results_eq($$SELECT outcome FROM interlock.idempotency_claim('s', 'own', wait => '10 min')$$, ARRAY['in_progress'], 'IDM-53: a claim of this transaction is not waited for');
+CREATE FUNCTION suppress() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER suppress BEFORE INSERT ON interlock.idempotency FOR EACH ROW EXECUTE FUNCTION suppress();
+SELECT throws_ok($$SELECT interlock.idempotency_claim('s', 'never', wait => '10 min')$$, '09000', 'a trigger or rule of interlock.idempotency keeps the key from being written', 'IDM-53: nor is a claim that a trigger suppresses');
 
 SELECT * FROM finish();
 ROLLBACK;

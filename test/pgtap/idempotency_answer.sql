@@ -68,7 +68,7 @@ SELECT lives_ok($$SELECT interlock.idempotency_claim('j', 'o2', ttl => '500 s', 
 SELECT results_eq($$SELECT outcome, seconds(deadline) FROM interlock.idempotency_claim('j', 'o2')$$, $$VALUES ('acquired', 1000)$$, 'a takeover has the scope''s again');
 SELECT is(seconds(interlock.idempotency_extend('j', 'o2', token('o2'))), 1000, 'and extend uses these');
 SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', ttl => '25 h')$$, '22023', 'argument "ttl" must not be longer than that of the scope');
-SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', stale_after => '25 h')$$, '22023', 'argument "stale_after" must not be longer than ttl and stale_after of the scope');
+SELECT throws_ok($$SELECT interlock.idempotency_claim('j', 'x', stale_after => '25 h')$$, '22023', 'argument "stale_after" must not be longer than the longer of the scope''s ttl and stale_after', 'DOC-52: the longer of both is the limit');
 SELECT lives_ok($$SELECT interlock.idempotency_claim('j', 'a day', stale_after => '24 h')$$, 'as long as the scope keeps keys');
 SELECT lives_ok($$SELECT interlock.define_idempotency_scope('long work', ttl => '1 s', stale_after => '2 h'), interlock.idempotency_claim('long work', 'x', stale_after => '2 h')$$,
     'or as long as its claims live');

@@ -163,6 +163,10 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM interlock.key_locks'), '0'
 # A prepared claim is in progress until it is decided
 $node->safe_psql('postgres', "BEGIN; SELECT interlock.idempotency_claim('job', 'prepared'); PREPARE TRANSACTION 'p'");
 is(claim('job', 'prepared'), 'in_progress|', 'prepared: in progress');
+my $lookup = "SELECT status, attempt FROM interlock.idempotency_lookup('job', 'prepared')";
+is($node->safe_psql('postgres', $lookup), 'pending|', 'IDM-53: and pending for a lookup');
+$node->restart;
+is($node->safe_psql('postgres', $lookup), 'pending|', 'IDM-53: over a restart, too');
 $waiter = start_waiting('prepared', 'prepared');
 $node->safe_psql('postgres', "ROLLBACK PREPARED 'p'");
 is(answer($waiter), 'acquired|1|', 'prepared: rolled back, the next one gets it');
