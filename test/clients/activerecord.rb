@@ -318,6 +318,13 @@ end
 # --- Leases, idempotency
 
 def holder(key) = one('SELECT token FROM interlock.lease_of($1)', key)&.first&.to_i
+check 'a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one' do
+  free = -> { one("SELECT interlock.try_lock_key('one')") }
+  one_at_a_time('one') { equal(free.call, ['f']) }
+  equal(free.call, ['t'])
+  ApplicationRecord.row('SELECT interlock.lock_key(?)', 'one')
+  equal(free.call, ['t'])
+end
 check 'a report is made by the holder, and not beside it' do
   make_report('monday')
   equal(Post.where('title LIKE ?', 'monday%').count, 2)

@@ -31,6 +31,13 @@ def rows(query, *values):
     return [tuple(record) for record in run(page.pool.fetch(query, *values))]
 
 
+def one_at_a_time(name, work):
+    async def body():
+        async with page.one_at_a_time(name):
+            return await asyncio.to_thread(work)
+    return run(body())
+
+
 def under_lease(key, ttl, work):
     async def body():
         async with page.lease(key, ttl) as held:
@@ -60,7 +67,7 @@ check_page(types.SimpleNamespace(
     repeat=repeat,
     page=types.SimpleNamespace(StaleError=page.StaleError, save_note=of_threads(page.save_note),
                                add_hit=of_threads(page.add_hit), pay=of_threads(page.pay)),
-    rows=rows, update="SELECT interlock.versioned_update($1, $2::int, $3::bigint, $4)", json=lambda value: value, under_lease=under_lease, sqlstate=lambda error: error.sqlstate,
+    rows=rows, update="SELECT interlock.versioned_update($1, $2::int, $3::bigint, $4)", json=lambda value: value, under_lease=under_lease, one_at_a_time=one_at_a_time, sqlstate=lambda error: error.sqlstate,
     read=lambda id: rows("SELECT hits FROM plain_note WHERE id = $1", id)[0][0],
     write=lambda id, hits: rows("UPDATE plain_note SET hits = $1 WHERE id = $2", hits, id)))
 

@@ -232,6 +232,15 @@ class jdbc {
     }
 
     static void leases() {
+        Page.check("a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one", () -> {
+            String free = "SELECT interlock.try_lock_key('one')::text";
+            Page.equal(Keys.oneAtATime(source, "one", db -> raw(free)), List.of("false"));
+            Page.equal(raw(free), List.of("true"));
+            try (java.sql.Connection connection = source.getConnection()) {
+                connection.createStatement().execute("SELECT interlock.lock_key('one')");
+                Page.equal(raw(free), List.of("true"));
+            }
+        });
         Page.check("work is done by the holder, and not beside it", () -> {
             note("");
             note("");

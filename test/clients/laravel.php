@@ -237,6 +237,13 @@ check('and none with the trait', fn () => equal(lost(Note::class), 0));
 
 // --- Leases, idempotency
 
+check('a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one', function () {
+    $free = fn () => raw("SELECT interlock.try_lock_key('one')::int")[0][0] == 1;
+    equal(oneAtATime('one', $free), false);
+    equal($free(), true);
+    DB::select('SELECT interlock.lock_key(?)', ['one']);
+    equal($free(), true);
+});
 check('work is done by the holder, and not beside it', function () {
     Note::create(['body' => '']);
     equal(tidyNotes(), true);

@@ -209,6 +209,20 @@ void races()
 
 void leases()
 {
+    check("a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one", [] {
+        auto free = [] { return one("SELECT interlock.try_lock_key('one')"); };
+        std::string within;
+        auto look = [](PGconn *, void *found) {
+            *static_cast<std::string *>(found) = *one("SELECT interlock.try_lock_key('one')");
+            return DONE;
+        };
+        equal(one_at_a_time(app, "one", look, &within), DONE);
+        equal(within, "f");
+        equal(free(), "t");
+        const char *name = "one";
+        equal(run(app, "SELECT interlock.lock_key($1)", 1, &name), DONE);
+        equal(free(), "t");
+    });
     check("work is done by the holder, and not beside it", [] {
         note("");
         note("");

@@ -213,6 +213,13 @@ void races()
 
 void leases()
 {
+    check("a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one", [] {
+        auto free = [] { return one("SELECT interlock.try_lock_key('one')"); };
+        equal(one_at_a_time(connection(), "one", [&](pqxx::work &) { return free(); }), "f");
+        equal(free(), "t");
+        pqxx::nontransaction(connection()).exec("SELECT interlock.lock_key('one')");
+        equal(free(), "t");
+    });
     check("work is done by the holder, and not beside it", [] {
         note("");
         equal(tidy_notes(connection(), ""), true);

@@ -61,6 +61,19 @@ await check('a transaction goes on after P2025, and not after an error of the se
         await tx.note.update({ where: { id: 1, version: 2 }, data: { hits: 2 } });
     }), (error) => codeOf(error) === '25P02');
 });
+await check('ORM-51: a view with types that Prisma does not know is P2010, and each view can be read as JSON', async () => {
+    await client.query(`CREATE TABLE viewed (id int PRIMARY KEY, state text NOT NULL DEFAULT 'open');
+        SELECT interlock.define_transitions('viewed', 'state', '{"open": ["paid"]}'), interlock.enable_marker('viewed');
+        INSERT INTO viewed VALUES (1); SELECT interlock.lock_row('viewed', 1, 'anna'), interlock.acquire_lease('viewed', '1 hour')`);
+    for (const view of ['transitions', 'row_locks', 'leases'])
+        await assert.rejects(page.query(`SELECT * FROM interlock.${view}`), { code: 'P2010' });
+    const { rows } = await client.query(`SELECT viewname AS view FROM pg_views WHERE schemaname = 'interlock' AND has_table_privilege('app', format('interlock.%I', viewname), 'SELECT')`);
+    for (const { view } of rows) await page.query(`SELECT to_jsonb(v) AS row FROM interlock.${view} v`);
+    const [{ lease }] = await page.query(`SELECT to_jsonb(l) AS lease FROM interlock.leases l WHERE key = 'viewed'`);
+    assert.equal(lease.key, 'viewed');
+    assert.equal((await page.query('SELECT rel::text AS rel FROM interlock.transitions'))[0].rel, 'viewed');
+    await client.query(`SELECT interlock.break_lease('viewed', 'test'); DROP TABLE viewed`);
+});
 await check('a row that is gone is tried once, where the work reads it', async () => {
     let tries = 0;
     await assert.rejects(page.retry(() => prisma.note.findUniqueOrThrow({ where: { id: 0 } }).finally(() => tries++)), { code: 'P2025' });

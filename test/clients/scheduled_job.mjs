@@ -7,7 +7,7 @@ import { load, check, eventually } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
-const { pool, tick } = await load('recipes/scheduled-job', client);
+const { pool, tick, dayOf } = await load('recipes/scheduled-job', client);
 const value = async (sql, ...parameters) => Object.values((await client.query(sql, parameters)).rows[0])[0];
 const save = (node) => (its, { day, lines }) => its.query('INSERT INTO report VALUES ($1, $2, $3)', [day, lines, node]);
 const run = (day, node, work = async () => {}) => tick(day, async (signal) => { await work(signal); return { day, lines: 7 }; }, save(node), 20);
@@ -24,6 +24,13 @@ await check('three nodes that tick one after the other make one report', async (
         outcomes.push(await run('2030-01-02', node));
     assert.deepEqual(outcomes, ['completed', 'replay', 'replay']);
     assert.equal(await run('2030-01-03', 'b'), 'completed');
+});
+await check('IDM-50: at half past midnight in London each night of spring has a day of its own', async () => {
+    const nights = ['2030-03-30T00:30Z', '2030-03-31T00:30Z', '2030-03-31T23:30Z', '2030-04-01T23:30Z'].map((time) => new Date(time));
+    assert.deepEqual(nights.map((night) => dayOf(night, 'Europe/London')), ['2030-03-30', '2030-03-31', '2030-04-01', '2030-04-02']);
+    const outcomes = [];
+    for (const night of nights) outcomes.push(await run(dayOf(night, 'Europe/London'), 'a'));
+    assert.deepEqual(outcomes, Array(4).fill('completed'));
 });
 await check('a node that works has the claim for as long as its heart beats', async () => {
     const deadline = () => value(`SELECT deadline::text FROM interlock.idempotency_lookup('report', '2030-01-04')`);

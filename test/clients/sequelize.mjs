@@ -5,7 +5,7 @@
 
 import pg from 'pg';
 import assert from 'node:assert/strict';
-import { Op, QueryTypes, Sequelize, literal } from 'sequelize';
+import { DataTypes, Op, QueryTypes, Sequelize, literal } from 'sequelize';
 import { callAll } from './lib/calls.mjs';
 import { checkPage, codeOf, freshNotes, stored } from './lib/client.mjs';
 import { check, load } from './lib/page.mjs';
@@ -36,6 +36,19 @@ await check('destroy() of one deletes nothing', async () => {
 await check('increment() of one changes nothing', async () => {
     await (await stale()).increment('hits').catch(() => {});
     assert.equal((await stored(client)).hits, 0);
+});
+await check('DOC-50: a bigint version, too, is counted and compared', async () => {
+    await client.query(`CREATE TABLE large (id int PRIMARY KEY, body text NOT NULL); SELECT interlock.enable_versioning('large', blind_updates => 'reject');
+        INSERT INTO large VALUES (1, 'old')`);
+    const Large = sequelize.define('large', { id: { type: DataTypes.INTEGER, primaryKey: true }, body: DataTypes.TEXT,
+        version: { type: DataTypes.BIGINT, allowNull: false } }, { version: true, timestamps: false, tableName: 'large' });
+    const [mine, other] = [await Large.findByPk(1), await Large.findByPk(1)];
+    assert.equal(typeof mine.version, 'string');
+    for (const body of ['a', 'b']) await mine.update({ body });
+    assert.equal(typeof mine.version, 'number');
+    assert.deepEqual((await client.query('SELECT body, version FROM large')).rows, [{ body: 'b', version: '3' }]);
+    assert.equal(String(mine.version), '3');
+    await assert.rejects(other.update({ body: 'c' }), StaleError);
 });
 await check('what names no version is refused', async () => {
     await stale();

@@ -1,19 +1,19 @@
 // TypeORM with the code of docs/clients/typeorm.md, and without its subscriber.
 // Prints TAP. Connects as the environment says (PGHOST, PGPORT, PGUSER, PGDATABASE).
-// npm: esbuild reflect-metadata
+// npm: esbuild reflect-metadata typescript @types/node
 // only with --all
 
 import assert from 'node:assert/strict';
 import pg from 'pg';
-import { DataSource } from 'typeorm';
+import { DataSource, EntitySchema } from 'typeorm';
 import { callAll } from './lib/calls.mjs';
 import { checkPage, codeOf, freshNotes } from './lib/client.mjs';
-import { check, load } from './lib/page.mjs';
+import { check, load, strictErrors } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
 const page = await load('clients/typeorm', client);
-const { Note, VersionSubscriber } = page;
+const { Draft, Note, VersionSubscriber } = page;
 await page.source.initialize();
 const stored = async () => (await client.query('SELECT body, version FROM note WHERE id = 1')).rows[0];
 
@@ -35,13 +35,61 @@ const owner = await connect([], { username: client.user, synchronize: true });
 const sources = [owner, page.source, await connect(), await connect([VersionSubscriber])];
 const [, , plain, guarded] = sources.map((source) => source.getRepository(Note));
 
-await fresh('schema synchronization leaves an integer column, and takes its default', async () => {
+await check('ORM-50: the code of the page passes tsc --strict', () => assert.equal(strictErrors('clients/typeorm'), ''));
+await fresh('schema synchronization leaves an integer column and its default', async () => {
     const { rows: [{ type }] } = await client.query(
         `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'`);
     assert.equal(type, 'integer');
-    const { rows } = await client.query('SELECT finding FROM interlock.check_versioning()');
-    assert.equal(rows.length, 1);
+    assert.deepEqual((await client.query('SELECT finding FROM interlock.check_versioning()')).rows, []);
     assert.equal(typeof (await plain.findOneBy({ id: 1 })).version, 'number');
+});
+
+// What schema:log prints.
+async function schemaChanges(entities) {
+    const source = await connect([], { username: client.user, entities });
+    const { upQueries } = await source.driver.createSchemaBuilder().log();
+    await source.destroy();
+    return upQueries.map(({ query }) => query);
+}
+await check('ORM-50: after enable_* the schema tool has nothing to change', async () => {
+    assert.deepEqual(await schemaChanges([Note, Draft]), []);
+    await client.query(`CREATE TABLE counted (id int PRIMARY KEY, stock int NOT NULL, state text NOT NULL, version int NOT NULL);
+        SELECT interlock.enable_versioning('counted'), interlock.enable_escrow('counted', 'stock'),
+            interlock.define_transitions('counted', 'state', '{"open": ["paid"]}'), interlock.own_columns('counted', 'w', '{state}')`);
+    const columns = { id: { type: 'int', primary: true }, stock: { type: 'int' }, state: { type: 'text' },
+        version: { type: 'int', version: true, default: () => `interlock.first_version('public.counted_version_floor')` } };
+    assert.deepEqual(await schemaChanges([new EntitySchema({ name: 'counted', columns })]), []);
+});
+await check('ORM-50: nor has it if it has made the table itself', async () => {
+    await client.query('DROP TABLE draft, draft_history');
+    const source = await connect([], { username: client.user, entities: [Draft], synchronize: true });
+    await source.destroy();
+    await client.query(`SELECT interlock.enable_versioning('draft'), interlock.enable_history('draft'), interlock.enable_marker('draft')`);
+    assert.deepEqual(await schemaChanges([Draft]), []);
+    assert.deepEqual((await client.query('SELECT finding FROM interlock.check_versioning()')).rows, []);
+});
+await check('ORM-50: without the default, or the index, it drops them', async () => {
+    const columns = { id: { type: 'int', primary: true }, body: { type: 'text' }, version: { type: 'int', version: true } };
+    const changes = (await schemaChanges([new EntitySchema({ name: 'draft', columns })])).join(';');
+    assert.match(changes, /DROP INDEX "public"."draft_interlock_sweep_idx"/);
+    assert.match(changes, /ALTER COLUMN "version" DROP DEFAULT/);
+    assert.match(changes, /DROP COLUMN "lock_status"/);
+});
+await check('ORM-50: the subscriber compares whatever table and key an entity has', async () => {
+    await client.query(`CREATE SCHEMA "My shop"; GRANT USAGE ON SCHEMA "My shop" TO app;
+        CREATE TABLE "My shop"."Line" ("Order" int, nr int, body text NOT NULL, rev int NOT NULL, PRIMARY KEY ("Order", nr));
+        SELECT interlock.enable_versioning('"My shop"."Line"', 'rev');
+        GRANT SELECT, INSERT, UPDATE, DELETE ON "My shop"."Line" TO app; INSERT INTO "My shop"."Line" VALUES (1, 2, 'old', 1)`);
+    const columns = { order: { name: 'Order', type: 'int', primary: true }, nr: { type: 'int', primary: true }, body: { type: 'text' },
+        version: { name: 'rev', type: 'int', version: true } };
+    const Line = new EntitySchema({ name: 'Line', tableName: 'Line', schema: 'My shop', columns });
+    const source = await connect([VersionSubscriber], { entities: [Line] });
+    const lines = source.getRepository(Line);
+    const [first, second] = await Promise.all([lines.findOneBy({ nr: 2 }), lines.findOneBy({ nr: 2 })]);
+    await lines.save(Object.assign(first, { body: 'first' }));
+    await refused(lines.save(Object.assign(second, { body: 'second' })), 'IL001');
+    await lines.save(Object.assign(first, { body: 'again' }));
+    await source.destroy();
 });
 
 // The row, soft-removed already for recover(), as it was before another writer changed it.

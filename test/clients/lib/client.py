@@ -7,6 +7,7 @@
     page.StaleError                  the library's own error, or that of the page
     page.save_note(id, version, changes)   a save of what a form has sent
     page.add_hit(id)                 reads, adds, saves, and again after a conflict
+    page.one_at_a_time(name)         a context in a transaction that has locked the name; one_at_a_time(name, work), if it is async
     page.pay(customer, key, request) an endpoint: {"status", "id"}
     repeat(query, attempts)          the query, as the work of the page's retry()
     under_lease(key, ttl, work)      work(held), or None: held.token, held.lost.wait()
@@ -44,6 +45,7 @@ def fresh_notes():
 def check_page(client):
     check_conflicts(client)
     check_retry(client)
+    check_transactions(client)
     check_race(client)
     check_lease(client)
     check_endpoint(client)
@@ -96,6 +98,21 @@ def check_retry(client):
             refused(Exception, client.repeat, fail, 2)
             return one("SELECT last_value FROM tries")
         equal({code: tries(code) for code in TRIES}, TRIES)
+
+
+def check_transactions(client):
+    @check("a lock of a name lasts as long as the transaction of the page, and protects nothing outside of one")
+    def _():
+        def is_free():
+            return one("SELECT interlock.try_lock_key('one')")
+
+        def one_at_a_time(name, work):
+            with client.page.one_at_a_time(name):
+                return work()
+        equal(getattr(client, "one_at_a_time", one_at_a_time)("one", is_free), False)
+        equal(is_free(), True)
+        client.rows("SELECT interlock.lock_key($1)::text", "one")
+        equal(is_free(), True)
 
 
 def lost_hits(table, *works):

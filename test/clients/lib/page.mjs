@@ -1,5 +1,6 @@
 // The code of a page of docs, and lines of TAP for what it does.
 
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
@@ -28,9 +29,19 @@ export async function load(page, client) {
 export async function loadCode(page) {
     copyFileSync(`${process.env.ROOT}/examples/lease-heartbeat.mjs`, 'lease-heartbeat.mjs');
     const module = `${process.cwd()}/${page.replace('/', '-')}.page.mjs`;
-    const typed = blocks(page, 'typescript').join('\n');
+    const typed = typedCode(page);
     writeFileSync(module, typed ? await javascript(typed) : blocks(page, 'js').join('\n'));
     return import(module);
+}
+
+const typedCode = (page) => blocks(page, 'typescript').join('\n');
+
+// What tsc --strict says about the code of the page: nothing.
+export function strictErrors(page) {
+    copyFileSync(`${process.env.ROOT}/examples/lease-heartbeat.d.mts`, 'lease-heartbeat.d.mts');
+    writeFileSync('page.mts', typedCode(page));
+    const options = '--strict --noEmit --skipLibCheck --experimentalDecorators --target es2022 --module nodenext --types node';
+    return spawnSync('npx', ['tsc', ...options.split(' '), 'page.mts'], { encoding: 'utf8' }).stdout;
 }
 
 async function javascript(code) {
