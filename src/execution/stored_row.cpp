@@ -1,7 +1,6 @@
 #include "execution/stored_row.h"
 
 #include "execution/read.h"
-#include "table/row_json.h"
 
 namespace interlock {
 
@@ -84,7 +83,9 @@ Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null) {
     pg_unreachable();
 }
 
-Datum stored_row_to_jsonb(const StoredRow& row) { return row_to_jsonb(row.columns, row.tuple); }
+Datum stored_row_to_jsonb(const StoredRow& row, JsonFor what) {
+    return row_to_jsonb(row.columns, row.tuple, what);
+}
 
 HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info) {
     int count = info->columns->natts;

@@ -3,6 +3,7 @@
 
 #include "execution/row_lock.h"
 #include "table/row.h"
+#include "table/row_json.h"
 
 namespace interlock {
 
@@ -37,7 +38,7 @@ const Key* read_table_key(Relation rel, const TableInfo* info, const Key& key);
 
 // A column of a stored row; it must be one of those read.
 Datum stored_value(const StoredRow& row, AttrNumber attnum, bool* is_null);
-Datum stored_row_to_jsonb(const StoredRow& row);
+Datum stored_row_to_jsonb(const StoredRow& row, JsonFor what = JsonFor::kReader);
 
 // The columns read as a row of the table, with nulls for the others.
 HeapTuple stored_row_as_tuple(const StoredRow& row, const TableInfo* info);

@@ -428,7 +428,9 @@ Relation open_readable_entries(Relation rel, const History* history, LOCKMODE mo
 Datum history_key(const TableInfo* info, const RowValues& row) {
     const History* history = history_of(info);
     Datum key = 0;
-    auto make_key = [&] { key = members_to_jsonb(info->columns, history->key_members, row); };
+    auto make_key = [&] {
+        key = members_to_jsonb(info->columns, history->key_members, row, JsonFor::kStorage);
+    };
     if (history->plain_key)
         make_key();
     else

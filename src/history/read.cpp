@@ -4,7 +4,7 @@
 
 #include "execution/stored_row.h"
 #include "server/error.h"
-#include "server/stable_text.h"
+#include "server/scope.h"
 #include "table/plan.h"
 #include "table/row.h"
 
@@ -259,9 +259,7 @@ NullableDatum present_row(const Question& question) {
     StoredRow row = read_row(question.rel, question.info, question.key, columns);
     if (!row.found)
         return {0, true};
-    Datum json = 0;
-    printing_alike(false, [&] { json = stored_row_to_jsonb(row); });
-    return {json, false};
+    return {stored_row_to_jsonb(row, JsonFor::kStorage), false};
 }
 
 } // namespace

@@ -14,6 +14,7 @@
 #include "server/error.h"
 #include "server/result_row.h"
 #include "server/scope.h"
+#include "table/populate.h"
 #include "version/argument.h"
 #include "version/update.h"
 
@@ -156,41 +157,54 @@ bool is_left_alone(const RevertCall& call, AttrNumber column) {
                  "row_history() and row_as_of() show their values.")));
 }
 
-// The members of the old row that are written if they differ.
-Jsonb* values_to_restore(const RevertCall& call, Jsonb* state) {
-    ArrayBuildState* others = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-    JsonbIterator* iterator = JsonbIteratorInit(&state->root);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
-        if (token != WJB_KEY)
-            continue;
-        std::string_view name(value.val.string.val, value.val.string.len);
+// The columns of the old row that are written if they differ.
+Bitmapset* columns_to_restore(const RevertCall& call, Jsonb* state) {
+    Bitmapset* columns = nullptr;
+    (void)with_members(state, [&](std::string_view name) {
         AttrNumber column = find_attribute(call.info->columns, name);
         if (column == InvalidAttrNumber)
             raise_gone(call, pnstrdup(name.data(), name.size()));
-        if (is_left_alone(call, column))
-            accumArrayResult(others,
-                             PointerGetDatum(cstring_to_text_with_len(name.data(), name.size())),
-                             false, TEXTOID, CurrentMemoryContext);
-    }
-    return DatumGetJsonbP(DirectFunctionCall2(jsonb_delete_array, JsonbPGetDatum(state),
-                                              makeArrayResult(others, CurrentMemoryContext)));
+        if (!is_left_alone(call, column))
+            columns = bms_add_member(columns, column);
+        return true;
+    });
+    return columns;
 }
 
-Changes changes_to(const RevertCall& call, Jsonb* state) {
-    Jsonb* values = values_to_restore(call, state);
+Jsonb* member_of(Jsonb* object, std::string_view name) {
+    return JsonbValueToJsonb(
+        getKeyJsonValueFromContainer(&object->root, name.data(), name.size(), nullptr));
+}
+
+// The members that are others in the stored row. What is the same is not read: its text may be one
+// that the type does not take any more.
+Jsonb* differing_members(const RevertCall& call, const Bitmapset* columns, Jsonb* state,
+                         const StoredRow& row) {
+    Jsonb* stored = DatumGetJsonbP(stored_row_to_jsonb(row, JsonFor::kStorage));
+    return with_members(state, [&](std::string_view name) {
+        return bms_is_member(find_attribute(call.info->columns, name), columns) &&
+               compareJsonbContainers(&member_of(state, name)->root,
+                                      &member_of(stored, name)->root) != 0;
+    });
+}
+
+Changes changes_to(const RevertCall& call, Jsonb* members) {
     return with_hint(
         [] {
             errhint(
                 "A column has had another type then. Write the columns that you want to have back: "
                 "row_history() shows their values.");
         },
-        [&] { return parse_changes(call.rel, call.info, call.key, values, nullptr); });
+        [&] {
+            Changes changes = {};
+            with_stored_money(
+                [&] { changes = parse_changes(call.rel, call.info, call.key, members, nullptr); });
+            return changes;
+        });
 }
 
-// Without the columns that have the value already: writing them would be a change to those who
-// look at what a statement names.
+// Without the columns that have the value already, which may have had another text: writing them
+// would be a change to those who look at what a statement names.
 Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow& row) {
     Changes changes = {};
     changes.attnums = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * (wanted.count + 1)));
@@ -198,18 +212,15 @@ Changes differing(const RevertCall& call, const Changes& wanted, const StoredRow
     changes.nulls = static_cast<bool*>(palloc(sizeof(bool) * (wanted.count + 1)));
     for (int i = 0; i < wanted.count; i++) {
         AttrNumber column = wanted.attnums[i];
-        bool is_null;
-        Datum stored = stored_value(row, column, &is_null);
-        bool same = is_null || wanted.nulls[i]
-                        ? is_null == wanted.nulls[i]
-                        : same_image(TupleDescAttr(call.info->columns, column - 1), stored,
-                                     wanted.values[i]);
-        if (same)
+        NullableDatum stored;
+        stored.value = stored_value(row, column, &stored.isnull);
+        NullableDatum value = {wanted.values[i], wanted.nulls[i]};
+        if (equal_values(call.info->columns, column, stored, value))
             continue;
         changes.columns = bms_add_member(changes.columns, column);
         changes.attnums[changes.count] = column;
-        changes.values[changes.count] = wanted.values[i];
-        changes.nulls[changes.count++] = wanted.nulls[i];
+        changes.values[changes.count] = value.value;
+        changes.nulls[changes.count++] = value.isnull;
     }
     return changes;
 }
@@ -256,8 +267,9 @@ Reverted revert(const RevertCall& call) {
     NullableDatum state = call.by_time ? state_at(call, call.at) : state_of_version(call);
     if (state.isnull)
         return without_state(call);
-    Changes wanted = changes_to(call, DatumGetJsonbP(state.value));
-    Bitmapset* columns = bms_union(wanted.columns, call.info->key.attnums);
+    Jsonb* members = DatumGetJsonbP(state.value);
+    Bitmapset* wanted = columns_to_restore(call, members);
+    Bitmapset* columns = bms_union(wanted, call.info->key.attnums);
     if (call.versioning != nullptr)
         columns = bms_add_member(columns, call.versioning->column);
     StoredRow row = lock_row(call, columns);
@@ -270,7 +282,8 @@ Reverted revert(const RevertCall& call) {
         reverted.outcome = RevertOutcome::kConflict;
         return reverted;
     }
-    Changes changes = differing(call, wanted, row);
+    Changes changes =
+        differing(call, changes_to(call, differing_members(call, wanted, members, row)), row);
     if (changes.count > 0) {
         write(call, changes, &reverted.version);
         reverted.outcome = RevertOutcome::kReverted;

@@ -8,7 +8,6 @@
 #include "marker/marker.h"
 #include "ownership/write_log.h"
 #include "ownership/writer.h"
-#include "server/stable_text.h"
 #include "sweeper/deadline.h"
 #include "table/restricted.h"
 #include "table/row.h"
@@ -131,12 +130,10 @@ Bitmapset* differing_columns(TupleDesc columns, const RowValues& left, const Row
                              const Bitmapset* but) {
     Bitmapset* differing = nullptr;
     for (int i = 0; i < columns->natts; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(columns, i);
-        bool same = left.nulls[i] || right.nulls[i]
-                        ? left.nulls[i] == right.nulls[i]
-                        : same_image(attribute, left.values[i], right.values[i]);
-        if (!same && !attribute->attisdropped && !bms_is_member(i + 1, but))
-            differing = bms_add_member(differing, i + 1);
+        AttrNumber column = i + 1;
+        if (!TupleDescAttr(columns, i)->attisdropped && !bms_is_member(column, but) &&
+            !equal_values(columns, column, left[column], right[column]))
+            differing = bms_add_member(differing, column);
     }
     return differing;
 }
@@ -264,14 +261,13 @@ struct EntryValues {
 void set_rows(EntryValues* values, const Entry& entry) {
     TupleDesc columns = entry.info->columns;
     const History* history = history_of(entry.info);
-    printing_alike(false, [&] {
-        values->set(kEntryRow, members_to_jsonb(columns, history->row_members, entry.row));
-        if (!entry.is_update)
-            return;
-        JsonMembers changed = json_members(columns, entry.changed);
-        values->set(kEntryBefore, members_to_jsonb(columns, changed, entry.before));
-        values->set(kEntryChanged, column_names(columns, entry.changed));
-    });
+    values->set(kEntryRow,
+                members_to_jsonb(columns, history->row_members, entry.row, JsonFor::kStorage));
+    if (!entry.is_update)
+        return;
+    JsonMembers changed = json_members(columns, entry.changed);
+    values->set(kEntryBefore, members_to_jsonb(columns, changed, entry.before, JsonFor::kStorage));
+    values->set(kEntryChanged, column_names(columns, entry.changed));
 }
 
 // The writer of the entry, else the holder of the marker, which needs no grant.

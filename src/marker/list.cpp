@@ -103,10 +103,6 @@ bool may_list(const Listed& table) {
 
 // --- A row ---------------------------------------------------------------------------------------
 
-// A cast to json of a user-defined type would run code of its owner. Its output function belongs to
-// the server or a superuser; other types print in JSON as they do in text.
-bool has_casts(Oid type) { return type >= FirstNormalObjectId; }
-
 Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
     int count = list_length(table.key);
     TupleDesc key = CreateTemplateTupleDesc(count);
@@ -117,13 +113,6 @@ Datum key_json(const Listed& table, TupleDesc columns, const RowValues& row) {
         AttrNumber column = find_attribute(columns, name);
         Oid type = getBaseType(TupleDescAttr(columns, column - 1)->atttypid);
         values[i] = row.values[column - 1];
-        if (has_casts(type)) {
-            Oid output;
-            bool is_varlena;
-            getTypeOutputInfo(type, &output, &is_varlena);
-            values[i] = CStringGetTextDatum(OidOutputFunctionCall(output, values[i]));
-            type = TEXTOID;
-        }
         TupleDescInitEntry(key, i + 1, name, type, -1, 0);
     }
     return row_to_jsonb(key, heap_form_tuple(key, values, nulls));

@@ -120,34 +120,13 @@ size_t length_of_long_text(Form_pg_attribute attribute, Datum value) {
     return length > 8 * kSampleBytes ? length : 0;
 }
 
-// Whether a value of the type may have json in it.
-bool may_hold_json(Oid type) {
-    Oid base = getBaseType(type);
-    Oid element = get_element_type(base);
-    if (OidIsValid(element))
-        return may_hold_json(element);
-    return base == JSONOID || get_typtype(base) == TYPTYPE_COMPOSITE;
-}
-
-// json takes characters and numbers that jsonb does not: \u0000, 1e1000000.
-bool may_be_no_jsonb(const char* text) {
-    for (const char* at = text; *at != '\0'; at++)
-        if ((at[0] == '\\' && at[1] == 'u') ||
-            (at[0] >= '0' && at[0] <= '9' && (at[1] == 'e' || at[1] == 'E')))
-            return true;
-    return false;
-}
-
 // A text instead of a value, or null.
 const char* stand_in(Form_pg_attribute attribute, Datum value) {
     if (is_large(attribute, value))
         return psprintf("(%zu bytes)", static_cast<size_t>(toast_raw_datum_size(value) - VARHDRSZ));
     if (size_t length = length_of_long_text(attribute, value); length > 0)
         return psprintf("(%zu characters)", length);
-    if (!may_hold_json(attribute->atttypid))
-        return nullptr;
-    const char* text = text_of(attribute, value);
-    return may_be_no_jsonb(text) ? text : nullptr;
+    return nullptr;
 }
 
 } // namespace

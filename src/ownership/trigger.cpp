@@ -7,6 +7,7 @@
 #include "ownership/writer.h"
 #include "server/error.h"
 #include "table/row.h"
+#include "table/row_json.h"
 
 using namespace interlock;
 
@@ -101,10 +102,9 @@ bool column_changes(const Update& update, AttrNumber column) {
     const TupleTableSlot* old_row = update.trigger->tg_trigslot;
     const TupleTableSlot* new_row = update.trigger->tg_newslot;
     int i = column - 1;
-    if (old_row->tts_isnull[i] || new_row->tts_isnull[i])
-        return old_row->tts_isnull[i] != new_row->tts_isnull[i];
-    return !same_image(TupleDescAttr(RelationGetDescr(update.rel), i), old_row->tts_values[i],
-                       new_row->tts_values[i]);
+    return !equal_values(RelationGetDescr(update.rel), column,
+                         {old_row->tts_values[i], old_row->tts_isnull[i]},
+                         {new_row->tts_values[i], new_row->tts_isnull[i]});
 }
 
 bool find_violations(Update* update) {

@@ -11,6 +11,33 @@ bool prints_plainly() {
 
 bool zone_is_utc() { return strcmp(pg_get_timezone_name(session_timezone), "UTC") == 0; }
 
+namespace {
+
+constexpr const char* kPath = "pg_catalog"; // all other names have their schema
+constexpr const char* kMoney = "C";
+
+void set_for_now(const char* name, const char* value) {
+    (void)set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+                            false);
+}
+
+} // namespace
+
+bool prints_plainly(Printing by) {
+    return (!by.styles || prints_plainly()) &&
+           (!by.names || strcmp(namespace_search_path, kPath) == 0) &&
+           (!by.money || strcmp(GetConfigOption("lc_monetary", false, false), kMoney) == 0);
+}
+
+void print_plainly(Printing by) {
+    if (by.styles)
+        print_plainly(false);
+    if (by.names)
+        set_for_now("search_path", kPath);
+    if (by.money)
+        set_for_now("lc_monetary", kMoney);
+}
+
 void print_plainly(bool utc) {
     constexpr const char* settings[][2] = {{"datestyle", "ISO"},
                                            {"intervalstyle", "postgres"},
@@ -19,8 +46,7 @@ void print_plainly(bool utc) {
                                            {"timezone", "UTC"}};
     for (auto& setting : settings)
         if (utc || strcmp(setting[0], "timezone") != 0)
-            (void)set_config_option(setting[0], setting[1], PGC_USERSET, PGC_S_SESSION,
-                                    GUC_ACTION_SAVE, true, 0, false);
+            set_for_now(setting[0], setting[1]);
 }
 
 char* stable_text(Oid type, Datum value) {

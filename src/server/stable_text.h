@@ -11,6 +11,17 @@ namespace interlock {
 template <typename Body>
 void printing_alike(bool utc, Body&& body);
 
+// Settings by which values print: DateStyle and its like, search_path, and lc_monetary.
+struct Printing {
+    bool styles;
+    bool names;
+    bool money;
+};
+
+// Likewise, for values that print by those settings: names have their schema, money is in dollars.
+template <typename Body>
+void printing_alike(Printing by, Body&& body);
+
 // A value as a cast to text prints it, but dates and times as in JSON, those with a zone in UTC,
 // and all others under the default settings. A literal without a cast is of type unknown. What
 // types print by other settings still depends on those: money on lc_monetary, regclass on
@@ -20,8 +31,10 @@ char* stable_text(Oid type, Datum value);
 // --- Inside --------------------------------------------------------------------------------------
 
 bool prints_plainly();
+bool prints_plainly(Printing by);
 bool zone_is_utc();
 void print_plainly(bool utc);
+void print_plainly(Printing by);
 
 template <typename Body>
 void printing_alike(bool utc, Body&& body) {
@@ -31,6 +44,18 @@ void printing_alike(bool utc, Body&& body) {
     }
     with_settings([&] {
         print_plainly(utc);
+        body();
+    });
+}
+
+template <typename Body>
+void printing_alike(Printing by, Body&& body) {
+    if (prints_plainly(by)) {
+        body();
+        return;
+    }
+    with_settings([&] {
+        print_plainly(by);
         body();
     });
 }

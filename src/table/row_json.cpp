@@ -1,5 +1,8 @@
 #include "table/row_json.h"
 
+#include "table/json_form.h"
+#include "table/populate.h"
+
 namespace interlock {
 
 namespace {
@@ -17,107 +20,285 @@ int compare_names(const void* left, const void* right, void* columns) {
     return memcmp(name(left), name(right), left_length);
 }
 
-// --- Values of the commonest types ---------------------------------------------------------------
+// --- Values --------------------------------------------------------------------------------------
 
-bool string_to_json(const char* text, size_t length, JsonbValue* json) {
-    if (length > JENTRY_OFFLENMASK) // to_jsonb says so
-        return false;
-    json->type = jbvString;
-    json->val.string.val = const_cast<char*>(text);
-    json->val.string.len = static_cast<int>(length);
-    return true;
+JsonbValue value_to_json(Oid type, Datum value, bool is_null);
+JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members, const RowValues& row);
+
+JsonbValue string_to_json(const char* text, size_t length) {
+    if (length > JENTRY_OFFLENMASK)
+        ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                        errmsg("string too long to represent as jsonb string")));
+    JsonbValue json = {};
+    json.type = jbvString;
+    json.val.string.val = const_cast<char*>(text);
+    json.val.string.len = static_cast<int>(length);
+    return json;
 }
 
-bool string_to_json(const char* text, JsonbValue* json) {
-    return string_to_json(text, strlen(text), json);
+JsonbValue string_to_json(const char* text) { return string_to_json(text, strlen(text)); }
+
+JsonbValue text_to_json(const JsonForm& form, Datum value) {
+    return string_to_json(OidOutputFunctionCall(form.output, value));
 }
 
-bool number_to_json(Numeric number, JsonbValue* json) {
-    if (numeric_is_nan(number) || numeric_is_inf(number)) // no numbers in JSON
-        return false;
-    json->type = jbvNumeric;
-    json->val.numeric = number;
-    return true;
+JsonbValue number_to_json(Numeric number) {
+    JsonbValue json = {};
+    json.type = jbvNumeric;
+    json.val.numeric = number;
+    return json;
 }
 
-bool text_to_json(const text* value, JsonbValue* json) {
-    return string_to_json(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), json);
+// JSON has no numbers that are none, or infinite.
+JsonbValue numeric_to_json(Numeric number) {
+    if (numeric_is_nan(number) || numeric_is_inf(number))
+        return string_to_json(
+            DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(number))));
+    return number_to_json(number);
 }
 
-// Returns false for other types, and for values that are exceptions.
-bool plain_to_json(Oid type, Datum value, JsonbValue* json) {
-    switch (type) {
-    case BOOLOID:
-        json->type = jbvBool;
-        json->val.boolean = DatumGetBool(value);
-        return true;
-    case INT2OID:
-    case INT4OID:
-    case INT8OID:
-        return number_to_json(int64_to_numeric(integer_of(type, value)), json);
-    case NUMERICOID:
-        return number_to_json(DatumGetNumeric(value), json);
-    case TEXTOID:
-    case VARCHAROID:
-    case BPCHAROID:
-        return text_to_json(DatumGetTextPP(value), json);
-    case DATEOID:
-    case TIMESTAMPOID:
-    case TIMESTAMPTZOID:
-        return string_to_json(JsonEncodeDateTime(nullptr, value, type, nullptr), json);
-    case UUIDOID:
-        return string_to_json(DatumGetCString(DirectFunctionCall1(uuid_out, value)), json);
-    default:
-        return false;
-    }
+// Nor has jsonb one that is -0.
+JsonbValue float_to_json(const JsonForm& form, Datum value) {
+    double number = form.base == FLOAT4OID ? DatumGetFloat4(value) : DatumGetFloat8(value);
+    char* text = OidOutputFunctionCall(form.output, value);
+    if (!std::isfinite(number) || (number == 0 && std::signbit(number)))
+        return string_to_json(text);
+    return number_to_json(DatumGetNumeric(DirectFunctionCall3(
+        numeric_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1))));
 }
 
-// --- All others ----------------------------------------------------------------------------------
+// --- JSON in JSON --------------------------------------------------------------------------------
 
-void prepare_to_jsonb(FmgrInfo* to_jsonb, Oid type) {
-    fmgr_info(F_TO_JSONB, to_jsonb);
-    fmgr_info_set_expr(reinterpret_cast<Node*>(makeFuncExpr(
-                           F_TO_JSONB, JSONBOID, list_make1(makeNullConst(type, -1, InvalidOid)),
-                           InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL)),
-                       to_jsonb);
+JsonbValue json_to_json(JsonbContainer* container);
+
+JsonbValue member_to_json(const JsonbValue& member) {
+    return member.type == jbvBinary ? json_to_json(member.val.binary.data) : member;
 }
 
 // An array or object in the form in which it can be a member.
-JsonbValue unpacked(JsonbContainer* container) {
-    JsonbParseState* state = nullptr;
+JsonbValue json_to_json(JsonbContainer* container) {
+    check_stack_depth();
     JsonbValue result = {};
     JsonbIterator* iterator = JsonbIteratorInit(container);
     JsonbValue value;
+    int count = 0;
     for (JsonbIteratorToken token;
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;) {
-        bool has_value = token == WJB_KEY || token == WJB_VALUE || token == WJB_ELEM;
-        JsonbValue* pushed = pushJsonbValue(&state, token, has_value ? &value : nullptr);
-        if (token == WJB_END_ARRAY || token == WJB_END_OBJECT)
-            result = *pushed;
+         (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
+        if (token == WJB_BEGIN_ARRAY) {
+            result.type = jbvArray;
+            result.val.array.nElems = value.val.array.nElems;
+            result.val.array.elems =
+                static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * (value.val.array.nElems + 1)));
+        } else if (token == WJB_BEGIN_OBJECT) {
+            result.type = jbvObject;
+            result.val.object.nPairs = value.val.object.nPairs;
+            result.val.object.pairs =
+                static_cast<JsonbPair*>(palloc(sizeof(JsonbPair) * (value.val.object.nPairs + 1)));
+        } else if (token == WJB_ELEM) {
+            result.val.array.elems[count++] = member_to_json(value);
+        } else if (token == WJB_KEY) {
+            result.val.object.pairs[count].key = value;
+            result.val.object.pairs[count].order = count;
+        } else if (token == WJB_VALUE) {
+            result.val.object.pairs[count++].value = member_to_json(value);
+        }
     }
     return result;
 }
 
-JsonbValue other_to_json(Oid type, Datum value) {
-    if (type != JSONBOID) {
-        FmgrInfo to_jsonb;
-        prepare_to_jsonb(&to_jsonb, type);
-        value = FunctionCall1(&to_jsonb, value);
-    }
-    Jsonb* json = DatumGetJsonbP(value);
+JsonbValue jsonb_to_json(Jsonb* json) {
     if (!JB_ROOT_IS_SCALAR(json))
-        return unpacked(&json->root);
+        return json_to_json(&json->root);
     JsonbValue result;
     (void)JsonbExtractScalar(&json->root, &result);
     return result;
 }
 
+JsonbValue json_text_to_json(const JsonForm& form, Datum value) {
+    char* text = OidOutputFunctionCall(form.output, value);
+    Jsonb* json = jsonb_of_text(text);
+    return json != nullptr ? jsonb_to_json(json) : string_to_json(text);
+}
+
+// --- Arrays and rows -----------------------------------------------------------------------------
+
+bool begins_with_one(const ArrayType* array) {
+    for (int i = 0; i < ARR_NDIM(array); i++)
+        if (ARR_LBOUND(array)[i] != 1)
+            return false;
+    return true;
+}
+
+// The elements of an array, and those that have been taken from it.
+struct Elements {
+    Oid type;
+    int dimensions;
+    const int* counts;
+    const Datum* values;
+    const bool* nulls;
+    int taken;
+};
+
+JsonbValue dimension_to_json(Elements* elements, int dimension) {
+    JsonbValue json = {};
+    json.type = jbvArray;
+    json.val.array.nElems = dimension < elements->dimensions ? elements->counts[dimension] : 0;
+    json.val.array.elems =
+        static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * (json.val.array.nElems + 1)));
+    for (int i = 0; i < json.val.array.nElems; i++) {
+        if (dimension + 1 < elements->dimensions) {
+            json.val.array.elems[i] = dimension_to_json(elements, dimension + 1);
+            continue;
+        }
+        int taken = elements->taken++;
+        json.val.array.elems[i] =
+            value_to_json(elements->type, elements->values[taken], elements->nulls[taken]);
+    }
+    return json;
+}
+
+JsonbValue array_to_json(const JsonForm& form, Datum value) {
+    ArrayType* array = DatumGetArrayTypeP(value);
+    if (!begins_with_one(array))
+        return text_to_json(form, value);
+    Datum* values;
+    bool* nulls;
+    int count;
+    deconstruct_array(array, form.element, form.element_length, form.element_by_value,
+                      form.element_align, &values, &nulls, &count);
+    Elements elements = {form.element, ARR_NDIM(array), ARR_DIMS(array), values, nulls, 0};
+    return dimension_to_json(&elements, 0);
+}
+
+Bitmapset* all_columns(TupleDesc columns) {
+    Bitmapset* all = nullptr;
+    for (int i = 0; i < columns->natts; i++)
+        if (!TupleDescAttr(columns, i)->attisdropped)
+            all = bms_add_member(all, i + 1);
+    return all;
+}
+
+JsonbValue object_to_json(Datum value) {
+    HeapTupleHeader header = DatumGetHeapTupleHeader(value);
+    HeapTupleData row = {};
+    row.t_len = HeapTupleHeaderGetDatumLength(header);
+    row.t_data = header;
+    // A copy, as the names are used afterwards.
+    TupleDesc columns = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header),
+                                                    HeapTupleHeaderGetTypMod(header));
+    return fields_to_json(columns, json_members(columns, all_columns(columns)),
+                          values_of_row(columns, &row));
+}
+
+// --- All of them ---------------------------------------------------------------------------------
+
+JsonbValue other_to_json(Oid type, Datum value) {
+    check_stack_depth();
+    JsonForm form = json_form(type);
+    switch (form.kind) {
+    case JsonKind::kFloat:
+        return float_to_json(form, value);
+    case JsonKind::kJson:
+        return json_text_to_json(form, value);
+    case JsonKind::kJsonb:
+        return jsonb_to_json(DatumGetJsonbP(value));
+    case JsonKind::kArray:
+        return array_to_json(form, value);
+    case JsonKind::kObject:
+        return object_to_json(value);
+    case JsonKind::kText:
+        return text_to_json(form, value);
+    default: // a domain over one of the commonest types
+        return value_to_json(form.base, value, false);
+    }
+}
+
+// The commonest types need no form.
+bool is_common(Oid type) {
+    switch (type) {
+    case BOOLOID:
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+    case NUMERICOID:
+    case TEXTOID:
+    case VARCHAROID:
+    case BPCHAROID:
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+    case UUIDOID:
+    case JSONBOID:
+        return true;
+    default:
+        return false;
+    }
+}
+
 JsonbValue value_to_json(Oid type, Datum value, bool is_null) {
     JsonbValue json = {};
     json.type = jbvNull;
-    if (!is_null && !plain_to_json(type, value, &json))
+    if (is_null)
+        return json;
+    switch (type) {
+    case BOOLOID:
+        json.type = jbvBool;
+        json.val.boolean = DatumGetBool(value);
+        return json;
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+        return number_to_json(int64_to_numeric(integer_of(type, value)));
+    case NUMERICOID:
+        return numeric_to_json(DatumGetNumeric(value));
+    case TEXTOID:
+    case VARCHAROID:
+    case BPCHAROID: {
+        const text* string = DatumGetTextPP(value);
+        return string_to_json(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string));
+    }
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+        return string_to_json(JsonEncodeDateTime(nullptr, value, type, nullptr));
+    case UUIDOID:
+        return string_to_json(DatumGetCString(DirectFunctionCall1(uuid_out, value)));
+    case JSONBOID:
+        return jsonb_to_json(DatumGetJsonbP(value));
+    default:
         return other_to_json(type, value);
-    return json;
+    }
+}
+
+JsonbValue fields_to_json(TupleDesc columns, const JsonMembers& members, const RowValues& row) {
+    JsonbValue object = {};
+    object.type = jbvObject;
+    object.val.object.nPairs = members.count;
+    object.val.object.pairs =
+        static_cast<JsonbPair*>(palloc(sizeof(JsonbPair) * (members.count + 1)));
+    for (int i = 0; i < members.count; i++) {
+        int position = members.columns[i] - 1;
+        Form_pg_attribute attribute = TupleDescAttr(columns, position);
+        JsonbPair* pair = &object.val.object.pairs[i];
+        pair->key = string_to_json(NameStr(attribute->attname));
+        pair->value = value_to_json(attribute->atttypid, row.values[position], row.nulls[position]);
+        pair->order = i;
+    }
+    return object;
+}
+
+Printing printing_of(TupleDesc columns, const JsonMembers& members, JsonFor what) {
+    Printing by = {};
+    for (int i = 0; i < members.count; i++) {
+        Oid type = TupleDescAttr(columns, members.columns[i] - 1)->atttypid;
+        if (is_common(type))
+            continue;
+        Printing column = json_form(type).prints_by;
+        by.styles = by.styles || column.styles;
+        by.names = by.names || column.names;
+        by.money = by.money || (column.money && what == JsonFor::kStorage);
+    }
+    return by;
 }
 
 } // namespace
@@ -132,72 +313,74 @@ JsonMembers json_members(TupleDesc columns, const Bitmapset* which) {
     return members;
 }
 
-Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowValues& row) {
-    JsonbValue object;
-    object.type = jbvObject;
-    object.val.object.nPairs = members.count;
-    object.val.object.pairs =
-        static_cast<JsonbPair*>(palloc(sizeof(JsonbPair) * (members.count + 1)));
-    for (int i = 0; i < members.count; i++) {
-        int position = members.columns[i] - 1;
-        Form_pg_attribute attribute = TupleDescAttr(columns, position);
-        JsonbPair* pair = &object.val.object.pairs[i];
-        (void)string_to_json(NameStr(attribute->attname), &pair->key);
-        pair->value = value_to_json(attribute->atttypid, row.values[position], row.nulls[position]);
-        pair->order = i;
-    }
-    return JsonbPGetDatum(JsonbValueToJsonb(&object));
+Datum members_to_jsonb(TupleDesc columns, const JsonMembers& members, const RowValues& row,
+                       JsonFor what) {
+    Jsonb* result = nullptr;
+    printing_alike(printing_of(columns, members, what), [&] {
+        JsonbValue object = fields_to_json(columns, members, row);
+        result = JsonbValueToJsonb(&object);
+    });
+    return JsonbPGetDatum(result);
 }
 
-Datum columns_to_jsonb(TupleDesc columns, HeapTuple row, const Bitmapset* which) {
-    return members_to_jsonb(columns, json_members(columns, which), values_of_row(columns, row));
+Datum columns_to_jsonb(TupleDesc columns, HeapTuple row, const Bitmapset* which, JsonFor what) {
+    return members_to_jsonb(columns, json_members(columns, which), values_of_row(columns, row),
+                            what);
 }
 
-Datum row_to_jsonb(TupleDesc columns, HeapTuple row) {
-    Bitmapset* all = nullptr;
-    for (int i = 0; i < columns->natts; i++)
-        if (!TupleDescAttr(columns, i)->attisdropped)
-            all = bms_add_member(all, i + 1);
-    return columns_to_jsonb(columns, row, all);
+Datum row_to_jsonb(TupleDesc columns, HeapTuple row, JsonFor what) {
+    return columns_to_jsonb(columns, row, all_columns(columns), what);
 }
 
 namespace {
 
-bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, Datum left, Datum right) {
+// As members of rows.
+bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right) {
     TupleDesc column = CreateTemplateTupleDesc(1);
     TupleDescCopyEntry(column, 1, columns, attnum);
-    bool is_null = false;
     Jsonb* rows[2] = {
-        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left, &is_null))),
-        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right, &is_null)))};
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &left.value, &left.isnull))),
+        DatumGetJsonbP(row_to_jsonb(column, heap_form_tuple(column, &right.value, &right.isnull)))};
     return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
 }
 
-bool equal_numbers(Oid type, Datum left, Datum right) {
-    switch (type) {
-    case NUMERICOID:
-        return DatumGetBool(DirectFunctionCall2(numeric_eq, left, right));
-    case FLOAT4OID:
-        return float4_eq(DatumGetFloat4(left), DatumGetFloat4(right));
-    case FLOAT8OID:
-        return float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
-    default:
-        return false;
-    }
+bool is_json(JsonKind kind) { return kind == JsonKind::kJson || kind == JsonKind::kJsonb; }
+
+bool equal_floats(Oid type, Datum left, Datum right) {
+    return type == FLOAT4OID ? float4_eq(DatumGetFloat4(left), DatumGetFloat4(right))
+                             : float8_eq(DatumGetFloat8(left), DatumGetFloat8(right));
 }
 
 } // namespace
 
 bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, NullableDatum right) {
-    if (left.isnull || right.isnull)
-        return left.isnull == right.isnull;
     Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
+    if (left.isnull && right.isnull)
+        return true;
+    if (left.isnull || right.isnull)
+        return is_json(json_form(attribute->atttypid).kind) &&
+               equal_as_jsonb(columns, attnum, left, right);
     if (same_image(attribute, left.value, right.value))
         return true;
-    Oid type = getBaseType(attribute->atttypid);
-    if (type == NUMERICOID || type == FLOAT4OID || type == FLOAT8OID)
-        return equal_numbers(type, left.value, right.value);
-    return equal_as_jsonb(columns, attnum, left.value, right.value);
+    JsonForm form = json_form(attribute->atttypid);
+    switch (form.kind) {
+    case JsonKind::kNumeric:
+        return DatumGetBool(DirectFunctionCall2(numeric_eq, left.value, right.value));
+    case JsonKind::kFloat:
+        return equal_floats(form.base, left.value, right.value);
+    case JsonKind::kJsonb:
+        return compareJsonbContainers(&DatumGetJsonbP(left.value)->root,
+                                      &DatumGetJsonbP(right.value)->root) == 0;
+    case JsonKind::kJson:
+    case JsonKind::kArray:
+    case JsonKind::kObject:
+        return equal_as_jsonb(columns, attnum, left, right);
+    case JsonKind::kText: // one text may have several forms: that of xml
+        return form.length == -1 && form.base != BYTEAOID &&
+               equal_as_jsonb(columns, attnum, left, right);
+    default:
+        return false;
+    }
 }
 
 } // namespace interlock

@@ -172,7 +172,10 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
                     Jsonb* base, OnConflict on_conflict) {
     Bitmapset* compared = add_groups(info, changes.columns);
     require_base_columns(rel, info, changes, compared, base);
-    HeapTuple base_row = row_from_jsonb(info, base);
+    HeapTuple base_row =
+        row_from_jsonb(info, with_members(base, [&](std::string_view name) {
+                           return bms_is_member(find_attribute(info->columns, name), compared);
+                       }));
     // The columns to compare must be read, whether the caller may see them or not.
     Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(info)), compared);
     Merge merge = {};

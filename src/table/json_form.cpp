@@ -1,0 +1,155 @@
+#include "table/json_form.h"
+
+#include "table/column.h"
+
+namespace interlock {
+
+namespace {
+
+HTAB* forms = nullptr;
+uint64 type_changes = 0;
+uint64 forms_of = 0; // the changes that they have seen
+
+void note_type_change(Datum, int, uint32) { type_changes++; }
+
+HTAB* current_forms() {
+    static bool watched = false;
+    if (!watched)
+        CacheRegisterSyscacheCallback(TYPEOID, note_type_change, 0);
+    watched = true;
+    if (forms != nullptr && forms_of == type_changes)
+        return forms;
+    if (forms != nullptr)
+        hash_destroy(forms);
+    HASHCTL control = {};
+    control.keysize = sizeof(Oid);
+    control.entrysize = sizeof(JsonForm);
+    control.hcxt = CacheMemoryContext;
+    forms = nullptr;
+    forms =
+        hash_create("pg_interlock json forms", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+    forms_of = type_changes;
+    return forms;
+}
+
+JsonKind scalar_kind(Oid base) {
+    switch (base) {
+    case BOOLOID:
+        return JsonKind::kBoolean;
+    case INT2OID:
+    case INT4OID:
+    case INT8OID:
+        return JsonKind::kInteger;
+    case NUMERICOID:
+        return JsonKind::kNumeric;
+    case FLOAT4OID:
+    case FLOAT8OID:
+        return JsonKind::kFloat;
+    case TEXTOID:
+    case VARCHAROID:
+    case BPCHAROID:
+        return JsonKind::kString;
+    case DATEOID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID:
+        return JsonKind::kTime;
+    case JSONOID:
+        return JsonKind::kJson;
+    case JSONBOID:
+        return JsonKind::kJsonb;
+    default:
+        return JsonKind::kText;
+    }
+}
+
+bool prints_names(Oid base) {
+    switch (base) {
+    case REGCLASSOID:
+    case REGCOLLATIONOID:
+    case REGCONFIGOID:
+    case REGDICTIONARYOID:
+    case REGOPERATOROID:
+    case REGOPEROID:
+    case REGPROCEDUREOID:
+    case REGPROCOID:
+    case REGTYPEOID:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void add(Printing* all, const Printing& more) {
+    all->styles = all->styles || more.styles;
+    all->names = all->names || more.names;
+    all->money = all->money || more.money;
+}
+
+// What the fields of a row type depend on.
+Printing printing_of_fields(Oid type) {
+    Printing all = {};
+    TupleDesc fields = lookup_rowtype_tupdesc_copy(type, -1);
+    for (int i = 0; i < fields->natts; i++)
+        if (!TupleDescAttr(fields, i)->attisdropped)
+            add(&all, json_form(TupleDescAttr(fields, i)->atttypid).prints_by);
+    return all;
+}
+
+Printing printing_of(const JsonForm& form) {
+    if (form.kind == JsonKind::kObject)
+        return printing_of_fields(form.base);
+    if (OidIsValid(form.element))
+        return json_form(form.element).prints_by;
+    switch (get_typtype(form.base)) {
+    case TYPTYPE_RANGE:
+        return json_form(get_range_subtype(form.base)).prints_by;
+    case TYPTYPE_MULTIRANGE:
+        return json_form(get_multirange_range(form.base)).prints_by;
+    default:
+        return {.styles = form.kind == JsonKind::kFloat ||
+                          (form.kind == JsonKind::kText && !prints_alike(form.base)),
+                .names = prints_names(form.base),
+                .money = form.base == MONEYOID};
+    }
+}
+
+// jsonb_populate_record takes an array in an array for another dimension.
+bool holds_arrays(JsonKind element) {
+    return element == JsonKind::kArray || element == JsonKind::kJson || element == JsonKind::kJsonb;
+}
+
+JsonForm make_form(Oid type) {
+    check_stack_depth();
+    JsonForm form = {};
+    form.type = type;
+    form.base = getBaseType(type);
+    form.kind = scalar_kind(form.base);
+    form.length = get_typlen(form.base);
+    form.element = get_element_type(form.base);
+    bool is_varlena;
+    getTypeOutputInfo(form.base, &form.output, &is_varlena);
+    if (OidIsValid(form.element)) {
+        get_typlenbyvalalign(form.element, &form.element_length, &form.element_by_value,
+                             &form.element_align);
+        form.kind = holds_arrays(json_form(form.element).kind) ? JsonKind::kText : JsonKind::kArray;
+    } else if (type_is_rowtype(form.base)) {
+        form.kind = JsonKind::kObject;
+    }
+    form.prints_by = printing_of(form);
+    return form;
+}
+
+} // namespace
+
+JsonForm json_form(Oid type) {
+    auto* found = static_cast<JsonForm*>(hash_search(current_forms(), &type, HASH_FIND, nullptr));
+    if (found != nullptr)
+        return *found;
+    uint64 changes = type_changes;
+    JsonForm form = make_form(type);
+    if (changes == type_changes) // else a part of it may be old already
+        *static_cast<JsonForm*>(hash_search(current_forms(), &type, HASH_ENTER, nullptr)) = form;
+    return form;
+}
+
+} // namespace interlock
