@@ -171,9 +171,16 @@ Bitmapset* columns_to_restore(const RevertCall& call, Jsonb* state) {
     return columns;
 }
 
-Jsonb* member_of(Jsonb* object, std::string_view name) {
-    return JsonbValueToJsonb(
-        getKeyJsonValueFromContainer(&object->root, name.data(), name.size(), nullptr));
+bool same_member(Jsonb* left, Jsonb* right, std::string_view name) {
+    Jsonb* members[2];
+    for (int i = 0; i < 2; i++) {
+        JsonbValue* member = getKeyJsonValueFromContainer(&(i == 0 ? left : right)->root,
+                                                          name.data(), name.size(), nullptr);
+        if (member == nullptr) // the column was renamed in the call
+            return false;
+        members[i] = JsonbValueToJsonb(member);
+    }
+    return compareJsonbContainers(&members[0]->root, &members[1]->root) == 0;
 }
 
 // The members that are others in the stored row. What is the same is not read: its text may be one
@@ -183,8 +190,7 @@ Jsonb* differing_members(const RevertCall& call, const Bitmapset* columns, Jsonb
     Jsonb* stored = DatumGetJsonbP(stored_row_to_jsonb(row, JsonFor::kStorage));
     return with_members(state, [&](std::string_view name) {
         return bms_is_member(find_attribute(call.info->columns, name), columns) &&
-               compareJsonbContainers(&member_of(state, name)->root,
-                                      &member_of(stored, name)->root) != 0;
+               !same_member(state, stored, name);
     });
 }
 

@@ -246,6 +246,9 @@ Writer current_writer() {
 const char* check_writer(const char* name) {
     if (name[0] == '\0')
         refuse_empty("writer", "Give the name of a writer, such as 'editor' or 'importer'.");
+    if (strcmp(name, "*") == 0) // for scopes of idempotency it means all
+        refuse_argument("writer", "must not be \"*\"",
+                        "There is no grant for all writers. Name each one in a call of its own.");
     if (strlen(name) > kWriterBytes)
         refuse_long("writer", kWriterBytes);
     for (const char* at = name; *at != '\0'; at++)

@@ -113,11 +113,6 @@ Printing printing_of(const JsonForm& form) {
     }
 }
 
-// jsonb_populate_record takes an array in an array for another dimension.
-bool holds_arrays(JsonKind element) {
-    return element == JsonKind::kArray || element == JsonKind::kJson || element == JsonKind::kJsonb;
-}
-
 JsonForm make_form(Oid type) {
     check_stack_depth();
     JsonForm form = {};
@@ -131,7 +126,8 @@ JsonForm make_form(Oid type) {
     if (OidIsValid(form.element)) {
         get_typlenbyvalalign(form.element, &form.element_length, &form.element_by_value,
                              &form.element_align);
-        form.kind = holds_arrays(json_form(form.element).kind) ? JsonKind::kText : JsonKind::kArray;
+        form.element_kind = json_form(form.element).kind;
+        form.kind = JsonKind::kArray;
     } else if (type_is_rowtype(form.base)) {
         form.kind = JsonKind::kObject;
     }

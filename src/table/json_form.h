@@ -19,7 +19,7 @@ enum class JsonKind : uint8 {
     kTime,   // a date, or a timestamp
     kJson,
     kJsonb,
-    kArray, // of values that are no arrays in JSON
+    kArray,
     kObject,
     kText // what the output function prints
 };
@@ -31,6 +31,7 @@ struct JsonForm {
     Oid output;
     int16 length;
     Oid element; // of an array, and
+    JsonKind element_kind;
     int16 element_length;
     bool element_by_value;
     char element_align;

@@ -131,13 +131,33 @@ bool begins_with_one(const ArrayType* array) {
 
 // The elements of an array, and those that have been taken from it.
 struct Elements {
-    Oid type;
+    const JsonForm* array;
     int dimensions;
     const int* counts;
-    const Datum* values;
-    const bool* nulls;
+    Datum* values;
+    bool* nulls;
     int taken;
+    bool come_back; // as they are
 };
+
+// Whether a value that is no null comes back from a member of an array or of a row. There the null
+// of JSON would be that of SQL, and a string may stand for JSON that jsonb does not take.
+bool comes_back(JsonKind kind, const JsonbValue& json) {
+    return kind == JsonKind::kJson    ? json.type != jbvNull && json.type != jbvString
+           : kind == JsonKind::kJsonb ? json.type != jbvNull
+                                      : true;
+}
+
+JsonbValue next_element(Elements* elements) {
+    int taken = elements->taken++;
+    JsonbValue element =
+        value_to_json(elements->array->element, elements->values[taken], elements->nulls[taken]);
+    // jsonb_populate_record takes an array in an array for another dimension.
+    if (!elements->nulls[taken] &&
+        (element.type == jbvArray || !comes_back(elements->array->element_kind, element)))
+        elements->come_back = false;
+    return element;
+}
 
 JsonbValue dimension_to_json(Elements* elements, int dimension) {
     JsonbValue json = {};
@@ -145,29 +165,32 @@ JsonbValue dimension_to_json(Elements* elements, int dimension) {
     json.val.array.nElems = dimension < elements->dimensions ? elements->counts[dimension] : 0;
     json.val.array.elems =
         static_cast<JsonbValue*>(palloc(sizeof(JsonbValue) * (json.val.array.nElems + 1)));
-    for (int i = 0; i < json.val.array.nElems; i++) {
-        if (dimension + 1 < elements->dimensions) {
-            json.val.array.elems[i] = dimension_to_json(elements, dimension + 1);
-            continue;
-        }
-        int taken = elements->taken++;
-        json.val.array.elems[i] =
-            value_to_json(elements->type, elements->values[taken], elements->nulls[taken]);
-    }
+    for (int i = 0; i < json.val.array.nElems; i++)
+        json.val.array.elems[i] = dimension + 1 < elements->dimensions
+                                      ? dimension_to_json(elements, dimension + 1)
+                                      : next_element(elements);
     return json;
+}
+
+Elements elements_of(const JsonForm& form, ArrayType* array) {
+    Elements elements = {};
+    elements.array = &form;
+    elements.dimensions = ARR_NDIM(array);
+    elements.counts = ARR_DIMS(array);
+    elements.come_back = true;
+    int count;
+    deconstruct_array(array, form.element, form.element_length, form.element_by_value,
+                      form.element_align, &elements.values, &elements.nulls, &count);
+    return elements;
 }
 
 JsonbValue array_to_json(const JsonForm& form, Datum value) {
     ArrayType* array = DatumGetArrayTypeP(value);
     if (!begins_with_one(array))
         return text_to_json(form, value);
-    Datum* values;
-    bool* nulls;
-    int count;
-    deconstruct_array(array, form.element, form.element_length, form.element_by_value,
-                      form.element_align, &values, &nulls, &count);
-    Elements elements = {form.element, ARR_NDIM(array), ARR_DIMS(array), values, nulls, 0};
-    return dimension_to_json(&elements, 0);
+    Elements elements = elements_of(form, array);
+    JsonbValue json = dimension_to_json(&elements, 0);
+    return elements.come_back ? json : text_to_json(form, value);
 }
 
 Bitmapset* all_columns(TupleDesc columns) {
@@ -178,16 +201,30 @@ Bitmapset* all_columns(TupleDesc columns) {
     return all;
 }
 
-JsonbValue object_to_json(Datum value) {
+bool fields_come_back(TupleDesc columns, const JsonMembers& members, const RowValues& row,
+                      const JsonbValue& object) {
+    for (int i = 0; i < members.count; i++) {
+        AttrNumber column = members.columns[i];
+        if (!row[column].isnull &&
+            !comes_back(json_form(TupleDescAttr(columns, column - 1)->atttypid).kind,
+                        object.val.object.pairs[i].value))
+            return false;
+    }
+    return true;
+}
+
+JsonbValue object_to_json(const JsonForm& form, Datum value) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(value);
-    HeapTupleData row = {};
-    row.t_len = HeapTupleHeaderGetDatumLength(header);
-    row.t_data = header;
+    HeapTupleData tuple = {};
+    tuple.t_len = HeapTupleHeaderGetDatumLength(header);
+    tuple.t_data = header;
     // A copy, as the names are used afterwards.
     TupleDesc columns = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header),
                                                     HeapTupleHeaderGetTypMod(header));
-    return fields_to_json(columns, json_members(columns, all_columns(columns)),
-                          values_of_row(columns, &row));
+    JsonMembers members = json_members(columns, all_columns(columns));
+    RowValues row = values_of_row(columns, &tuple);
+    JsonbValue object = fields_to_json(columns, members, row);
+    return fields_come_back(columns, members, row, object) ? object : text_to_json(form, value);
 }
 
 // --- All of them ---------------------------------------------------------------------------------
@@ -205,7 +242,7 @@ JsonbValue other_to_json(Oid type, Datum value) {
     case JsonKind::kArray:
         return array_to_json(form, value);
     case JsonKind::kObject:
-        return object_to_json(value);
+        return object_to_json(form, value);
     case JsonKind::kText:
         return text_to_json(form, value);
     default: // a domain over one of the commonest types
@@ -344,6 +381,24 @@ bool equal_as_jsonb(TupleDesc columns, AttrNumber attnum, NullableDatum left, Nu
     return compareJsonbContainers(&rows[0]->root, &rows[1]->root) == 0;
 }
 
+// Element by element, also where the arrays are texts in JSON.
+bool equal_arrays(const JsonForm& form, ArrayType* left, ArrayType* right) {
+    int dimensions = ARR_NDIM(left);
+    size_t size = sizeof(int) * dimensions;
+    if (dimensions != ARR_NDIM(right) || memcmp(ARR_DIMS(left), ARR_DIMS(right), size) != 0 ||
+        memcmp(ARR_LBOUND(left), ARR_LBOUND(right), size) != 0)
+        return false;
+    Jsonb* arrays[2];
+    printing_alike(form.prints_by, [&] {
+        for (int i = 0; i < 2; i++) {
+            Elements elements = elements_of(form, i == 0 ? left : right);
+            JsonbValue json = dimension_to_json(&elements, 0);
+            arrays[i] = JsonbValueToJsonb(&json);
+        }
+    });
+    return compareJsonbContainers(&arrays[0]->root, &arrays[1]->root) == 0;
+}
+
 bool is_json(JsonKind kind) { return kind == JsonKind::kJson || kind == JsonKind::kJsonb; }
 
 bool equal_floats(Oid type, Datum left, Datum right) {
@@ -371,8 +426,9 @@ bool equal_values(TupleDesc columns, AttrNumber attnum, NullableDatum left, Null
     case JsonKind::kJsonb:
         return compareJsonbContainers(&DatumGetJsonbP(left.value)->root,
                                       &DatumGetJsonbP(right.value)->root) == 0;
-    case JsonKind::kJson:
     case JsonKind::kArray:
+        return equal_arrays(form, DatumGetArrayTypeP(left.value), DatumGetArrayTypeP(right.value));
+    case JsonKind::kJson:
     case JsonKind::kObject:
         return equal_as_jsonb(columns, attnum, left, right);
     case JsonKind::kText: // one text may have several forms: that of xml

@@ -1,11 +1,12 @@
 // Rows as jsonb objects, which are read back by row_from_jsonb (table/populate.h): the row that
 // comes back is the same, whatever the session's settings are on both sides.
 //
-// They are as to_jsonb makes them, but for values that jsonb cannot carry: those are strings with
-// the text of their output function. These are values of types with a cast to json, which are in
-// pg_catalog none; arrays whose bounds do not begin with 1, and arrays of arrays or of json; -0;
-// and json that jsonb does not take, such as "\u0000". Of json the value counts, without blanks,
-// duplicates and the order of members; and of a json null that it is null (jsonb has it as SQL's).
+// They are as to_jsonb makes them, but for values that do not come back from that. Those are
+// strings with the text of their output function: values of types with a cast to json of their own,
+// which would be called; arrays with other lower bounds than 1, or whose elements are arrays or
+// nulls in JSON; -0; and json that jsonb does not take, such as "\u0000". Of json the value counts,
+// without blanks, duplicates and the order of members. The null of JSON comes back as that of SQL,
+// except in a column that is NOT NULL.
 #pragma once
 
 #include "server/stable_text.h"

@@ -1,6 +1,6 @@
 -- What writers and owners of tables rely on.
 BEGIN;
-SELECT plan(30);
+SELECT plan(41);
 
 CREATE TABLE doc (id int PRIMARY KEY, title text, price numeric, tags text[], hits int, qty int, total int);
 INSERT INTO doc VALUES (1, 'title', 10, '{a}', 0, 1, 10), (2, 'title', 10, '{a}', 0, 1, 10);
@@ -67,6 +67,26 @@ ALTER TABLE doc RENAME price TO cost;
 SELECT throws_ok($$UPDATE doc SET qty = 9 WHERE id = 1$$, '55000');
 SELECT lives_ok($$SELECT interlock.release_columns('doc', '{price,title,tags,hits}'), interlock.ungroup_columns('doc', '{qty,total}')$$, 'release_columns, ungroup_columns');
 SELECT is_empty($$SELECT * FROM interlock.column_ownership WHERE rel = 'doc'::regclass$$, 'no rules are left');
+
+-- OWN-50: '*' means all scopes of idempotency, and no writer
+SELECT throws_ok($$SELECT interlock.grant_writer('*', 'public')$$, '22023', 'argument "writer" must not be "*"');
+SELECT throws_ok($$SELECT interlock.set_writer('*')$$, '22023');
+SELECT throws_ok($$SELECT interlock.own_columns('doc', '{price}', '*', 'reject')$$, '22023');
+-- and one rule says everywhere whether a column has another value: as JSON
+CREATE TABLE equal (id int PRIMARY KEY, n numeric, f float8, j json, ns numeric[], doc jsonb);
+INSERT INTO equal VALUES (1, 1.0, '0', '{"a": 1, "b": 2}', '{1.0}', '[1.0]');
+SELECT interlock.enable_versioning('equal'), interlock.enable_history('equal'), interlock.own_columns('equal', '{n,f,j,ns,doc}', 'owner', 'reject');
+SELECT interlock.set_writer('importer');
+SELECT lives_ok($$UPDATE equal SET n = 1.00, f = '-0', j = '{"b":2,"a":1}', ns = '{1.00}', doc = '[1.00]'$$, 'OWN-50: more digits are no other number for own_columns');
+SELECT results_eq('SELECT changed FROM equal_history ORDER BY id DESC LIMIT 1', $$VALUES ('{version}'::text[])$$, 'nor for the history');
+SELECT results_eq($$SELECT row_data->>'n' FROM equal_history ORDER BY id DESC LIMIT 1$$, $$VALUES ('1.00')$$, 'which has what is stored');
+SELECT throws_ok('UPDATE equal SET n = 1.01', 'IL007');
+SELECT throws_ok($$UPDATE equal SET ns = '[0:0]={1.0}'$$, 'IL007');
+SELECT interlock.set_writer('owner');
+UPDATE equal SET n = 1.0;
+SELECT results_eq($$SELECT outcome, version FROM interlock.try_revert_row('equal', 1, at => clock_timestamp())$$, $$VALUES ('unchanged', 2::bigint)$$, 'nor for a revert');
+SELECT results_eq($$SELECT outcome FROM interlock.try_versioned_update('equal', 1, 1, '{"n": 2}', '{"n": 1}', 'merge')$$, $$VALUES ('merged')$$, 'nor for a merge');
+SELECT throws_ok($$SELECT interlock.hand_over_columns('equal', '{n}', '*')$$, '22023');
 
 SELECT * FROM finish();
 ROLLBACK;

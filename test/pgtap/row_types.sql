@@ -7,6 +7,7 @@ CREATE TYPE mood AS ENUM ('sad', 'high');
 CREATE TYPE pair AS (x int, y text);
 CREATE TYPE nest AS (p pair, ps pair[], a int[], n numeric, f float8, j jsonb, at timestamptz, d date);
 CREATE TYPE nothing AS ();
+CREATE TYPE odd AS (j json, k json);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE DOMAIN given AS text NOT NULL;
 CREATE DOMAIN ints AS int[];
@@ -54,6 +55,7 @@ INSERT INTO kinds (type, value, other) VALUES
     ('bytea[]', $$'{"\\x00ff"}'$$, $$'{}'$$), ('jsonb[]', $$ARRAY['[1, 2]', '[3]', 'null', '{"a": 1}', '"s"']::jsonb[]$$, $$'{}'$$), ('json[]', $$ARRAY['[1, 2 ]', '"\u0000"']::json[]$$, $$'{}'$$), ('interval[]', $$'{1 mon,-1 day}'$$, $$'{}'$$), ('ints[]', $$'{"{1,2}","{3}",NULL}'$$, $$'{}'$$),
     ('pair', $$'(1,x)'$$, $$'(1,y)'$$), ('pair', $$'(,)'$$, 'NULL'), ('pair', 'NULL', $$'(,)'$$), ('nothing', 'ROW()', 'NULL'), ('pair[]', $$'{"(1,x)",NULL,"(,)"}'$$, $$'{}'$$), ('pairs', $$'[0:1]={"(1,x)",NULL}'$$, $$'{}'$$),
     ('nest', $$ROW(ROW(1, 'x'), ARRAY[ROW(2, 'y')::pair, NULL], '[0:0]={1}', 1.00, '-0', '{"a": [null]}', '2024-01-01 00:00:00+01', 'infinity')$$, 'NULL'), ('nest[]', $$ARRAY[ROW(NULL, NULL, NULL, 'NaN', 'NaN', '[]', 'infinity', NULL)::nest]$$, $$'{}'$$),
+    ('nest', $$ROW(NULL, NULL, NULL, NULL, NULL, 'null', NULL, NULL)$$, $$ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)$$), ('odd', $$ROW('{"a": "\u0000"}', '"s"')$$, 'NULL'), ('odd[]', $$ARRAY[ROW('1e1000000', '"s"')::odd, ROW('[1]', NULL)::odd]$$, 'NULL'),
     ('positive', '1', '2'), ('given', $$'x'$$, $$''$$), ('ints', $$'[5:5]={1}'$$, $$'{}'$$), ('positive[]', $$'{1,2}'$$, $$'{}'$$),
     ('int4range', $$'[1,5)'$$, $$'empty'$$), ('int4range', $$'empty'$$, $$'(,)'$$), ('numrange', $$'[1.00,)'$$, $$'[1.0,)'$$), ('daterange', $$'[2024-02-01,2024-03-01)'$$, 'NULL'), ('tstzrange', $$'["2024-01-01 00:00:00+01",infinity]'$$, 'NULL'), ('tsrange', $$'("0044-01-01 BC",)'$$, 'NULL'),
     ('floats', $$'[0.1,NaN]'$$, 'NULL'), ('int4multirange', $$'{[1,2),[5,)}'$$, $$'{}'$$), ('datemultirange', $$'{[2024-02-01,2024-03-01)}'$$, 'NULL'), ('daterange[]', $$'{"[2024-02-01,2024-03-01)"}'$$, 'NULL'),

@@ -1,4 +1,5 @@
--- SEC-1: the key is shown in an error by a cast to json of its type's owner, who catches errors in it
+-- SEC-1: the key is shown in an error by its text: a cast to json that the owner of its type has made, and that catches errors,
+-- is not called
 \set VERBOSITY terse
 SET client_min_messages = warning;
 CREATE TYPE letter AS ENUM ('a', 'b', 'c');

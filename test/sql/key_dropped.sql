@@ -13,6 +13,7 @@ CREATE TABLE rows (id number NOT NULL, body text, size number);
 CREATE UNIQUE INDEX the_key ON rows (id);
 SELECT interlock.enable_versioning('rows'), interlock.enable_marker('rows'), interlock.enable_history('rows');
 INSERT INTO rows VALUES (1, 'a'), (2, 'b');
+UPDATE rows SET size = 2 WHERE id = 2;
 CREATE FUNCTION attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE result text;
 BEGIN
@@ -27,7 +28,7 @@ END $$;
 CREATE VIEW attempts AS SELECT left(command, 40) AS command, attempt('interlock.' || command) AS attempt FROM unnest(ARRAY[
     $$versioned_update('rows', 1, 1, '{"size": 5}')$$, $$try_versioned_update('rows', 1, 1, '{"size": 5}', '{"size": 4}', 'merge')$$,
     $$versioned_upsert('rows', 3, NULL::bigint, '{"size": 5}')$$, $$versioned_update_many('rows', '[{"key": 1, "version": 1, "changes": {"size": 5}}]')$$,
-    $$save_row('rows', 1, 'me', '{"size": 5}')$$, $$revert_row('rows', 1, 1)$$]) command;
+    $$save_row('rows', 1, 'me', '{"size": 5}')$$, $$revert_row('rows', 2, 1)$$]) command;
 SELECT interlock.lock_row('rows', 1, 'me') IS NOT NULL AS locked;
 SELECT * FROM attempts;
 -- by statements the errors are those of the statements

@@ -102,7 +102,7 @@ COMMIT;
 SELECT table_name, row_count FROM interlock.skipped_writes;
 TRUNCATE interlock.write_log;
 
--- A cast that writes lines while a line is made
+-- A cast that would write lines while a line is made is not called
 CREATE TYPE mood AS ENUM ('good', 'bad');
 CREATE FUNCTION mood_json(mood) RETURNS json LANGUAGE plpgsql AS $$
 BEGIN

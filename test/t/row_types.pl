@@ -1,0 +1,57 @@
+# Rows with values of the types of contrib, some of which have a cast to json of their own.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use RowTypes ();
+use Test::More;
+
+my $node = RowTypes::server(
+    [qw(hstore citext ltree)],
+    'CREATE TYPE thing AS (h hstore, name citext, hs hstore[])',
+    'CREATE DOMAIN labels AS hstore CHECK (VALUE ? \'a\')',
+    'CREATE TYPE words AS RANGE (subtype = citext)');
+
+RowTypes::come_back(
+    $node,
+    [ 'hstore', q('a=>1, "b c"=>NULL, "d"=>"x\"y"'), q(''::hstore) ],
+    [ 'hstore', q(''), q('a=>1') ],
+    [ 'hstore NOT NULL', q('a=>NULL'), q('a=>"NULL"') ],
+    [ 'hstore', 'NULL', q('a=>1') ],
+    [ 'hstore[]', q(ARRAY['a=>1', NULL, '']::hstore[]), q('{}') ],
+    [ 'hstore[]', q('[0:1]={"a=>1",NULL}'), 'NULL' ],
+    [ 'labels', q('a=>1'), q('a=>2, b=>3') ],
+    [ 'labels[]', q(ARRAY['a=>1']::labels[]), 'NULL' ],
+    [ 'thing', q(ROW('a=>1', 'Ann', ARRAY['b=>2']::hstore[])), q(ROW(NULL, NULL, NULL)) ],
+    [ 'thing[]', q(ARRAY[ROW('a=>1', 'Ann', NULL)::thing]), q('{}') ],
+    [ 'citext', q('Ann'), q('ann') ],
+    [ 'citext[]', q('{Ann,NULL}'), q('{ann,NULL}') ],
+    [ 'words', q('[A,B)'), q('[a,b)') ],
+    [ 'ltree', q('Top.Science'), q('') ],
+    [ 'ltree[]', q('{Top.Science,a}'), q('{}') ],
+    [ 'lquery', q('Top.*{1,2}.a|b'), 'NULL' ],
+    [ 'ltxtquery', q('Top & !a*'), 'NULL' ]);
+
+# A key of such a type.
+my $sql = sub { return $node->safe_psql('postgres', join(";\n", @_)); };
+$sql->(
+    'CREATE TABLE tagged (tags hstore PRIMARY KEY, n int)',
+    q(SELECT interlock.enable_versioning('tagged'), interlock.enable_history('tagged')),
+    q(INSERT INTO tagged VALUES ('a=>1', 1)),
+    q(UPDATE tagged SET n = 2));
+is($sql->(q(SELECT interlock.revert_row('tagged', 'a=>1'::hstore, to_version => 1))), 3, 'HIS-50: a key is a text, too');
+is($sql->(q(SELECT interlock.versioned_update('tagged', (SELECT key FROM tagged_history LIMIT 1), 3, '{"n": 5}'))), 4, 'as the history has it');
+
+# What a client has made by to_jsonb() is not what the functions return: only the columns that are compared are read.
+$sql->(
+    'CREATE TABLE page (id int PRIMARY KEY, title text, note text, tags hstore)',
+    q(SELECT interlock.enable_versioning('page'), interlock.own_columns('page', '{title}', 'editor')),
+    q(INSERT INTO page VALUES (1, 'a', 'a', 'a=>1')),
+    'CREATE TABLE base AS SELECT to_jsonb(page) AS row FROM page',
+    q(UPDATE page SET note = 'theirs'));
+is($sql->(q(SELECT m.outcome FROM base, interlock.try_versioned_update('page', 1, 0, '{"title": "mine"}', base.row, 'merge') m)),
+    'merged', 'HIS-50: an hstore as an object in a base, which is not changed');
+
+$node->stop;
+done_testing();
