@@ -8,6 +8,7 @@
 #include "server/deadline.h"
 #include "server/error.h"
 #include "server/subtransaction.h"
+#include "table/column.h"
 #include "table/relation_code.h"
 #include "table/row.h"
 #include "table/row_json.h"
@@ -154,17 +155,18 @@ bool lock_one(const RowsCall& call, const Key& key, const DirectReads* reads, Da
     return row.found;
 }
 
-// Whether no cast of others is called where the key is shown.
-bool has_types_of_server(const UniqueKey& by) {
+// Whether the key can be shown while an error is reported: it is printed by the server's own code,
+// and under the settings that there are.
+bool prints_in_errors(const UniqueKey& by) {
     for (int i = 0; i < by.count; i++)
-        if (!is_built_in(by.columns[i].type))
+        if (!is_built_in(by.columns[i].type) || !prints_alike(by.columns[i].type))
             return false;
     return true;
 }
 
 bool lock_in_time(const RowsCall& call, const Key& key, const DirectReads* reads,
                   Datum* locked_key) {
-    const char* shown = has_types_of_server(*key.by) ? nullptr : key_to_text(call.info, key);
+    const char* shown = prints_in_errors(*key.by) ? nullptr : key_to_text(call.info, key);
     LockedRow locked = {&call, &key, shown};
     ErrorContextCallback context = {error_context_stack, name_row_in_error, &locked};
     error_context_stack = &context;

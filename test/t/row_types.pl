@@ -27,7 +27,7 @@ RowTypes::come_back(
     [ 'thing[]', q(ARRAY[ROW('a=>1', 'Ann', NULL)::thing]), q('{}') ],
     [ 'citext', q('Ann'), q('ann') ],
     [ 'citext[]', q('{Ann,NULL}'), q('{ann,NULL}') ],
-    [ 'words', q('[A,B)'), q('[a,b)') ],
+    [ 'words', q{'[A,B)'}, q{'[a,b)'} ],
     [ 'ltree', q('Top.Science'), q('') ],
     [ 'ltree[]', q('{Top.Science,a}'), q('{}') ],
     [ 'lquery', q('Top.*{1,2}.a|b'), 'NULL' ],
