@@ -5,6 +5,7 @@
 #include "execution/execution.h"
 #include "execution/returned.h"
 #include "server/scope.h"
+#include "statement/running.h"
 
 namespace interlock {
 
@@ -132,8 +133,10 @@ bool write_row(Insertion* insertion) {
     TupleTableSlot* row = insertion->row;
     const TupleConstr* constraints = RelationGetDescr(insertion->insert->rel)->constr;
     ExecOpenIndices(target, true);
-    if (runs_before_triggers(insertion) && !ExecBRInsertTriggers(estate, target, row))
+    if (runs_before_triggers(insertion) && !ExecBRInsertTriggers(estate, target, row)) {
+        insertion->insert->was_suppressed = true;
         return false;
+    }
     row->tts_tableOid = RelationGetRelid(insertion->insert->rel);
     if (constraints != nullptr && constraints->has_generated_stored)
         ExecComputeStoredGenerated(target, estate, row, CMD_INSERT);
@@ -182,7 +185,12 @@ bool insert_row(const RowInsert& insert, NullableDatum* returned) {
     Bitmapset* named = named_columns(insert);
     if (may_insert_without_statement(insert, named))
         return insert_without_statement(insert, named, returned);
-    return insert_by_statement(insert, named, returned);
+    Skipped skipped = {};
+    bool written = false;
+    with_current(&skipped_by_insert, &skipped,
+                 [&] { written = insert_by_statement(insert, named, returned); });
+    insert.was_suppressed = !written && skipped.is_known && skipped.rows == 0;
+    return written;
 }
 
 } // namespace interlock

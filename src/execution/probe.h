@@ -13,8 +13,9 @@ struct KeyedRow {
     CountedKind counted_as = CountedKind::kNone; // where a wait for the row is counted
 };
 
-// kDeclined: nothing was done, and the caller runs the statement.
-enum class DirectOutcome : uint8 { kDeclined, kNoRow, kDone };
+// kDeclined: nothing was done, and the caller runs the statement. kSuppressed: the row was found,
+// and a trigger or check kept it from being written.
+enum class DirectOutcome : uint8 { kDeclined, kNoRow, kSuppressed, kDone };
 
 // Called with a version of a row, to decide about it or to report it.
 struct RowCallback {

@@ -24,6 +24,8 @@ struct RowInsert {
     int returned_count;
     bool by_index = false;         // PlanShape::by_index
     const UniqueKey* by = nullptr; // that names the row; null: the table's key
+    // Set by insert_row(): a trigger kept the row from being inserted (RowWrite::was_suppressed).
+    mutable bool was_suppressed = false;
 };
 
 // The key whose conflicts end in nothing.

@@ -51,6 +51,10 @@ struct RowWrite {
     RowAction action;
     // The verb whose write it is: for decide(), and for other triggers that check it.
     const WritingVerb* verb = nullptr;
+    // Set by write_row(): a trigger or check kept the row from being written. Another attempt would
+    // run their code again. A statement does not say so, except where no row changes meanwhile
+    // (REPEATABLE READ and above).
+    mutable bool was_suppressed = false;
     // Checks conditions only after the row is locked: for a condition on the clock, which may
     // become false during a wait.
     bool lock_first = false;

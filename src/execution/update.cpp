@@ -191,7 +191,7 @@ bool is_untouched(HeapTuple version) {
 
 // --- Writing it -----------------------------------------------------------------
 
-enum class Written : uint8 { kYes, kNo, kOvertaken };
+enum class Written : uint8 { kYes, kNoRow, kSuppressed, kOvertaken };
 
 void put_changes(TupleTableSlot* row, const Changes& changes) {
     for (int i = 0; i < changes.count; i++) {
@@ -289,7 +289,7 @@ Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
 Written write_row(Execution* execution) {
     make_new_row(execution);
     if (!ask_triggers(execution))
-        return Written::kNo;
+        return Written::kSuppressed;
     check_new_row(execution);
     IndexesToUpdate indexes = kNoIndexes;
     Written written = write_heap(execution, &indexes);
@@ -311,7 +311,7 @@ Written write_untouched(Execution* execution) {
 
 Written write_locked(Execution* execution, RowCallback condition) {
     if (!lock_newest(execution, condition))
-        return Written::kNo;
+        return Written::kNoRow;
     Written written = write_row(execution);
     if (written == Written::kOvertaken)
         elog(ERROR, "a locked row was updated by another transaction");
@@ -320,10 +320,10 @@ Written write_locked(Execution* execution, RowCallback condition) {
 
 // --- The whole -------------------------------------------------------------------
 
-bool find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
+Written find_and_write(Execution* execution, RowCallback condition, RowCallback returning) {
     if (!probe_key(execution->update->row, execution->index, execution->old_row) ||
         !condition.call(condition.closure, execution->old_row))
-        return false;
+        return Written::kNoRow;
     begin_row(execution);
     Written written = write_untouched(execution);
     if (written == Written::kOvertaken)
@@ -331,7 +331,18 @@ bool find_and_write(Execution* execution, RowCallback condition, RowCallback ret
     if (written == Written::kYes)
         returning.call(returning.closure, execution->new_row);
     AfterTriggerEndQuery(execution->estate);
-    return written == Written::kYes;
+    return written;
+}
+
+DirectOutcome outcome_of(Written written) {
+    switch (written) {
+    case Written::kYes:
+        return DirectOutcome::kDone;
+    case Written::kSuppressed:
+        return DirectOutcome::kSuppressed;
+    default:
+        return DirectOutcome::kNoRow;
+    }
 }
 
 // Other code, if any runs, must see which verb writes. Whether any runs is known only after the
@@ -346,7 +357,7 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     execution->update = &update;
     CommandCounterIncrement();
     PushActiveSnapshot(GetTransactionSnapshot());
-    bool written = false;
+    Written written = Written::kNoRow;
     auto write = [&] {
         auto find = [&] { written = find_and_write(execution, condition, returning); };
         // Our BEFORE triggers, if they fire, must not take it for a write of the statement around.
@@ -362,7 +373,7 @@ DirectOutcome execute(Execution* execution, const RowUpdate& update, RowCallback
     PopActiveSnapshot();
     CommandCounterIncrement();
     execution->update = nullptr;
-    return written ? DirectOutcome::kDone : DirectOutcome::kNoRow;
+    return outcome_of(written);
 }
 
 } // namespace

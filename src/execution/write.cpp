@@ -194,9 +194,13 @@ DirectOutcome write_without_statement(const RowWrite& write, NullableDatum* retu
 
 bool write_row(const RowWrite& write, NullableDatum* returned, OpenUpdates* open) {
     DirectOutcome outcome = write_without_statement(write, returned, open);
-    if (outcome == DirectOutcome::kDeclined)
-        return write_by_statement(write, returned);
-    return outcome == DirectOutcome::kDone;
+    if (outcome != DirectOutcome::kDeclined) {
+        write.was_suppressed = outcome == DirectOutcome::kSuppressed;
+        return outcome == DirectOutcome::kDone;
+    }
+    bool written = write_by_statement(write, returned);
+    write.was_suppressed = !written && IsolationUsesXactSnapshot();
+    return written;
 }
 
 bool may_write_unlocked(const RowWrite& write) {

@@ -257,10 +257,12 @@ void write(const RevertCall& call, const Changes& changes, int64* version) {
     if (call.versioning != nullptr)
         write.returns(call.versioning->column);
     NullableDatum stored = {};
+    VersionAfterWrite after(1);
     if (!write_row(write, &stored))
         raise_suppressed(call.rel);
     if (call.versioning != nullptr)
-        *version = token_of_datum(call.versioning->kind, stored.value, stored.isnull);
+        *version = after.version(
+            write.row, token_of_datum(call.versioning->kind, stored.value, stored.isnull));
 }
 
 // A row that is not there and a version that is not: it is the row that is missed.

@@ -146,6 +146,15 @@ inline uint32 named_wait_event([[maybe_unused]] const char* name) {
 #endif
 }
 
+// Has the server count what the node does, as for EXPLAIN. 19 gave nodes a kind of their own.
+inline void count_rows_of(PlanState* node) {
+#if PG_VERSION_NUM >= 190000
+    node->instrument = InstrAllocNode(INSTRUMENT_ROWS, false);
+#else
+    node->instrument = InstrAlloc(1, INSTRUMENT_ROWS, false);
+#endif
+}
+
 // 18 counts the pages an index scan reads for EXPLAIN.
 inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot snapshot, int keys) {
 #if PG_VERSION_NUM >= 180000

@@ -8,6 +8,8 @@
 
 namespace interlock {
 
+Skipped* skipped_by_insert = nullptr;
+
 namespace {
 
 planner_hook_type previous_planner = nullptr;
@@ -80,13 +82,35 @@ void run_statement(QueryDesc* query, Body&& body) {
         run_as_innermost(query, body);
 }
 
+bool counts_skipped(const QueryDesc* query) {
+    return skipped_by_insert != nullptr && query->operation == CMD_INSERT &&
+           query->planstate != nullptr && is_own_plan(query->plannedstmt);
+}
+
+// Statements of triggers in between may have counted theirs; this one ends last.
+template <typename Body>
+void count_skipped(QueryDesc* query, Body&& body) {
+    if (!counts_skipped(query)) {
+        body();
+        return;
+    }
+    if (query->planstate->instrument == nullptr)
+        in_context(query->estate->es_query_cxt, [&] {
+            count_rows_of(query->planstate);
+            return 0;
+        });
+    body();
+    *skipped_by_insert = {true, static_cast<uint64>(query->planstate->instrument->ntuples2)};
+}
+
 void run_executor(INTERLOCK_EXECUTOR_RUN_ARGUMENTS) {
-    run_statement(query, [&] {
+    auto run = [&] {
         if (previous_run != nullptr)
             previous_run(INTERLOCK_EXECUTOR_RUN_PASSED);
         else
             standard_ExecutorRun(INTERLOCK_EXECUTOR_RUN_PASSED);
-    });
+    };
+    run_statement(query, [&] { count_skipped(query, run); });
 }
 
 // AFTER triggers fire here, and parts of WITH that were not read to the end run.

@@ -54,6 +54,14 @@ CommandId running_command();
 // True once for each statement and table: for a warning that is not repeated for each row.
 bool is_first_of_statement(Oid table);
 
+// How many rows an INSERT of this library did not insert because of ON CONFLICT DO NOTHING; the
+// server tells no other way whether a trigger was the reason. Set while that statement runs.
+struct Skipped {
+    bool is_known;
+    uint64 rows;
+};
+extern Skipped* skipped_by_insert;
+
 // Runs body(), which writes a row and fires its triggers without a statement.
 void run_as_own_write(void (*body)(void* closure), void* closure);
 template <typename Body>

@@ -48,7 +48,7 @@ bool is_excused(const TriggerData* trigger, const Versioning* versioning, const 
         return true;
     if (change == nullptr)
         return is_foreign_key_action();
-    if (!is_foreign_key_action() && !is_housekeeping(*change, versioning))
+    if (!is_foreign_key_action() && !is_housekeeping(*change, versioning, false))
         return false;
     note_unseen(versioning->root, running_command());
     return true;

@@ -114,7 +114,8 @@ Request read_request(const Arguments& arguments) {
 void check_same_column(Relation rel, const TableInfo* info, const Request& request) {
     if (versioning_of(info) != nullptr)
         refuse_partition(rel, versioning_of(info)->is_clone);
-    if (versioning_of(info) == nullptr ||
+    // A column that is gone was renamed, or another one takes its place.
+    if (versioning_of(info) == nullptr || versioning_of(info)->column == InvalidAttrNumber ||
         strcmp(NameStr(versioning_of(info)->name), request.column) == 0)
         return;
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

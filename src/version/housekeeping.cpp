@@ -4,17 +4,24 @@ namespace interlock {
 
 namespace {
 
+// The server counts generated columns among those that are named.
 bool assigned_only_ignored(const RowChange& change, const Versioning* versioning) {
+    TupleDesc columns = RelationGetDescr(change.rel);
     bool any = false;
-    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0; any = true)
-        if (!bms_is_member(bit + FirstLowInvalidHeapAttributeNumber, versioning->ignored))
+    for (int bit = -1; (bit = bms_next_member(change.assigned, bit)) >= 0;) {
+        int attnum = bit + FirstLowInvalidHeapAttributeNumber;
+        if (attnum > 0 && TupleDescAttr(columns, attnum - 1)->attgenerated != '\0')
+            continue;
+        if (!bms_is_member(attnum, versioning->ignored))
             return false;
+        any = true;
+    }
     return any;
 }
 
 } // namespace
 
-bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
+bool is_housekeeping(const RowChange& change, const Versioning* versioning, bool is_verb) {
     if (!versioning->has_ignored)
         return false;
     TupleDesc columns = RelationGetDescr(change.rel);
@@ -23,6 +30,7 @@ bool is_housekeeping(const RowChange& change, const Versioning* versioning) {
         Form_pg_attribute attribute = TupleDescAttr(columns, attnum - 1);
         if (attribute->attisdropped || attnum == versioning->column ||
             attribute->attgenerated != '\0' ||
+            (is_verb && bms_is_member(attnum, change.info->maintained)) ||
             same_value(columns, change.old_row, change.new_row, attnum))
             continue;
         if (!bms_is_member(attnum, versioning->ignored))

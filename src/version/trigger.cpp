@@ -5,6 +5,7 @@
 #include "execution/probe.h"
 #include "execution/row_change.h"
 #include "server/error.h"
+#include "statement/running.h"
 #include "table/last_word.h"
 #include "table/row.h"
 #include "version/blind.h"
@@ -13,11 +14,15 @@
 #include "version/housekeeping.h"
 #include "version/version.h"
 
+namespace interlock {
+uint64 versioned_updates = 0;
+}
+
 using namespace interlock;
 
 namespace {
 
-bool move_version(RowChange* change);
+bool move_version(RowChange* change, bool is_verb);
 void rise_above_floor(RowChange* change);
 bool key_changes(const RowChange& change);
 void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
@@ -43,9 +48,10 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
         return PointerGetDatum(trigger->tg_trigtuple);
     }
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
+    versioned_updates++;
     RowChange change = change_of(trigger, info);
     judge_blindness(trigger, info, &change);
-    bool is_assigned = move_version(&change);
+    bool is_assigned = move_version(&change, is_fired_by_verb());
     bool leaves_key = key_changes(change);
     if (leaves_key && !is_assigned) // else the writer keeps its own in mind
         rise_above_floor(&change);
@@ -97,8 +103,8 @@ namespace {
 }
 
 // Decides the next counter. Returns false when the new row already holds it.
-bool next_counter(const RowChange& change, const Versioning* versioning, int64 old_token,
-                  int64 new_token, bool new_is_null, Datum* next) {
+bool next_counter(const RowChange& change, const Versioning* versioning, bool is_verb,
+                  int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     int64 limit = versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX;
     bool assigned = new_is_null ? old_token != 0 : new_token != old_token;
     if (assigned && !new_is_null && old_token < limit && new_token == old_token + 1)
@@ -106,7 +112,7 @@ bool next_counter(const RowChange& change, const Versioning* versioning, int64 o
     if (assigned)
         refuse_version(change, versioning, old_token,
                        new_is_null ? "null" : token_to_json(versioning->kind, new_token));
-    if (is_housekeeping(change, versioning))
+    if (is_housekeeping(change, versioning, is_verb))
         return false;
     if (old_token >= limit)
         refuse_end_of_range(change.rel, versioning);
@@ -175,8 +181,8 @@ bool must_give_way(const RowChange& change, const Versioning* versioning, int64 
 
 // Decides the next timestamp: the value that the writer gave if it is later than the stored one
 // (adopted updated_time columns), else the time after it.
-bool next_timestamp(const RowChange& change, const Versioning* versioning, int64 old_token,
-                    int64 new_token, bool new_is_null, Datum* next) {
+bool next_timestamp(const RowChange& change, const Versioning* versioning, bool is_verb,
+                    int64 old_token, int64 new_token, bool new_is_null, Datum* next) {
     if (!new_is_null && TIMESTAMP_NOT_FINITE(new_token) && new_token != old_token)
         refuse_version(change, versioning, old_token, token_to_json(versioning->kind, new_token));
     if (!new_is_null && new_token > old_token) {
@@ -185,7 +191,7 @@ bool next_timestamp(const RowChange& change, const Versioning* versioning, int64
         return false;
     }
     bool assigned = new_is_null ? old_token != DT_NOBEGIN : new_token != old_token;
-    bool stays = !assigned && is_housekeeping(change, versioning);
+    bool stays = !assigned && is_housekeeping(change, versioning, is_verb);
     int64 token = stays ? old_token : next_time(versioning, old_token);
     if (must_give_way(change, versioning, token))
         token = clock_token(versioning);
@@ -241,7 +247,7 @@ void rise_above_floor(RowChange* change) {
 }
 
 // Whether the writer has set the next version itself.
-bool move_version(RowChange* change) {
+bool move_version(RowChange* change, bool is_verb) {
     const Versioning* versioning = usable_versioning(change->rel, change->info);
     bool old_is_null, new_is_null;
     Datum old_value = slot_getattr(change->old_row, versioning->column, &old_is_null);
@@ -252,8 +258,9 @@ bool move_version(RowChange* change) {
     Datum next;
     bool moves =
         is_counter(versioning->kind)
-            ? next_counter(*change, versioning, old_token, new_token, new_is_null, &next)
-            : next_timestamp(*change, versioning, old_token, new_token, new_is_null, &next);
+            ? next_counter(*change, versioning, is_verb, old_token, new_token, new_is_null, &next)
+            : next_timestamp(*change, versioning, is_verb, old_token, new_token, new_is_null,
+                             &next);
     if (moves)
         put(change, versioning->column, {next, false});
     return !new_is_null && new_token != old_token;
@@ -266,8 +273,9 @@ namespace interlock {
 bool check_version(RowChange* change) {
     if (!trigger_fires(versioning_of(change->info)->enabled))
         return true;
+    versioned_updates++;
     note_own_write(change->rel, row_in(change->old_row), versioning_of(change->info));
-    (void)move_version(change);
+    (void)move_version(change, true);
     note_versioned_write();
     // No verb changes the table's key, but what a generated one is made of.
     bool takes_key = any_changes(*change, change->info->key_sources);

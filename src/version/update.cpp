@@ -8,8 +8,14 @@ namespace {
 
 constexpr int kAttempts = 3;
 
-bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
-                OpenUpdates* open) {
+// What an attempt of the caller needs to know of a write.
+struct Written {
+    bool done;
+    bool was_suppressed;
+};
+
+Written run_update(const KeyedRow& row, int64 expected, const Changes& changes, int64* token,
+                   OpenUpdates* open) {
     const Versioning* versioning = versioning_of(row.info);
     RowWrite write(row, PlanKind("version_update"));
     write.set(changes);
@@ -18,16 +24,18 @@ bool run_update(const KeyedRow& row, int64 expected, const Changes& changes, int
     write.require(has_version(&write.terms, versioning, expected));
     write.returns(versioning->column);
     NullableDatum stored;
+    VersionAfterWrite after(1);
     if (!write_row(write, &stored, open))
-        return false;
-    *token = token_of_datum(versioning->kind, stored.value, stored.isnull);
-    return true;
+        return {false, write.was_suppressed};
+    *token = after.version(row, token_of_datum(versioning->kind, stored.value, stored.isnull));
+    return {true, false};
 }
 
-bool run_delete(const KeyedRow& row, int64 expected) {
+Written run_delete(const KeyedRow& row, int64 expected) {
     RowWrite write(row, PlanKind("version_delete"), RowAction::kDelete);
     write.require(has_version(&write.terms, versioning_of(row.info), expected));
-    return write_row(write);
+    bool done = write_row(write);
+    return {done, write.was_suppressed};
 }
 
 template <typename Write>
@@ -36,7 +44,8 @@ Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, in
     const Versioning* versioning = versioning_of(info);
     for (int i = 0; i < kAttempts; i++) {
         Attempt attempt = {};
-        if (write(&attempt))
+        Written written = write(&attempt);
+        if (written.done)
             return attempt;
         StoredRow row = read_row(
             rel, info, key, with_table_key(rel, info, key, bms_make_singleton(versioning->column)));
@@ -45,6 +54,8 @@ Attempt write_if_current(Relation rel, const TableInfo* info, const Key& key, in
         int64 stored = stored_token(row, versioning);
         if (stored != expected)
             return {Outcome::kConflict, stored, table_key(info, key, row)};
+        if (written.was_suppressed)
+            break;
     }
     raise_suppressed(rel);
 }
@@ -81,6 +92,17 @@ Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, i
         attempt->outcome = Outcome::kDeleted;
         return run_delete({rel, info, &key, CountedKind::kVersioning}, expected);
     });
+}
+
+VersionAfterWrite::VersionAfterWrite(int own_updates)
+    : expected_updates_(versioned_updates + own_updates) {}
+
+int64 VersionAfterWrite::version(const KeyedRow& row, int64 returned) const {
+    if (versioned_updates == expected_updates_)
+        return returned;
+    const Versioning* versioning = versioning_of(row.info);
+    StoredRow now = read_row(row.rel, row.info, *row.key, bms_make_singleton(versioning->column));
+    return now.found ? stored_token(now, versioning) : returned;
 }
 
 Bitmapset* columns_to_report(Relation rel, const Versioning* versioning) {

@@ -26,6 +26,21 @@ Attempt update_if_current(Relation rel, const TableInfo* info, const Key& key, i
                           const Changes& changes, OpenUpdates* open = nullptr);
 Attempt delete_if_current(Relation rel, const TableInfo* info, const Key& key, int64 expected);
 
+// The version that a row has at the end of a write. An AFTER trigger of the write may have updated
+// the row again: then more versioned rows were updated than by the write itself, and the row is
+// read.
+struct KeyedRow;
+class VersionAfterWrite {
+public:
+    // Before the write, which updates that many versioned rows.
+    explicit VersionAfterWrite(int own_updates);
+    // After it; `returned` is the version that it has returned.
+    int64 version(const KeyedRow& row, int64 returned) const;
+
+private:
+    uint64 expected_updates_;
+};
+
 // Everything the caller may see of the row, and its token.
 Bitmapset* columns_to_report(Relation rel, const Versioning* versioning);
 int64 stored_token(const StoredRow& row, const Versioning* versioning);

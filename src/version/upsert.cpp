@@ -95,7 +95,9 @@ void require_key_can_be_given(const RowCall& call) {
     }
 }
 
-bool insert(const RowCall& call, const Changes& changes, int64* version) {
+enum class Inserted : uint8 { kYes, kNo, kSuppressed };
+
+Inserted insert(const RowCall& call, const Changes& changes, int64* version) {
     require_key_can_be_given(call);
     const TableInfo* info = call.info;
     const UniqueKey* by = call.key.by;
@@ -114,13 +116,17 @@ bool insert(const RowCall& call, const Changes& changes, int64* version) {
                            changes.values[i], changes.nulls[i]};
     }
     NullableDatum stored[1 + INDEX_MAX_KEYS];
-    if (!insert_row({call.rel, info, PlanKind("version_insert"), values, count, returned,
-                     1 + by->count, false, by},
-                    stored))
-        return false;
+    RowInsert row = {call.rel,      info,  PlanKind("version_insert"),
+                     values,        count, returned,
+                     1 + by->count, false, by};
+    VersionAfterWrite after(0);
+    if (!insert_row(row, stored))
+        return row.was_suppressed ? Inserted::kSuppressed : Inserted::kNo;
     require_key_as_given(call, stored + 1);
-    *version = token_of_datum(call.versioning->kind, stored[0].value, stored[0].isnull);
-    return true;
+    *version =
+        after.version({call.rel, info, &call.key},
+                      token_of_datum(call.versioning->kind, stored[0].value, stored[0].isnull));
+    return Inserted::kYes;
 }
 
 // A row that is there before is not waited for, as it is when the INSERT finds it: an INSERT takes
@@ -129,14 +135,16 @@ bool insert(const RowCall& call, const Changes& changes, int64* version) {
 Insertion insert_unless_there(const RowCall& call, const Changes& changes) {
     constexpr int kAttempts = 3;
     const Bitmapset* columns = columns_to_report(call.rel, call.versioning);
+    Inserted inserted = Inserted::kNo;
     for (int i = 0;; i++) {
         StoredRow row = read_row(call.rel, call.info, call.key, columns);
         if (row.found)
             return {false, stored_token(row, call.versioning), row};
-        if (i == kAttempts)
+        if (i == kAttempts || inserted == Inserted::kSuppressed)
             raise_suppressed(call.rel);
         Insertion insertion = {true, 0, {}};
-        if (insert(call, changes, &insertion.version))
+        inserted = insert(call, changes, &insertion.version);
+        if (inserted == Inserted::kYes)
             return insertion;
     }
 }

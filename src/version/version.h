@@ -57,6 +57,10 @@ const Versioning* usable_versioning(Relation rel, const TableInfo* info);
 // that never moves.
 const Versioning* require_versioning(Relation rel, const TableInfo* info);
 
+// The updates of versioned rows in this session, counted by their trigger. More than one during a
+// write of one row: a trigger has updated rows as well, perhaps the same one.
+extern uint64 versioned_updates;
+
 // Tokens of every kind travel as int64: the counter, or microseconds as the server stores them.
 int64 token_of_datum(TokenKind kind, Datum value, bool is_null);
 char* token_to_text(TokenKind kind, int64 token);
@@ -74,8 +78,10 @@ class Expressions;
 struct Expression;
 const Expression* has_version(Expressions* terms, const Versioning* versioning, int64 expected);
 
-// Raises IL001 with the key, the expected and the stored token.
+// Raises IL001 with the key, the expected and the stored token. `way_back` is the hint, null for
+// the usual one.
 [[noreturn]] void raise_version_conflict(Relation rel, const TableInfo* info, const Key& key,
-                                         int64 expected, int64 stored);
+                                         int64 expected, int64 stored,
+                                         const char* way_back = nullptr);
 
 } // namespace interlock

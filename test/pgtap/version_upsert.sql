@@ -1,6 +1,6 @@
 -- versioned_upsert: ways to call it, outcomes and errors, what the row gets, whose rights it takes, with and without a statement.
 BEGIN;
-SELECT plan(76);
+SELECT plan(84);
 
 CREATE TABLE doc (id bigint PRIMARY KEY, body text, kind text DEFAULT 'note', slug text UNIQUE);
 CREATE TABLE tagged (id uuid PRIMARY KEY, body text, at timestamptz DEFAULT '2026-01-01 00:00:00.123456+00');
@@ -125,6 +125,38 @@ SELECT throws_ok($$SELECT interlock.versioned_upsert('doc', 20, NULL, '{"body": 
 SELECT is(interlock.versioned_upsert('doc', 20, NULL::bigint, '{"body": "start"}'), 41::bigint, 'the version is the one that is stored');
 SELECT is(kind, 'statement', 'a default that is a function of ours takes a statement') FROM doc WHERE id = 20;
 DROP TRIGGER a_interferes ON doc;
+-- VER-51: a trigger that suppresses the row is asked once, by each way to write
+CREATE SEQUENCE asked;
+CREATE FUNCTION suppress() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN PERFORM nextval('asked'); RETURN NULL; END$$;
+CREATE FUNCTION asks(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE state text = 'none';
+BEGIN
+    PERFORM setval('asked', 1, false);
+    BEGIN EXECUTE command; EXCEPTION WHEN OTHERS THEN state = SQLSTATE; END;
+    RETURN state || ' after ' || nextval('asked') - 1;
+END $$;
+CREATE TABLE refuses (id int PRIMARY KEY, body text, at timestamptz DEFAULT '2026-01-01');
+CREATE TABLE refuses_counter (id int PRIMARY KEY, body text);
+CREATE TABLE refuses_parted (id int PRIMARY KEY, body text) PARTITION BY RANGE (id);
+CREATE TABLE refuses_parted_1 PARTITION OF refuses_parted DEFAULT;
+SELECT interlock.enable_versioning('refuses', 'at'), interlock.enable_versioning('refuses_counter'), interlock.enable_versioning('refuses_parted');
+INSERT INTO refuses VALUES (2), (3);
+CREATE TRIGGER a BEFORE INSERT OR UPDATE ON refuses FOR EACH ROW EXECUTE FUNCTION suppress();
+CREATE TRIGGER a BEFORE INSERT ON refuses_counter FOR EACH ROW EXECUTE FUNCTION suppress();
+CREATE TRIGGER a BEFORE INSERT ON refuses_parted FOR EACH ROW EXECUTE FUNCTION suppress();
+SELECT is(asks($$SELECT interlock.versioned_upsert('refuses', 1, NULL, '{}')$$), '09000 after 1', 'VER-51: without a statement');
+SELECT is(asks($$SELECT interlock.versioned_upsert('refuses_counter', 1, NULL, '{}')$$), '09000 after 1', 'VER-51: with one');
+SELECT is(asks($$SELECT interlock.try_versioned_upsert('refuses_counter', 1, NULL, '{}')$$), '09000 after 1', 'VER-51: try_');
+SELECT is(asks($$SELECT interlock.versioned_upsert('refuses_parted', 1, NULL, '{}')$$), '09000 after 1', 'VER-51: into a partition');
+SELECT is(asks($$SELECT interlock.versioned_update('refuses', 2, '2026-01-01', '{"body": "x"}')$$), '09000 after 1', 'VER-51: an update');
+SELECT interlock.define_transitions('refuses', 'body', '{"a": ["b"]}');
+SELECT interlock.enable_marker('refuses');
+ALTER TABLE refuses DISABLE TRIGGER a;
+UPDATE refuses SET body = 'a';
+ALTER TABLE refuses ENABLE TRIGGER a;
+SELECT is(asks($$SELECT interlock.transition('refuses', 2, 'a', 'b')$$), '09000 after 1', 'VER-51: a transition');
+SELECT is(asks($$SELECT interlock.transition('refuses', 2, '{a}'::text[], 'b', match => '{"body": "a"}')$$), '09000 after 1', 'VER-51: one that locks first');
+SELECT is(asks($$SELECT interlock.lock_row('refuses', 2, 'anna')$$), '09000 after 1', 'VER-51: a marker');
 CREATE RULE r AS ON INSERT TO counted DO ALSO INSERT INTO plain VALUES (NEW.id);
 SELECT throws_ok($$SELECT interlock.versioned_upsert('counted', 7, NULL, '{}')$$, '0A000', NULL, 'ON CONFLICT and rules do not go together');
 

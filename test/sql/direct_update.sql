@@ -119,7 +119,8 @@ SELECT * FROM try_update('CREATE FUNCTION other_key() RETURNS trigger LANGUAGE p
 SELECT * FROM try_update('CREATE FUNCTION itself() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN IF pg_trigger_depth() = 1 THEN UPDATE t SET c = 5 WHERE id = NEW.id; END IF; RETURN NEW; END'';
     CREATE TRIGGER itself BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION itself()');
 SELECT * FROM try_update('CREATE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN DELETE FROM t WHERE id = NEW.id; RETURN NEW; END''; CREATE TRIGGER gone BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION gone()');
-SELECT * FROM try_update('CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN IF pg_trigger_depth() = 1 THEN UPDATE t SET c = 5 WHERE id = NEW.id; END IF; RETURN NULL; END'';
+-- VER-52: the version after the trigger's, which RETURNING by hand does not have
+SELECT how, as_twin, as_by_hand, left(answer, 1) AS version FROM try_update('CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN IF pg_trigger_depth() = 1 THEN UPDATE t SET c = 5 WHERE id = NEW.id; END IF; RETURN NULL; END'';
     CREATE TRIGGER again AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION again()');
 SELECT * FROM try('CREATE FUNCTION quiet() RETURNS trigger LANGUAGE plpgsql AS ''BEGIN RETURN NULL; END''; CREATE TRIGGER quiet BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION quiet()',
     $$SELECT interlock.versioned_update('t', 1, 1, '{"a": 7}')$$);
