@@ -35,7 +35,8 @@ Datum lock_row(PG_FUNCTION_ARGS) {
     const char* reason = arguments.string_or_null(4);
     for (int i = 0; i < kAttempts; i++) {
         MarkerState held = {};
-        if (take_marker(call, ttl, reason, &held)) {
+        bool was_suppressed = false;
+        if (take_marker(call, ttl, reason, &held, nullptr, &was_suppressed)) {
             count_call(call);
             close_table(call.rel);
             return marker_row(fcinfo, true, held);
@@ -48,6 +49,8 @@ Datum lock_row(PG_FUNCTION_ARGS) {
             close_table(call.rel);
             return marker_row(fcinfo, false, found.state);
         }
+        if (was_suppressed)
+            break;
     }
     raise_suppressed(call.rel);
 }
@@ -65,7 +68,7 @@ Datum touch_row(PG_FUNCTION_ARGS) {
     MarkedRow call = open_call(arguments, true);
     int64 ttl = ttl_argument(arguments, 3, call.marker);
     TimestampTz until = 0;
-    bool held = touch_marker(call, ttl, &until);
+    bool held = touch_marker(call, ttl, !arguments.is_null(3), &until);
     count_call(call);
     close_table(call.rel);
     if (!held)
@@ -87,14 +90,17 @@ Datum force_unlock_row(PG_FUNCTION_ARGS) {
             close_table(call.rel);
             PG_RETURN_NULL();
         }
+        bool was_suppressed = false;
         call.holder = found.state.holder;
-        if (release_marker(call, Verb::kForce)) {
+        if (release_marker(call, Verb::kForce, &was_suppressed)) {
             audit_force(call, found.state, reason);
             count_call(call);
             count(call.info, CountedKind::kMarker, Counter::kTakeovers);
             close_table(call.rel);
             PG_RETURN_TEXT_P(cstring_to_text(call.holder));
         }
+        if (was_suppressed && is_held(call, look(call)))
+            break;
     }
     raise_suppressed(call.rel);
 }

@@ -152,7 +152,10 @@ const Marker* usable_marker(Relation rel, const TableInfo* info) {
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("a marker column of table \"%s\" is gone or has another type",
                         RelationGetRelationName(rel)),
-                 errhint("Call interlock.enable_marker again with the columns' present names.")));
+                 errhint("The table's owner calls interlock.enable_marker again with the current "
+                         "names of the columns and the other settings, which SELECT "
+                         "interlock.configuration(%s) shows.",
+                         quote_literal_cstr(qualified_name(rel)))));
     return marker_of(info);
 }
 

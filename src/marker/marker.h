@@ -77,9 +77,14 @@ void refuse_foreign_status(Oid relid, const char* const* columns);
 // The status column where no other is named.
 constexpr const char* kDefaultStatus = "lock_status";
 
-// Raises 55000 when the status column would be added beside those of a hand-made lock, whose
-// holders would lose their rows without notice: an existing holder column has holders, or there is
-// a column "status" of a lock's values and the caller names no status column.
+// The defaults of enable_marker for two others.
+constexpr const char* kDefaultHolder = "lock_by";
+constexpr const char* kDefaultTime = "lock_time";
+
+// Raises 55000 when the status column would be added beside those of a hand-made lock, which would
+// go on beside the marker: a row would have two holders. So it is when a column for the holder or
+// the time exists that the caller has not named, or beside one "status", and when the holder column
+// has holders.
 void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status);
 
 inline const char* quoted(const Marker* marker, MarkerRole role) {
@@ -92,7 +97,7 @@ struct MarkerState {
     bool foreign;       // status is none of a marker's: neither 0 nor 1 nor null
     bool live;          // set, and its deadline lies ahead
     const char* holder; // null when not set or the column is null
-    TimestampTz since;  // DT_NOBEGIN when null
+    TimestampTz since;  // when it was locked or touched last; DT_NOBEGIN when null
     TimestampTz until;  // DT_NOBEGIN when null
 };
 MarkerState marker_state(const Marker* marker, TupleDesc columns, HeapTuple tuple,
@@ -129,6 +134,7 @@ struct VerbCall : WritingVerb { // whose `run` is run_as_verb
     int64 ttl;
     TimestampTz until; // the deadline that the statement sets, before any wait
     bool has_reason;
+    bool may_shorten;  // a deadline that is nearer than the present one
     int trigger_depth; // around the statement
 };
 

@@ -25,7 +25,7 @@ interlock_row_lock with {table, event} (on), or {table, key, event, holder} (ful
 is as fast in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
 Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
 with transitions or with a CHECK that lets other values in is refused, and so is adding one to a table whose holder column has
-holders, or that has a column status with nothing but 0 and 1 when status_column is null: a hand-made lock would be ignored. Errors: 42501 not the owner, 42804 column type, 22023
+holders, or, when status_column is null, one that has a column for the holder or the time: a hand-made lock would be ignored. Errors: 42501 not the owner, 42804 column type, 22023
 ttl not positive, 55000 the status column means something else.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
@@ -42,7 +42,7 @@ Ends with the transaction and rolls back with a savepoint. Null: nobody. Errors:
 CREATE TYPE interlock.lock_row_result AS (
     locked boolean, holder text, locked_at timestamptz, expires_at timestamptz);
 COMMENT ON TYPE interlock.lock_row_result IS
-'What lock_row answers: whether the caller holds the row now, and who holds it since when and until when.';
+'What lock_row answers: whether the caller holds the row now, who has locked or touched it when, and until when.';
 
 CREATE FUNCTION interlock.lock_row(
     rel regclass, key text, holder text, ttl interlock.seconds = NULL, reason text = NULL) RETURNS interlock.lock_row_result
@@ -51,8 +51,8 @@ CREATE FUNCTION interlock.lock_row(
     rel regclass, key "any", holder text, ttl interlock.seconds = NULL, reason text = NULL) RETURNS interlock.lock_row_result
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.lock_row(regclass, text, text, interlock.seconds, text) IS
-'Marks the row as edited by the holder, or returns the present holder: a refusal is no error. The same holder renews; an expired marker
-is free. ttl: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
+'Marks the row as edited by the holder, or returns the current holder: a refusal is no error. The same holder renews, and never shortens; an
+expired marker is free. ttl: of this marker, instead of the table''s. Waits while a transaction is writing the row (lock_timeout counts).
 Errors: P0002 no such row, 22023 holder empty or longer than 1024 bytes or ttl not positive, 55000 no markers,
 40001 under REPEATABLE READ and above when the row changed after the snapshot.';
 COMMENT ON FUNCTION interlock.lock_row(regclass, "any", text, interlock.seconds, text) IS
@@ -100,8 +100,8 @@ CREATE FUNCTION interlock.touch_row(rel regclass, key text, holder text, ttl int
 CREATE FUNCTION interlock.touch_row(rel regclass, key "any", holder text, ttl interlock.seconds = NULL) RETURNS timestamptz
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.touch_row(regclass, text, text, interlock.seconds) IS
-'Moves the deadline to ttl from now (null: the table''s), never nearer, and returns it; null when the holder no longer had the
-marker. Errors: 22023 ttl not positive.';
+'Moves the deadline to ttl from now (null: the table''s, and never nearer) and the time to now, and returns the deadline; null when the holder
+no longer had the marker. Errors: 22023 ttl not positive.';
 COMMENT ON FUNCTION interlock.touch_row(regclass, "any", text, interlock.seconds) IS
 'As touch_row(regclass, text, text, interlock.seconds), for a key of another type.';
 
@@ -147,7 +147,7 @@ CREATE FUNCTION interlock.save_row(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.save_row(regclass, text, text, jsonb, bigint) IS
 'Writes the changes and releases the marker in one step, if the holder still has it and the version is still the expected one;
-a null version is not compared. Returns the new version; null for a table without versions, or versioned by a timestamp.
+a null version is not compared. It moves the version without changes, too. Returns the new version; null for a table without versions, or versioned by a timestamp.
 Errors: IL005 marker not held, IL001 version conflict, P0002 no such row, 42804 a version of another type, and those of
 versioned_update for the changes.';
 COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, bigint) IS
@@ -199,7 +199,7 @@ CREATE FUNCTION interlock.row_lock_of(
     OUT locked boolean, OUT holder text, OUT locked_at timestamptz, OUT expires_at timestamptz, OUT reason text)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.row_lock_of(regclass, text) IS
-'The holder of the row, since when, until when and why; locked is false and the rest null when it is free or expired.
+'The holder of the row, when it was locked or touched last, until when and why; locked is false and the rest null when it is free or expired.
 Errors: P0002 no such row.';
 COMMENT ON FUNCTION interlock.row_lock_of(regclass, "any") IS
 'As row_lock_of(regclass, text), for a key of another type.';

@@ -102,7 +102,9 @@ void explain_unsaved(const SaveCall& call) {
     if (held && call.has_expected && read_version(call, &stored) && stored != call.expected.token) {
         count_call(row);
         count_call(row.info, true);
-        raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored);
+        raise_version_conflict(row.rel, row.info, *found.key, call.expected.token, stored,
+                               "The marker is still held. Read the row, and call save_row again "
+                               "with its version, or unlock_row to give up.");
     }
     if (held)
         raise_suppressed(row.rel);

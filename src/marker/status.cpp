@@ -200,21 +200,59 @@ namespace {
 // What hand-made locks call their status.
 constexpr const char* kUsualStatus = "status";
 
-void refuse_beside_status(Relation rel) {
+// A call that adds all columns of the marker, beside those that are there.
+const char* call_with_own_columns(Relation rel, const char* const* columns) {
+    constexpr const char* kOwn[kMarkerRoles][2] = {{"status_column", "marker_status"},
+                                                   {"holder_column", "marker_by"},
+                                                   {"time_column", "marker_time"},
+                                                   {"until_column", "marker_until"},
+                                                   {"reason_column", "marker_reason"}};
+    StringInfoData call;
+    initStringInfo(&call);
+    appendStringInfo(&call, "SELECT interlock.enable_marker(%s",
+                     quote_literal_cstr(typed_name(rel)));
+    for (int role = 0; role < kMarkerRoles; role++)
+        if (find_attribute(RelationGetDescr(rel), columns[role]) != InvalidAttrNumber)
+            appendStringInfo(&call, ", %s => '%s'", kOwn[role][0], kOwn[role][1]);
+    appendStringInfoChar(&call, ')');
+    return call.data;
+}
+
+// How to adopt the lock: its status is the usual one if there is such a column.
+const char* call_with_lock(Relation rel, bool has_status) {
+    return psprintf("SELECT interlock.enable_marker(%s, status_column => %s)",
+                    quote_literal_cstr(typed_name(rel)),
+                    has_status ? quote_literal_cstr(kUsualStatus) : "...");
+}
+
+bool has_usual_status(Relation rel) {
     AttrNumber attnum = find_attribute(RelationGetDescr(rel), kUsualStatus);
-    if (attnum == InvalidAttrNumber ||
-        !fits_role(kStatus, TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid) ||
-        count_other_values(rel, kUsualStatus) > 0)
-        return;
-    const char* table = quote_literal_cstr(typed_name(rel));
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-         errmsg("columns of table \"%s\" look like a lock whose status is column \"%s\"",
-                RelationGetRelationName(rel), kUsualStatus),
-         errhint("To adopt it: SELECT interlock.enable_marker(%s, status_column => '%s'). If it "
-                 "means something else, name the column to add: status_column => '%s'.",
-                 table, kUsualStatus, kDefaultStatus)));
+    return attnum != InvalidAttrNumber &&
+           fits_role(kStatus, TupleDescAttr(RelationGetDescr(rel), attnum - 1)->atttypid);
+}
+
+// The hand-made lock would go on beside the marker, and a row have two holders.
+[[noreturn]] void refuse_half(Relation rel, const char* const* columns, const char* adopted) {
+    bool has_status = has_usual_status(rel);
+    int64 others = has_status ? count_other_values(rel, kUsualStatus) : 0;
+    const char* adopt = call_with_lock(rel, has_status);
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             has_status
+                 ? errmsg("columns of table \"%s\" look like a lock whose status is column \"%s\"",
+                          RelationGetRelationName(rel), kUsualStatus)
+                 : errmsg("column \"%s\" of table \"%s\" looks like half of a lock: there is no "
+                          "column \"%s\"",
+                          adopted, RelationGetRelationName(rel), columns[kStatus]),
+             others > 0 ? errdetail("Rows whose \"%s\" is neither 0 nor 1: " INT64_FORMAT ".",
+                                    kUsualStatus, others)
+                        : 0,
+             errhint("If it is a lock, adopt its status too%s: %s. If it means something else, "
+                     "give the marker columns of its own: %s.",
+                     others > 0   ? ", after its other values have moved to another column"
+                     : has_status ? ""
+                                  : ", the column that has 1 in rows that are held",
+                     adopt, call_with_own_columns(rel, columns))));
 }
 
 void refuse_lost_holders(Relation rel, const char* const* columns) {
@@ -223,14 +261,15 @@ void refuse_lost_holders(Relation rel, const char* const* columns) {
                                            quote_identifier(holder)));
     if (count == 0)
         return;
-    ereport(ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("column \"%s\" of table \"%s\" has holders, and there is no column \"%s\" to "
-                    "say which of them hold the row: rows: " INT64_FORMAT,
-                    holder, RelationGetRelationName(rel), columns[kStatus], count),
-             errhint("Name the column that has 1 in rows that are held as status_column, or clear "
-                     "the holders first: UPDATE %s SET %s = NULL.",
-                     typed_name(rel), quote_identifier(holder))));
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("column \"%s\" of table \"%s\" has holders, and there is no column \"%s\" to "
+                "say which of them hold the row: rows: " INT64_FORMAT,
+                holder, RelationGetRelationName(rel), columns[kStatus], count),
+         errhint("Name the column that has 1 in rows that are held as status_column. If there is "
+                 "none, give the marker columns of its own: %s.",
+                 call_with_own_columns(rel, columns))));
 }
 
 } // namespace
@@ -238,11 +277,16 @@ void refuse_lost_holders(Relation rel, const char* const* columns) {
 void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_status) {
     Relation rel = table_open(relid, AccessShareLock);
     TupleDesc all = RelationGetDescr(rel);
-    bool is_lock = find_attribute(all, columns[kStatus]) == InvalidAttrNumber &&
-                   find_attribute(all, columns[kHolder]) != InvalidAttrNumber;
-    if (is_lock && !names_status)
-        refuse_beside_status(rel);
-    if (is_lock)
+    bool has_holder = find_attribute(all, columns[kHolder]) != InvalidAttrNumber;
+    bool has_time = find_attribute(all, columns[kTime]) != InvalidAttrNumber;
+    bool is_half =
+        find_attribute(all, columns[kStatus]) == InvalidAttrNumber && (has_holder || has_time);
+    // Columns that the caller has named are meant.
+    bool is_unnamed = (has_holder && strcmp(columns[kHolder], kDefaultHolder) == 0) ||
+                      (has_time && strcmp(columns[kTime], kDefaultTime) == 0);
+    if (is_half && !names_status && (is_unnamed || has_usual_status(rel)))
+        refuse_half(rel, columns, columns[has_holder ? kHolder : kTime]);
+    if (is_half && has_holder)
         refuse_lost_holders(rel, columns);
     table_close(rel, AccessShareLock);
 }

@@ -221,9 +221,9 @@ const char* require_holder(const Write& write) {
 }
 
 // A deadline that the writer sets is used. Otherwise the ttl counts, from the clock and not from
-// the start of the transaction: when the marker is taken, and never nearer than before when a new
-// time renews it. The values in a statement of ours are replaced by this, unless another trigger
-// has changed them.
+// the start of the transaction: when the marker is taken, and when it is renewed, by a new time in
+// plain SQL too. A renewal never moves it nearer, unless its verb may. The values in a statement of
+// ours are replaced by this, unless another trigger has changed them.
 TimestampTz deadline(const Write& write, bool taken) {
     const VerbCall* verb = write.verb;
     bool given = write.after.until != DT_NOBEGIN && column_changed(write, kUntil);
@@ -235,7 +235,8 @@ TimestampTz deadline(const Write& write, bool taken) {
     int64 ttl = verb != nullptr ? verb->ttl : write.marker->ttl;
     TimestampTz until =
         DatumGetTimestampTz(marker_time(write.marker->columns[kUntil], write.clock + ttl));
-    return taken || is_verb(write, Verb::kLock) ? until : Max(until, write.before.until);
+    bool may_shorten = taken || (verb != nullptr && verb->may_shorten);
+    return may_shorten ? until : Max(until, write.before.until);
 }
 
 void count_hold(const Write& write, bool taken, const char* holder) {
@@ -258,7 +259,9 @@ void hold(const Write& write, bool taken) {
     TimestampTz until = deadline(write, taken);
     if (!same_holder(holder, write.after.holder))
         fill(write, kHolder, marker_text(write.marker->columns[kHolder], holder));
-    if (write.after.since == DT_NOBEGIN || (taken && !column_changed(write, kTime)))
+    // The time tells the age of a marker to jobs that look for abandoned ones: it moves with it.
+    bool dates = taken || is_verb(write, Verb::kLock) || is_verb(write, Verb::kTouch);
+    if (write.after.since == DT_NOBEGIN || (dates && !column_changed(write, kTime)))
         fill(write, kTime, marker_time(write.marker->columns[kTime], write.clock));
     if (taken && is_verb(write, Verb::kLock) && !write.verb->has_reason)
         clear_column(write, kReason);
@@ -283,11 +286,12 @@ void refuse_foreign_status(const Write& write) {
                         errhint("0 is free, 1 is being edited. Keep another status in a column of "
                                 "its own.")));
     if (write.before.foreign && write.verb != nullptr)
-        ereport(ERROR,
-                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                 errmsg("column \"%s\" of a row of table \"%s\" is neither 0 nor 1", column, table),
-                 errhint("Set it to 0, or disable the markers and "
-                         "enable them with another column.")));
+        ereport(
+            ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("column \"%s\" of a row of table \"%s\" is neither 0 nor 1", column, table),
+             errhint("If its value is a mistake, set it to 0. If it means something, the table's "
+                     "owner disables the markers and enables them with another column.")));
 }
 
 void settle_marker(const Write& write) {

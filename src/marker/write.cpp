@@ -1,7 +1,7 @@
 #include "marker/write.h"
 
 #include "execution/write.h"
-#include "version/version.h"
+#include "version/update.h"
 
 namespace interlock {
 
@@ -90,7 +90,7 @@ bool was_waited_for(const RowWrite& write, int64 ttl, TimestampTz until) {
 } // namespace
 
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
-                 OpenUpdates* open) {
+                 OpenUpdates* open, bool* was_suppressed) {
     const MarkerColumn* columns = row.marker->columns;
     VerbCall verb = verb_call(row, Verb::kLock, ttl);
     verb.has_reason = reason != nullptr;
@@ -118,21 +118,27 @@ bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerStat
     bool taken = take();
     if (taken && was_waited_for(write, ttl, held->until))
         taken = take(); // for the deadline
+    if (was_suppressed != nullptr)
+        *was_suppressed = write.was_suppressed;
     return taken;
 }
 
-bool release_marker(const MarkedRow& row, Verb kind) {
+bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed) {
     VerbCall verb = verb_call(row, kind, row.marker->ttl);
     RowWrite write(keyed(row), PlanKind("marker_unlock"));
     write.verb = &verb;
     set_status(&write, row.marker, 0);
     require_held(&write, row);
-    return write_row(write);
+    bool released = write_row(write);
+    if (was_suppressed != nullptr)
+        *was_suppressed = write.was_suppressed;
+    return released;
 }
 
-// The trigger counts the deadline, and never moves it nearer.
-bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until) {
+// The trigger counts the deadline.
+bool touch_marker(const MarkedRow& row, int64 ttl, bool may_shorten, TimestampTz* until) {
     VerbCall verb = verb_call(row, Verb::kTouch, ttl);
+    verb.may_shorten = may_shorten;
     RowWrite write(keyed(row), PlanKind("marker_touch"));
     write.verb = &verb;
     write.lock_first = true; // a new deadline could not be taken back
@@ -180,6 +186,8 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
                                                    : PlanKind("marker_save"));
     write.verb = &verb;
     write.set(changes);
+    if (changes.count == 0 && versioning != nullptr)
+        write.keep(versioning->column); // a save moves it, also one without changes
     set_status(&write, row.marker, 0);
     require_held(&write, row);
     if (expected != nullptr)
@@ -187,10 +195,12 @@ bool save_marked(const MarkedRow& row, const Changes& changes, const int64* expe
     if (versioning != nullptr)
         write.returns(versioning->column);
     NullableDatum stored;
+    VersionAfterWrite after(1);
     if (!write_row(write, &stored))
         return false;
     if (versioning != nullptr)
-        *version = token_of_datum(versioning->kind, stored.value, stored.isnull);
+        *version =
+            after.version(write.row, token_of_datum(versioning->kind, stored.value, stored.isnull));
     return true;
 }
 

@@ -16,16 +16,18 @@ struct MarkedRow {
 };
 
 // Takes or renews the marker if it is free or belongs to the holder; *held gets the stored values.
-// A null reason leaves the present one. Consecutive calls for one table share `open`.
+// A renewal never shortens it. A null reason leaves the present one. Consecutive calls for one
+// table share `open`. Where nothing was written, *was_suppressed says whether it is known that a
+// trigger is the reason (RowWrite::was_suppressed).
 struct OpenUpdates;
 bool take_marker(const MarkedRow& row, int64 ttl, const char* reason, MarkerState* held,
-                 OpenUpdates* open = nullptr);
+                 OpenUpdates* open = nullptr, bool* was_suppressed = nullptr);
 
 // Takes the marker off while row.holder holds it.
-bool release_marker(const MarkedRow& row, Verb kind);
+bool release_marker(const MarkedRow& row, Verb kind, bool* was_suppressed = nullptr);
 
-// Puts the deadline off to `ttl` from now while row.holder holds the marker.
-bool touch_marker(const MarkedRow& row, int64 ttl, TimestampTz* until);
+// Moves the deadline to `ttl` from now while row.holder holds the marker, nearer only if it may.
+bool touch_marker(const MarkedRow& row, int64 ttl, bool may_shorten, TimestampTz* until);
 
 // Gives the marker to another holder, for `ttl` from now, while row.holder holds it.
 bool hand_over_marker(const MarkedRow& row, const char* to_holder, int64 ttl, TimestampTz* until);

@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(58);
+SELECT plan(95);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -30,7 +30,7 @@ SELECT throws_ok($$SELECT interlock.lock_row('page', 2, 'anna', '0')$$, '22023')
 SELECT isnt(interlock.touch_row('page', 1, 'anna'), NULL, 'touched');
 SELECT is(interlock.touch_row('page', 1, 'bert'), NULL, 'not by another');
 SELECT ok(interlock.touch_row('page', 1, 'anna', '3 hours') > now() + '2 hours 59 min'::interval, 'for another time than the table''s');
-SELECT ok(interlock.touch_row('page', 1, 'anna', ttl => '1 min') > now() + '2 hours 59 min'::interval, 'never nearer');
+SELECT ok(interlock.touch_row('page', 1, 'anna') > now() + '2 hours 59 min'::interval, 'never nearer without one');
 SET LOCAL interlock.direct_execution = off;
 SELECT ok(interlock.touch_row('page', 1, 'anna', make_interval(hours => 4)) > now() + '3 hours 59 min'::interval, 'also by a statement');
 RESET interlock.direct_execution;
@@ -110,6 +110,130 @@ SELECT results_eq($$SELECT rel, count(*), count(key) FROM interlock.row_locks WH
     $$VALUES ('numbered'::regclass, 6::bigint, 4::bigint), ('numbers'::regclass, 1, 0), ('quoted'::regclass, 1, 1), ('nested'::regclass, 1, 0), ('sparse'::regclass, 2, 0), ('flags'::regclass, 1, 1)$$, 'no key is shown that is far longer as text');
 ALTER TABLE vast ENABLE TRIGGER USER;
 SELECT is((SELECT length(holder) FROM interlock.row_lock_of('vast', '1')), 3000000, 'who names the row gets all of it');
+
+-- MRK-51: to lock again never shortens; to touch with a ttl may
+CREATE TABLE form (id int PRIMARY KEY, body text);
+INSERT INTO form VALUES (1), (2);
+SELECT interlock.enable_marker('form', '5 min');
+CREATE FUNCTION minutes_left() RETURNS text LANGUAGE sql AS
+    $$SELECT CASE WHEN lock_until > clock_timestamp() + '20 min'::interval THEN 'half an hour' ELSE 'less' END FROM form WHERE id = 1$$;
+CREATE FUNCTION both_ways(command text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE way text;
+BEGIN
+    FOREACH way IN ARRAY '{on,off}'::text[] LOOP
+        PERFORM set_config('interlock.direct_execution', way, true);
+        PERFORM interlock.touch_row('form', 1, 'anna', '30 min');
+        EXECUTE command;
+        RETURN NEXT minutes_left();
+    END LOOP;
+    PERFORM set_config('interlock.direct_execution', 'on', true);
+END $$;
+SELECT locked FROM interlock.lock_row('form', 1, 'anna', '30 min');
+SELECT results_eq($$SELECT both_ways('SELECT * FROM interlock.lock_row(''form'', 1, ''anna'')')$$, $$VALUES ('half an hour'), ('half an hour')$$, 'MRK-51: lock_row');
+SELECT results_eq($$SELECT both_ways('SELECT * FROM interlock.lock_row(''form'', 1, ''anna'', ''1 min'')')$$, $$VALUES ('half an hour'), ('half an hour')$$, 'MRK-51: with a ttl');
+SELECT results_eq($$SELECT both_ways('SELECT * FROM interlock.lock_rows(''form'', ''{1,2}'', ''anna'')')$$, $$VALUES ('half an hour'), ('half an hour')$$, 'MRK-51: lock_rows');
+SELECT results_eq($$SELECT both_ways('SELECT interlock.touch_row(''form'', 1, ''anna'')')$$, $$VALUES ('half an hour'), ('half an hour')$$, 'MRK-51: touch_row');
+SELECT results_eq($$SELECT both_ways('SELECT interlock.touch_row(''form'', 1, ''anna'', ''1 min'')')$$, $$VALUES ('less'), ('less')$$, 'MRK-51: touch_row with a ttl');
+SELECT ok(expires_at > clock_timestamp() + '20 min'::interval, 'MRK-51: the answer is what is stored') FROM interlock.lock_row('form', 1, 'anna', '30 min');
+SELECT ok(expires_at > clock_timestamp() + '20 min'::interval, 'MRK-51: and stays') FROM interlock.lock_row('form', 1, 'anna');
+
+-- MRK-52: the time of a marker moves when it is touched, so that a job that frees what is old meets no live row
+CREATE FUNCTION free_old() RETURNS bigint LANGUAGE sql AS $$
+    WITH freed AS (UPDATE form SET lock_status = 0, lock_by = NULL, lock_time = NULL
+                    WHERE lock_status = 1 AND lock_time < now() - '30 min'::interval RETURNING 1) SELECT count(*) FROM freed$$;
+CREATE FUNCTION age_all() RETURNS void LANGUAGE plpgsql AS $$ -- as if they had been locked an hour ago
+BEGIN
+    SET LOCAL session_replication_role = replica;
+    UPDATE form SET lock_time = lock_time - '1 hour'::interval;
+    SET LOCAL session_replication_role = origin;
+END $$;
+CREATE FUNCTION older_than_an_hour() RETURNS bigint LANGUAGE sql AS $$SELECT count(*) FROM form WHERE lock_time < clock_timestamp() - '59 min'::interval$$;
+SELECT age_all();
+SELECT is(older_than_an_hour(), 2::bigint, 'MRK-52: two of them');
+SELECT throws_ok('SELECT free_old()', 'IL004', NULL, 'MRK-52: live ones that nobody touched');
+SELECT isnt(interlock.touch_row('form', id, 'anna'), NULL, 'MRK-52: touched') FROM form;
+SELECT is(older_than_an_hour(), 0::bigint, 'MRK-52: none of them');
+SELECT is(free_old(), 0::bigint, 'MRK-52: the job leaves them');
+SELECT age_all();
+SELECT ok(locked_at > clock_timestamp() - '59 min'::interval, 'MRK-52: as to lock again') FROM interlock.lock_row('form', 1, 'anna');
+SET LOCAL interlock.direct_execution = off;
+SELECT isnt(interlock.touch_row('form', 2, 'anna'), NULL, 'MRK-52: by a statement');
+RESET interlock.direct_execution;
+SELECT is(older_than_an_hour(), 0::bigint, 'MRK-52: none of them again');
+
+-- MRK-50: half of a lock is not adopted, whatever its status holds; both ways out work
+CREATE FUNCTION says(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE message text; hint text;
+BEGIN
+    EXECUTE command;
+    RETURN 'done';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+    RETURN SQLSTATE || ': ' || message || E'\n' || hint;
+END $$;
+CREATE TABLE seat (id int PRIMARY KEY, status int NOT NULL DEFAULT 0, lock_by text, lock_time timestamptz);
+INSERT INTO seat VALUES (1, 0), (2, 2);
+SELECT is(says($$SELECT interlock.enable_marker('seat')$$), '55000: columns of table "seat" look like a lock whose status is column "status"' || E'\n' ||
+    'If it is a lock, adopt its status too, after its other values have moved to another column: SELECT interlock.enable_marker(''public.seat'', status_column => ''status''). '
+    'If it means something else, give the marker columns of its own: SELECT interlock.enable_marker(''public.seat'', holder_column => ''marker_by'', '
+    'time_column => ''marker_time'').', 'MRK-50: a status that also holds a 2');
+SELECT hasnt_column('public', 'seat', 'lock_status', 'MRK-50: nothing was added');
+SAVEPOINT before;
+SELECT is(says($$SELECT interlock.enable_marker('public.seat', holder_column => 'marker_by', time_column => 'marker_time')$$), 'done', 'MRK-50: columns of its own');
+SELECT results_eq($$SELECT locked FROM interlock.lock_row('seat', 1, 'anna')$$, 'VALUES (true)', 'MRK-50: are those of the marker');
+SELECT is(lock_by, NULL, 'MRK-50: and the others are left alone') FROM seat WHERE id = 1;
+ROLLBACK TO before;
+SELECT matches(says($$SELECT interlock.enable_marker('public.seat', status_column => 'status')$$), '^55000: .*other value', 'MRK-50: the status with the 2');
+ALTER TABLE seat ADD sold boolean NOT NULL DEFAULT false;
+UPDATE seat SET sold = true, status = 0 WHERE status = 2;
+SELECT is(says($$SELECT interlock.enable_marker('public.seat', status_column => 'status')$$), 'done', 'MRK-50: and once it has moved');
+UPDATE seat SET status = 1, lock_by = 'anna', lock_time = now() WHERE id = 1 AND status = 0;
+SELECT results_eq($$SELECT locked, holder FROM interlock.lock_row('seat', 1, 'bert')$$, $$VALUES (false, 'anna')$$, 'MRK-50: there is one holder');
+CREATE TABLE owned (id int PRIMARY KEY, lock_by text);
+SELECT matches(says($$SELECT interlock.enable_marker('owned')$$), '^55000: column "lock_by" of table "owned" looks like half of a lock', 'MRK-50: a holder alone');
+SELECT is(says($$SELECT interlock.enable_marker('owned', status_column => 'lock_status')$$), 'done', 'MRK-50: whose status is to be added');
+
+-- MRK-56: each move of a marker changes xmin, which is no token therefore, and not the version
+CREATE TABLE entity (id int PRIMARY KEY, body text);
+INSERT INTO entity VALUES (1, 'a');
+SELECT interlock.enable_versioning('entity');
+SELECT interlock.enable_marker('entity');
+CREATE TEMP TABLE loaded AS SELECT ctid AS place, version FROM entity;
+SELECT locked FROM interlock.lock_row('entity', 1, 'anna');
+SELECT isnt(interlock.touch_row('entity', 1, 'anna'), NULL, 'MRK-56: touched');
+SELECT results_eq('SELECT e.ctid = l.place, e.version = l.version FROM entity e, loaded l', 'VALUES (false, true)', 'MRK-56: another row version, and the same version');
+
+-- MRK-54: a save without changes is a save: it moves the version, as versioned_update does; and the way out of IL001 is one
+CREATE TABLE draft (id int PRIMARY KEY, body text);
+INSERT INTO draft VALUES (1, 'a');
+SELECT interlock.enable_versioning('draft');
+SELECT interlock.enable_marker('draft');
+CREATE FUNCTION hint_of(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE hint text;
+BEGIN
+    EXECUTE command;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS hint = PG_EXCEPTION_HINT;
+    RETURN hint;
+END $$;
+SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
+SELECT is(interlock.save_row('draft', 1, 'anna', '{}', 1), 2::bigint, 'MRK-54: a save without changes');
+SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
+SELECT is(interlock.save_row('draft', 1, 'anna', '{"body": "a"}', 2), 3::bigint, 'MRK-54: and one of what is there');
+SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
+SET LOCAL interlock.direct_execution = off;
+SELECT is(interlock.save_row('draft', 1, 'anna', '{}'), 4::bigint, 'MRK-54: by a statement');
+RESET interlock.direct_execution;
+SELECT is(version, 4::bigint, 'MRK-54: is stored') FROM draft;
+SELECT is(interlock.unlock_row('draft', 1, 'anna'), false, 'MRK-54: and released');
+SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
+SELECT is(interlock.unlock_row('draft', 1, 'anna'), true, 'MRK-54: to give up without a save');
+SELECT is(version, 4::bigint, 'MRK-54: moves nothing') FROM draft;
+SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
+SELECT is(hint_of($$SELECT interlock.save_row('draft', 1, 'anna', '{"body": "b"}', 1)$$),
+    'The marker is still held. Read the row, and call save_row again with its version, or unlock_row to give up.', 'MRK-54: the hint of a conflict');
+SELECT is(interlock.save_row('draft', 1, 'anna', '{"body": "b"}', (SELECT version FROM draft)), 5::bigint, 'MRK-54: as it says');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -62,7 +62,7 @@ SELECT throws_ok($$SELECT interlock.hand_over_row('page', 1, 'anna', repeat('x',
 SELECT throws_ok($$SELECT interlock.hand_over_row('page', 1, 'anna', 'bert', '0')$$, '22023');
 CREATE TABLE short (id int PRIMARY KEY, lock_by varchar(5));
 SELECT throws_ok($$SELECT interlock.hand_over_row('short', 1, 'anna', 'bert')$$, '55000');
-SELECT interlock.enable_marker('short');
+SELECT interlock.enable_marker('short', status_column => 'lock_status');
 INSERT INTO short VALUES (1);
 SELECT is((SELECT locked FROM interlock.lock_row('short', 1, 'anna')), true, 'a short column');
 SELECT results_eq($$SELECT * FROM both_ways('SELECT interlock.hand_over_row(''short'', 1, ''anna'', ''robert'')')$$, $$VALUES ('22001'), ('22001')$$, 'that the name does not fit into');

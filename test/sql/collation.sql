@@ -21,7 +21,7 @@ CREATE FUNCTION kept_plans() RETURNS bigint LANGUAGE sql AS
 
 -- the row's own key is what is returned, and only its own holder gives a marker back
 CREATE TABLE page (title text COLLATE careless PRIMARY KEY, a int, lock_by text COLLATE careless);
-SELECT interlock.enable_versioning('page'), interlock.enable_marker('page');
+SELECT interlock.enable_versioning('page'), interlock.enable_marker('page', status_column => 'lock_status');
 CREATE TRIGGER first BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION log_how();
 INSERT INTO page VALUES ('one', 1), ('two', 2), ('three', 3);
 SELECT interlock.versioned_update('page', 'ONE'::text, 1, '{"a": 7}');

@@ -176,7 +176,7 @@ DROP TABLE biz_order;
 DROP DOMAIN flag;
 -- SEC-7: a time without zone at an end of its range, which is beyond that of times with a zone in some zones
 CREATE TABLE ends (id int PRIMARY KEY, body text, lock_time timestamp);
-SELECT interlock.enable_marker('ends');
+SELECT interlock.enable_marker('ends', status_column => 'lock_status');
 SET timezone = 'UTC';
 INSERT INTO ends (id, lock_time) VALUES (1, '294276-12-31 23:59:59'), (2, '4714-11-24 00:00:00 BC'), (3, 'infinity'), (4, '-infinity');
 SET timezone = 'America/Los_Angeles';
