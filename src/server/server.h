@@ -59,6 +59,7 @@ extern "C" {
 #include <catalog/pg_control.h>
 #include <catalog/pg_database.h>
 #include <catalog/pg_depend.h>
+#include <catalog/pg_enum.h>
 #include <catalog/pg_extension.h>
 #include <catalog/pg_inherits.h>
 #include <catalog/pg_namespace.h>

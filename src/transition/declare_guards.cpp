@@ -5,6 +5,7 @@
 #include "server/named_function.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
+#include "transition/unknown_state.h"
 
 namespace interlock {
 
@@ -83,12 +84,14 @@ void push_number(Declared* declared, int number) {
 }
 
 void require_declared(const Declared& declared, const char* from, const char* to) {
-    if (!may_move(declared.machine, from, to))
-        ereport(ERROR,
-                (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                 errmsg("the transition from \"%s\" to \"%s\" has a guard and is not declared",
-                        from, to),
-                 errhint("Name it in transitions as well.")));
+    if (may_move(declared.machine, from, to))
+        return;
+    require_known_state(declared.rel, declared.machine, "guards", from);
+    require_known_state(declared.rel, declared.machine, "guards", to);
+    ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                    errmsg("the transition from \"%s\" to \"%s\" has a guard and is not declared",
+                           from, to),
+                    errhint("Name it in transitions as well.")));
 }
 
 // The guards of the transitions from one state.
@@ -163,6 +166,18 @@ const char* condition_of(const List* functions) {
 Oid named_guard(Relation rel, const char* name) {
     Oid row = rel->rd_rel->reltype;
     return named_function(name, {row, row}, kExample);
+}
+
+StateMachine machine_to_declare(Relation rel, AttrNumber column, Jsonb* transitions) {
+    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
+    StateMachine machine = {};
+    machine.name = attribute->attname;
+    machine.column = column;
+    machine.type = attribute->atttypid;
+    machine.base_type = getBaseType(machine.type);
+    machine.typmod = attribute->atttypmod;
+    machine.transitions = transitions;
+    return machine;
 }
 
 GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb* guards) {

@@ -147,12 +147,7 @@ const char* repeat_argument(const Arguments& arguments, int n) {
 
 GuardDeclaration guards_argument(Relation rel, AttrNumber column, Jsonb* transitions,
                                  Jsonb* guards) {
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    StateMachine machine = {};
-    machine.type = attribute->atttypid;
-    machine.typmod = attribute->atttypmod;
-    machine.transitions = transitions;
-    return declare_guards(rel, machine, guards);
+    return declare_guards(rel, machine_to_declare(rel, column, transitions), guards);
 }
 
 // Behind the name of the column.

@@ -48,6 +48,7 @@ const char* objection_of(const Guard& guard, const StateMachine* machine, const 
 // `machine` has the transitions. Raises 22023 for another shape, for a transition that is not
 // declared, and for a function that cannot be a guard, 42883 for one that does not exist, 42501 for
 // one that the current user may not execute.
+StateMachine machine_to_declare(Relation rel, AttrNumber column, Jsonb* transitions);
 struct GuardDeclaration {
     const char* argument;
     const char* condition;

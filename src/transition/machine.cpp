@@ -6,6 +6,7 @@
 #include "transition/guard.h"
 #include "transition/text.h"
 #include "transition/transition.h"
+#include "transition/unknown_state.h"
 
 namespace interlock {
 
@@ -40,6 +41,15 @@ bool is_declared(const StateMachine* machine, const char* state) {
             return true;
     return false;
 }
+
+} // namespace
+
+bool knows_state(const StateMachine* machine, const char* state) {
+    return is_declared(machine, state) ||
+           (machine->initial != nullptr && contains_state(&machine->initial->root, state));
+}
+
+namespace {
 
 const char* allowed_json(const StateMachine* machine, const char* from) {
     JsonbContainer* allowed = nullptr;
@@ -188,63 +198,23 @@ char* canonical_state(Relation rel, Oid type, int32 typmod, char* state) {
     FmgrInfo output;
     fmgr_info(function, &output);
     auto read = [&] { return state_datum(type, typmod, state); };
-    auto hint = [type] { errhint("States of the column have type %s.", format_type_be(type)); };
+    auto hint = [&] { hint_at_type(type, state); };
     Datum value = 0;
     as_configuring_owner(RelationGetRelid(rel), [&] { value = with_hint(hint, read); });
     return print_state(getBaseType(type), &output, value);
 }
 
-namespace {
-
-// Some of the declared states are enough for a hint.
-constexpr int kStatesShown = 20;
-
-List* add_state(List* states, const JsonbValue& value) {
-    char* state = pnstrdup(value.val.string.val, value.val.string.len);
-    ListCell* cell;
-    foreach (cell, states)
-        if (strcmp(static_cast<char*>(lfirst(cell)), state) == 0)
-            return states;
-    return lappend(states, state);
-}
-
-char* declared_states(const StateMachine* machine) {
-    List* states = NIL;
-    JsonbIterator* iterator = JsonbIteratorInit(&machine->transitions->root);
-    JsonbValue value;
-    for (JsonbIteratorToken token;
-         list_length(states) <= kStatesShown &&
-         (token = JsonbIteratorNext(&iterator, &value, false)) != WJB_DONE;)
-        if (token == WJB_KEY || token == WJB_ELEM)
-            states = add_state(states, value);
-    StringInfoData text;
-    initStringInfo(&text);
-    for (int i = 0; i < Min(list_length(states), kStatesShown); i++)
-        appendStringInfo(&text, "%s\"%s\"", i > 0 ? ", " : "",
-                         static_cast<char*>(list_nth(states, i)));
-    if (list_length(states) > kStatesShown)
-        appendStringInfoString(&text, ", ...");
-    return text.data;
-}
-
-void hint_at_states(const StateMachine* machine) {
-    errhint("Declared states of column \"%s\": %s.", NameStr(machine->name),
-            declared_states(machine));
-}
-
-} // namespace
-
-Datum state_argument(const Arguments& arguments, int n, const char* name,
+Datum state_argument(const Arguments& arguments, int n, const char* name, Relation rel,
                      const StateMachine* machine) {
-    return state_value(machine, arguments.required(n, name), arguments.type(n));
+    return state_value(rel, machine, arguments.required(n, name), arguments.type(n));
 }
 
-Datum state_value(const StateMachine* machine, Datum value, Oid type) {
+Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid type) {
     if (machine->takes_datum && type == machine->type)
         return value;
-    return with_hint(
-        [machine] { hint_at_states(machine); },
-        [&] { return state_datum(machine->type, machine->typmod, print_value(type, value)); });
+    char* state = print_value(type, value);
+    return with_hint([&] { hint_at_states(rel, machine, state); },
+                     [&] { return state_datum(machine->type, machine->typmod, state); });
 }
 
 const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
@@ -258,8 +228,10 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine) {
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
              errmsg("state column \"%s\" of table \"%s\" is gone or has another type",
                     NameStr(machine->name), RelationGetRelationName(rel)),
-             errhint("Call interlock.drop_transitions, then interlock.define_transitions with the "
-                     "column's present name.")));
+             errhint("The table's owner notes what SELECT interlock.configuration(%s) shows, calls "
+                     "interlock.drop_transitions with the old name of the column, and "
+                     "interlock.define_transitions with its current name.",
+                     quote_literal_cstr(qualified_name(rel)))));
     return machine;
 }
 
@@ -337,12 +309,16 @@ char* detail_of(Relation rel, const StateMachine* machine, const RefusedMove& mo
 void raise_not_allowed(Relation rel, const StateMachine* machine, const RefusedMove& move) {
     const char* message = refusal(rel, NameStr(machine->name), move);
     bool guarded = move.guard != nullptr;
-    ereport(ERROR, (errcode(kTransitionNotAllowed),
-                    guarded ? errmsg_internal("%s: %s", message, move.objection)
-                            : errmsg_internal("%s", message),
-                    errdetail_internal("%s", detail_of(rel, machine, move)),
-                    errhint("The table's owner declares %s with interlock.define_transitions.",
-                            guarded ? "guards" : "transitions")));
+    const char* way_back = guarded ? nullptr : way_back_of_states(rel, machine);
+    ereport(ERROR,
+            (errcode(kTransitionNotAllowed),
+             guarded ? errmsg_internal("%s: %s", message, move.objection)
+                     : errmsg_internal("%s", message),
+             errdetail_internal("%s", detail_of(rel, machine, move)),
+             way_back != nullptr
+                 ? errhint("%s", way_back)
+                 : errhint("The table's owner declares %s with interlock.define_transitions.",
+                           guarded ? "guards" : "transitions")));
 }
 
 void count_refusal(const TableInfo* info, bool is_call) {
@@ -355,7 +331,7 @@ void count_refusal(const TableInfo* info, bool is_call) {
 void refuse_state(Relation rel, const TableInfo* info, const StateMachine* machine, HeapTuple row,
                   RefusedMove move) {
     const Bitmapset* readable = readable_columns(rel, row);
-    move.key = move.is_new ? nullptr : readable_key(info, readable, row);
+    move.key = readable_key(info, readable, row);
     move.tells_states = bms_is_member(machine->column, readable);
     raise_not_allowed(rel, machine, move);
 }

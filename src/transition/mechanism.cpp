@@ -68,11 +68,7 @@ Jsonb* member_json(JsonbContainer* object, const char* name) {
 }
 
 Jsonb* stored_guards(Relation rel, AttrNumber column, Jsonb* transitions, Jsonb* guards) {
-    Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    StateMachine machine = {};
-    machine.type = attribute->atttypid;
-    machine.typmod = attribute->atttypmod;
-    machine.transitions = transitions;
+    StateMachine machine = machine_to_declare(rel, column, transitions);
     declare_guards(rel, machine, guards); // raises what is wrong with them
     auto canonical = [&](const char* state) {
         return canonical_state(rel, machine.type, machine.typmod, pstrdup(state));

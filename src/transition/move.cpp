@@ -11,6 +11,7 @@
 #include "table/row_json.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
+#include "transition/unknown_state.h"
 
 using namespace interlock;
 
@@ -98,15 +99,18 @@ namespace {
 
 // --- Arguments ---------------------------------------------------------------------------------
 
-State given_state(const Arguments& arguments, int n, const char* name,
-                  const StateMachine* machine) {
-    Datum value = state_argument(arguments, n, name, machine);
-    return {value, state_text(machine, value, false)};
-}
+// What the states of a call are read with.
+struct StateReader {
+    Relation rel;
+    const StateMachine* machine;
+    const char* argument;
+    State read(Datum value, Oid type) const {
+        Datum state = state_value(rel, machine, value, type);
+        return {state, state_text(machine, state, false)};
+    }
+};
 
-States given_array(const Arguments& arguments, int n, const char* name,
-                   const StateMachine* machine) {
-    ArrayType* array = DatumGetArrayTypeP(arguments.required(n, name));
+States states_in(const StateReader& reader, ArrayType* array) {
     Oid type = ARR_ELEMTYPE(array);
     TypeCacheEntry* entry = lookup_type_cache(type, 0);
     Datum* values;
@@ -116,27 +120,44 @@ States given_array(const Arguments& arguments, int n, const char* name,
     deconstruct_array(array, type, entry->typlen, entry->typbyval, entry->typalign, &values, &nulls,
                       &states.count);
     if (states.count == 0)
-        refuse_empty(name);
+        refuse_empty(reader.argument);
     states.first = static_cast<State*>(palloc(sizeof(State) * states.count));
     for (int i = 0; i < states.count; i++) {
         CHECK_FOR_INTERRUPTS();
         if (nulls[i])
-            refuse_nulls(name);
-        Datum value = state_value(machine, values[i], type);
-        states.first[i] = {value, state_text(machine, value, false)};
+            refuse_nulls(reader.argument);
+        states.first[i] = reader.read(values[i], type);
     }
     return states;
 }
 
-// One state, or an array of them. A text is one, whatever is in it.
-States given_states(const Arguments& arguments, int n, const char* name,
-                    const StateMachine* machine) {
+// A driver that sends an array without its type sends it as a text: {open,claimed}. It is an array
+// unless the machine knows a state of that name.
+bool is_array_text(const StateMachine* machine, const char* text) {
+    size_t length = strlen(text);
+    return length > 1 && text[0] == '{' && text[length - 1] == '}' && !knows_state(machine, text);
+}
+
+ArrayType* array_in_text(char* text) {
+    return with_hint(
+        [] { errhint("Give several states as an array: $1::text[]."); },
+        [&] { return DatumGetArrayTypeP(OidInputFunctionCall(F_ARRAY_IN, text, TEXTOID, -1)); });
+}
+
+// One state, or an array of them.
+States given_states(const Arguments& arguments, int n, const StateReader& reader) {
     Oid type = arguments.type(n);
-    bool is_one = type == TEXTOID || type == machine->type; // without a look-up
+    Datum value = arguments.required(n, reader.argument);
+    bool is_one = type == TEXTOID || type == reader.machine->type; // without a look-up
     if (!is_one && type_is_array(type))
-        return given_array(arguments, n, name, machine);
+        return states_in(reader, DatumGetArrayTypeP(value));
+    if (type == TEXTOID) {
+        char* given = TextDatumGetCString(value);
+        if (is_array_text(reader.machine, given))
+            return states_in(reader, array_in_text(given));
+    }
     auto* state = static_cast<State*>(palloc(sizeof(State)));
-    *state = given_state(arguments, n, name, machine);
+    *state = reader.read(value, type);
     return {state, 1, false};
 }
 
@@ -148,8 +169,9 @@ Move open_move(const Arguments& arguments) {
         arguments.is_null(5) ? nullptr : NameStr(*DatumGetName(arguments.value(5)));
     move.machine = find_machine(move.rel, move.info, column);
     move.key = key_argument(arguments, 1, move.rel, move.info);
-    move.from = given_states(arguments, 2, "from_state", move.machine);
-    move.to = given_state(arguments, 3, "to_state", move.machine);
+    move.from = given_states(arguments, 2, {move.rel, move.machine, "from_state"});
+    Datum to = state_argument(arguments, 3, "to_state", move.rel, move.machine);
+    move.to = {to, state_text(move.machine, to, false)};
     move.changes = parse_changes(move.rel, move.info, move.key, changes_json(arguments, 4),
                                  bms_make_singleton(move.machine->column));
     move.match = match_argument(arguments, 6, move.rel, move.info);
@@ -160,6 +182,13 @@ Move open_move(const Arguments& arguments) {
 
 bool may_move(const Move& move, const State& from) {
     return may_move(move.machine, from.text, move.to.text);
+}
+
+// For what is not allowed: a misspelled state is no transition that may be declared one day.
+void require_known_states(const Move& move) {
+    for (const State& from : move.from)
+        require_known_state(move.rel, move.machine, "from_state", from.text);
+    require_known_state(move.rel, move.machine, "to_state", move.to.text);
 }
 
 bool may_move_at_all(const Move& move) {
@@ -177,7 +206,8 @@ void require_state(const Move& move, const State& from, const char* stored) {
 
 // States are compared as their type does it, by the collation of the column: a domain, which may
 // have another one, would leave it open.
-bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded) {
+bool run_transition(const Move& move, const State& from, const GuardedWrite* guarded,
+                    bool* was_suppressed = nullptr) {
     const StateMachine* machine = move.machine;
     RowWrite write({move.rel, move.info, &move.key, CountedKind::kTransitions},
                    PlanKind("transition"));
@@ -189,7 +219,10 @@ bool run_transition(const Move& move, const State& from, const GuardedWrite* gua
     write.returns(machine->column);
     write.verb = guarded;
     NullableDatum stored;
-    if (!write_row(write, &stored))
+    bool written = write_row(write, &stored);
+    if (was_suppressed != nullptr)
+        *was_suppressed = write.was_suppressed;
+    if (!written)
         return false;
     require_state(move, from, state_text(machine, stored.value, stored.isnull));
     return true;
@@ -272,16 +305,21 @@ MoveResult refused(const Move& move, const GuardedWrite* guarded) {
 // From one state, whatever else is in the row: one conditional update.
 MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
     const State& from = move.from.first[0];
-    if (!may_move(move, from))
+    if (!may_move(move, from)) {
+        require_known_states(move);
         return judge(move, look(move));
+    }
     for (int i = 0; i < kAttempts; i++) {
-        if (run_transition(move, from, guarded))
+        bool was_suppressed;
+        if (run_transition(move, from, guarded, &was_suppressed))
             return moved(move);
         if (is_refused(guarded))
             return refused(move, guarded);
         MoveResult found = judge(move, look(move));
         if (found.outcome != MoveOutcome::kTransitioned)
             return found;
+        if (was_suppressed)
+            break;
     }
     raise_suppressed(move.rel);
 }
@@ -290,6 +328,7 @@ MoveResult perform_at_once(const Move& move, const GuardedWrite* guarded) {
 // row that does not qualify from the first is not locked.
 MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
     const Bitmapset* columns = columns_to_judge(move);
+    require_known_states(move);
     for (int i = 0; i < kAttempts; i++) {
         MoveResult found = judge(move, look(move));
         if (found.outcome != MoveOutcome::kTransitioned)
@@ -303,6 +342,7 @@ MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
             return moved(move);
         if (is_refused(guarded))
             return refused(move, guarded);
+        break; // the row is locked: something suppresses the write
     }
     raise_suppressed(move.rel);
 }

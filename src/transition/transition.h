@@ -96,6 +96,9 @@ const StateMachine* usable_machine(Relation rel, const StateMachine* machine);
 bool may_start(const StateMachine* machine, const char* state);
 bool may_move(const StateMachine* machine, const char* from, const char* to);
 
+// Whether transitions or initial states name it.
+bool knows_state(const StateMachine* machine, const char* state);
+
 // A change of state that is refused, as far as the caller may know of it.
 struct RefusedMove {
     bool is_new = false;       // the row is a new one
@@ -135,8 +138,8 @@ Datum state_datum(Oid type, int32 typmod, char* state);
 // An argument of any type as a value of the column. A value that the type cannot hold is the type's
 // own error, with the declared states as its hint.
 class Arguments;
-Datum state_value(const StateMachine* machine, Datum value, Oid type);
-Datum state_argument(const Arguments& arguments, int n, const char* name,
+Datum state_value(Relation rel, const StateMachine* machine, Datum value, Oid type);
+Datum state_argument(const Arguments& arguments, int n, const char* name, Relation rel,
                      const StateMachine* machine);
 
 // A state as state_text() prints it, so that '01' and 1 are one state of an integer column; of a
