@@ -84,6 +84,7 @@ extern "C" {
 #include <common/pg_prng.h>
 #include <executor/execPartition.h>
 #include <executor/executor.h>
+#include <executor/instrument.h>
 #include <executor/nodeModifyTable.h>
 #include <executor/spi.h>
 #include <fmgr.h>
