@@ -35,7 +35,7 @@ SELECT c, base, theirs, mine, merge(c, base::jsonb, theirs::jsonb, mine::jsonb) 
 -- no merge for these
 SELECT c, base, theirs, mine, merge(c, base::jsonb, theirs::jsonb, mine::jsonb) FROM (VALUES
     ('t', '"a"', '"b"', '"c"'), ('t', '"a"', '"b"', '"b"'), ('ts', '"2026-01-01"', '"2026-01-02"', '"2026-01-03"'), ('b', 'null', 'true', 'false'),
-    ('p8', '"0/1"', '"0/2"', '"0/3"'), ('js', '{}', '{"a": 1}', '{"b": 1}'), ('ja', '[{}]', '[{}, {}]', '[]')) v (c, base, theirs, mine);
+    ('p8', '"0/10000001"', '"0/10000002"', '"0/10000003"'), ('js', '{}', '{"a": 1}', '{"b": 1}'), ('ja', '[{}]', '[{}, {}]', '[]')) v (c, base, theirs, mine);
 -- arrays: sets, in their order, then what was added
 SELECT c, base, theirs, mine, merge(c, base::jsonb, theirs::jsonb, mine::jsonb) FROM (VALUES
     ('ia', '[1,2,3]', '[3,1]', '[1,2,3,4]'), ('ia', '[1,2,3]', '[1,2,3,4,5]', '[3,6,4]'), ('ia', '[1]', '[2]', '[3]'), ('ia', '[1]', '[1,2]', '[]'), ('ia', '[1]', '[]', '[1,2]'),
