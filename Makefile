@@ -58,9 +58,9 @@ pg_isolation_regress_installcheck = $(HERE)/script/each-level \
     $(top_builddir)/src/test/isolation/pg_isolation_regress --bindir='$(bindir)' \
     $(pg_regress_locale_flags) $(EXTRA_REGRESS_OPTS)
 
-ifeq ($(filter $(MAJORVERSION),15 16 17 18),)
+ifeq ($(filter $(MAJORVERSION),15 16 17 18 19),)
 ifndef ANY_SERVER
-$(error pg_interlock supports PostgreSQL 15 to 18, and $(PG_CONFIG) is $(MAJORVERSION); set ANY_SERVER=1 to try all the same)
+$(error pg_interlock supports PostgreSQL 15 to 19, and $(PG_CONFIG) is $(MAJORVERSION); set ANY_SERVER=1 to try all the same)
 endif
 endif
 

@@ -1,6 +1,7 @@
 #include "children/mechanism.h"
 
 #include "children/children.h"
+#include "server/json_builder.h"
 #include "server/scope.h"
 #include "table/catalog_trigger.h"
 #include "table/name.h"
@@ -75,8 +76,8 @@ List* kept_keys(Oid relid, Setting* setting) {
 // Those that have all their triggers: guard_children creates the missing ones of the others. Null
 // when they were told with an earlier trigger.
 Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_ARRAY);
     ListCell* cell;
     foreach (cell, keys) {
         auto* key = static_cast<SeenKey*>(lfirst(cell));
@@ -89,9 +90,9 @@ Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
             continue;
         JsonbValue columns;
         JsonbToJsonbValue(columns_json(relid, key->shape), &columns);
-        pushJsonbValue(&state, WJB_ELEM, &columns);
+        builder.push(WJB_ELEM, &columns);
     }
-    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return builder.finish(WJB_END_ARRAY);
 }
 
 Reading read(Oid relid, const Trigger* trigger, Setting* setting) {

@@ -43,8 +43,7 @@ int64 reserved_by_part(const EscrowColumn& column, Relation rel, HeapTuple tuple
 // Under REPEATABLE READ and above another transaction may have deleted it since the snapshot.
 void delete_row(Relation rel, HeapTuple tuple) {
     TM_FailureData failure;
-    if (heap_delete(rel, &tuple->t_self, GetCurrentCommandId(true), InvalidSnapshot, true, &failure,
-                    false) != TM_Ok)
+    if (delete_tuple(rel, &tuple->t_self, GetCurrentCommandId(true), &failure) != TM_Ok)
         raise_concurrent_update();
 }
 
@@ -311,7 +310,7 @@ struct NumberBlock {
 NumberBlock block;
 
 // The sequence has been moved, or dropped.
-void forget_block(Datum, int, uint32 hash) {
+void forget_block(Datum, CatalogCache, uint32 hash) {
     if (hash == 0 || hash == block.hash)
         block.next = block.end;
 }

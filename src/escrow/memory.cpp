@@ -71,8 +71,8 @@ void attach_memory() {
     HASHCTL control = {};
     control.keysize = sizeof(EscrowKey);
     control.entrysize = sizeof(EscrowEntry);
-    entries = ShmemInitHash("pg_interlock escrow entries", max_counters, max_counters, &control,
-                            HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+    entries = shared_hash("pg_interlock escrow entries", max_counters, &control,
+                          HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
 EscrowKey key_of(int64 counter) { return {MyDatabaseId, 0, counter}; }

@@ -268,9 +268,9 @@ Written write_heap(Execution* execution, IndexesToUpdate* indexes) {
     EState* estate = execution->estate;
     TM_FailureData failure;
     LockTupleMode mode;
-    TM_Result result = table_tuple_update(
-        execution->update->row.rel, &execution->place, execution->new_row, estate->es_output_cid,
-        estate->es_snapshot, InvalidSnapshot, true, &failure, &mode, indexes);
+    TM_Result result =
+        update_tuple(execution->update->row.rel, &execution->place, execution->new_row,
+                     estate->es_output_cid, estate->es_snapshot, &failure, &mode, indexes);
     switch (result) {
     case TM_Ok:
         return Written::kYes;

@@ -156,13 +156,14 @@ bool load_indexes(HistoryTable* table, Relation rel) {
 
 uint64 rights_changes = 1;
 
-void note_rights_change(Datum, int, uint32) { rights_changes++; }
+void note_rights_change(Datum, CatalogCache, uint32) { rights_changes++; }
 
 void watch_rights() {
     static bool watched = false;
     if (watched)
         return;
-    for (int cache : {AUTHOID, AUTHMEMROLEMEM, NAMESPACEOID, DATABASEOID}) // pg_database_owner
+    for (CatalogCache cache :
+         {AUTHOID, AUTHMEMROLEMEM, NAMESPACEOID, DATABASEOID}) // pg_database_owner
         CacheRegisterSyscacheCallback(cache, note_rights_change, 0);
     watched = true;
 }

@@ -321,7 +321,7 @@ template <typename Visit>
 void each_row(Relation rel, Visit&& visit) {
     Snapshot snapshot = RegisterSnapshot(GetLatestSnapshot());
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
-    TableScanDesc scan = table_beginscan(rel, snapshot, 0, nullptr);
+    TableScanDesc scan = begin_table_scan(rel, snapshot);
     while (table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
         CHECK_FOR_INTERRUPTS();
         visit(slot);

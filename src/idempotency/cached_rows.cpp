@@ -98,7 +98,7 @@ void cache_rows(CachedRows* cached, const CachedTable& table, Relation rel) {
     CommandCounterIncrement();
     PushActiveSnapshot(GetLatestSnapshot());
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
-    TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, nullptr);
+    TableScanDesc scan = begin_table_scan(rel, GetActiveSnapshot());
     while (!cached->are_too_many && table_scan_getnextslot(scan, ForwardScanDirection, slot))
         cache_row(cached, table, slot);
     table_endscan(scan);

@@ -85,7 +85,7 @@ const CachedTable kGrants = {{"idempotency_grant", kGrantColumns, lengthof(kGran
 
 uint64 role_changes = 0; // seen by this session; 0: not watched yet
 
-void note_role_change(Datum, int, uint32) { role_changes++; }
+void note_role_change(Datum, CatalogCache, uint32) { role_changes++; }
 
 void watch_roles() {
     if (role_changes > 0)

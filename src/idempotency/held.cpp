@@ -144,7 +144,7 @@ void scan_claims(Listing* listing, Relation rel, const ClaimColumns& at) {
     MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "listed claim", ALLOCSET_DEFAULT_SIZES);
     TupleTableSlot* slot = table_slot_create(rel, nullptr);
-    TableScanDesc scan = table_beginscan(rel, GetActiveSnapshot(), 0, nullptr);
+    TableScanDesc scan = begin_table_scan(rel, GetActiveSnapshot());
     while (table_scan_getnextslot(scan, ForwardScanDirection, slot)) {
         CHECK_FOR_INTERRUPTS();
         in_context(memory, [&] {

@@ -238,8 +238,8 @@ void attach_memory() {
     control.entrysize = sizeof(NameEntry);
     control.hash = hash_tag;
     control.num_partitions = kPartitions;
-    names = ShmemInitHash(kTranche, all_names(), all_names(), &control,
-                          HASH_ELEM | HASH_FUNCTION | HASH_PARTITION | HASH_FIXED_SIZE);
+    names = shared_hash(kTranche, all_names(), &control,
+                        HASH_ELEM | HASH_FUNCTION | HASH_PARTITION | HASH_FIXED_SIZE);
     locks = GetNamedLWLockTranche(kTranche);
     bool found;
     displaced = static_cast<uint32*>(ShmemInitStruct(kDisplaced, kDisplacedSize, &found));

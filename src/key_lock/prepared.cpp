@@ -85,7 +85,7 @@ HTAB* prepared_names() {
     SnapshotData undecided;
     InitDirtySnapshot(undecided);
     TupleTableSlot* slot = table_slot_create(table, nullptr);
-    TableScanDesc scan = table_beginscan(table, &undecided, 0, nullptr);
+    TableScanDesc scan = begin_table_scan(table, &undecided);
     while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
         add_name(names, slot);
     table_endscan(scan);

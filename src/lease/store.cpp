@@ -45,7 +45,7 @@ void fill_page(Relation store, Page page, BlockNumber block, uint32 magic, int r
         ItemPointerData self;
         ItemPointerSet(&self, block, static_cast<OffsetNumber>(i));
         HeapTuple row = empty_row<T>(store, magic, self);
-        if (PageAddItem(page, reinterpret_cast<Item>(row->t_data), row->t_len, InvalidOffsetNumber,
+        if (PageAddItem(page, reinterpret_cast<char*>(row->t_data), row->t_len, InvalidOffsetNumber,
                         false, true) == InvalidOffsetNumber)
             elog(ERROR, "lease store: row does not fit the page");
         heap_freetuple(row);
@@ -286,7 +286,7 @@ Datum lease_store_trigger(PG_FUNCTION_ARGS) {
                         errmsg("lease_store_trigger must be called as a trigger")));
     if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event) &&
         SessionReplicationRole == SESSION_REPLICATION_ROLE_REPLICA)
-        return PointerGetDatum(nullptr);
+        return Datum{0};
     ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                     errmsg("table interlock_internal.lease_store is written by the server alone")));
 }

@@ -7,6 +7,7 @@
 #include "execution/key_list.h"
 #include "marker/call.h"
 #include "server/arguments.h"
+#include "server/json_builder.h"
 #include "server/result_row.h"
 #include "server/scope.h"
 #include "server/subtransaction.h"
@@ -115,7 +116,7 @@ void each_row(RowsCall* call, Visit&& visit) {
     }
 }
 
-JsonbValue* add_held(JsonbParseState** state, const MarkedRow& row, const Look& found) {
+void add_held(JsonBuilder* builder, const MarkedRow& row, const Look& found) {
     TupleDesc columns = CreateTemplateTupleDesc(3);
     TupleDescInitEntry(columns, 1, "key", JSONBOID, -1, 0);
     TupleDescInitEntry(columns, 2, "holder", TEXTOID, -1, 0);
@@ -126,14 +127,15 @@ JsonbValue* add_held(JsonbParseState** state, const MarkedRow& row, const Look& 
     Jsonb* json = DatumGetJsonbP(row_to_jsonb(columns, heap_form_tuple(columns, values, nulls)));
     JsonbValue object;
     JsonbToJsonbValue(json, &object);
-    return pushJsonbValue(state, WJB_ELEM, &object);
+    builder->push(WJB_ELEM, &object);
 }
 
 // The rows with a live marker of another holder, as an array of {key, holder, expires_at}; null
 // when there are none.
 JsonbValue* find_held(RowsCall* call) {
     MemoryContext caller = CurrentMemoryContext;
-    JsonbParseState* state = nullptr;
+    JsonBuilder builder;
+    bool found_any = false;
     each_row(call, [&] {
         Look found = look(call->row);
         if (!found.found)
@@ -141,12 +143,16 @@ JsonbValue* find_held(RowsCall* call) {
         if (!is_held_by_other(call->row, found))
             return;
         MemoryContextSwitchTo(caller);
-        if (state == nullptr)
-            pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
-        add_held(&state, call->row, found);
+        if (!found_any)
+            builder.push(WJB_BEGIN_ARRAY);
+        found_any = true;
+        add_held(&builder, call->row, found);
         MemoryContextSwitchTo(call->scratch);
     });
-    return state == nullptr ? nullptr : pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+    if (!found_any)
+        return nullptr;
+    builder.push(WJB_END_ARRAY);
+    return builder.value();
 }
 
 // A row that is not found by a lock may have been deleted and inserted again in the wait for it.

@@ -86,7 +86,7 @@ MarkedScan begin_marked_scan(Relation rel, const Marker* marker) {
     scan.row = table_slot_create(rel, nullptr);
     scan.index = open_index_of_marked(rel, marker);
     if (scan.index == nullptr) {
-        scan.by_table = table_beginscan(rel, scan.snapshot, 0, nullptr);
+        scan.by_table = begin_table_scan(rel, scan.snapshot);
     } else {
         scan.by_index = begin_index_scan(rel, scan.index, scan.snapshot, 0);
         index_rescan(scan.by_index, nullptr, 0, nullptr, 0);

@@ -29,7 +29,7 @@ void note_table_change(Datum, Oid relid) {
         forget();
 }
 
-void note_role_change(Datum, int, uint32) { forget(); }
+void note_role_change(Datum, CatalogCache, uint32) { forget(); }
 
 void watch_changes() {
     static bool watches = false;

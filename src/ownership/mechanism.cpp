@@ -1,6 +1,7 @@
 #include "ownership/mechanism.h"
 
 #include "ownership/ownership.h"
+#include "server/json_builder.h"
 #include "table/settings_json.h"
 
 namespace interlock {
@@ -43,14 +44,14 @@ Jsonb* groups_json(const ColumnRules& rules) {
     for (int i = 0; i < rules.count; i++)
         if (rules.rules[i].group > 0)
             numbers = bms_add_member(numbers, rules.rules[i].group);
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_ARRAY);
     for (int group = -1; (group = bms_next_member(numbers, group)) >= 0;) {
         JsonbValue columns;
         JsonbToJsonbValue(group_json(rules, group), &columns);
-        pushJsonbValue(&state, WJB_ELEM, &columns);
+        builder.push(WJB_ELEM, &columns);
     }
-    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return builder.finish(WJB_END_ARRAY);
 }
 
 Reading read(Oid, const Trigger* trigger, Setting* setting) {

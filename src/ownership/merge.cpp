@@ -3,6 +3,7 @@
 
 #include "ownership/ownership.h"
 
+#include "server/json_builder.h"
 #include "table/row.h"
 
 namespace interlock {
@@ -271,22 +272,12 @@ bool read_json_set(const JsonbValue* array, ElementOrder* order, Set* set) {
            sort_set(set, order);
 }
 
-// One value under construction.
-struct JsonOutput {
-    JsonbParseState* state;
-    JsonbValue* result;
-
-    void push(JsonbIteratorToken token, const JsonbValue* value) {
-        result = pushJsonbValue(&state, token, const_cast<JsonbValue*>(value));
-    }
-};
-
 bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                  const JsonbValue* key, JsonOutput* output);
+                  const JsonbValue* key, JsonBuilder* output);
 
 bool combine_objects(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                     JsonOutput* output) {
-    output->push(WJB_BEGIN_OBJECT, nullptr);
+                     JsonBuilder* output) {
+    output->push(WJB_BEGIN_OBJECT);
     bool combined = each_child(theirs,
                                [&](const JsonbValue& key, const JsonbValue& value) {
                                    return combine_json(member_of(base, key), &value,
@@ -297,28 +288,28 @@ bool combine_objects(const JsonbValue* base, const JsonbValue* theirs, const Jso
                                combine_json(member_of(base, key), nullptr, &value, &key, output);
                     });
     if (combined)
-        output->push(WJB_END_OBJECT, nullptr);
+        output->push(WJB_END_OBJECT);
     return combined;
 }
 
 bool combine_json_arrays(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                         JsonOutput* output) {
+                         JsonBuilder* output) {
     ElementOrder order = {compare_json_elements, nullptr, InvalidOid};
     Set was, their_set, my_set;
     if (!read_json_set(base, &order, &was) || !read_json_set(theirs, &order, &their_set) ||
         !read_json_set(mine, &order, &my_set))
         return false;
-    output->push(WJB_BEGIN_ARRAY, nullptr);
+    output->push(WJB_BEGIN_ARRAY);
     combine_sets(was, their_set, my_set, &order, [&](const Element& taken) {
         output->push(WJB_ELEM, reinterpret_cast<JsonbValue*>(DatumGetPointer(taken.value)));
     });
-    output->push(WJB_END_ARRAY, nullptr);
+    output->push(WJB_END_ARRAY);
     return true;
 }
 
 // Writes one merged value, with its key if it is a member; nothing if it was removed.
 bool combine_json(const JsonbValue* base, const JsonbValue* theirs, const JsonbValue* mine,
-                  const JsonbValue* key, JsonOutput* output) {
+                  const JsonbValue* key, JsonBuilder* output) {
     check_stack_depth();
     CHECK_FOR_INTERRUPTS();
     bool keep_theirs = same_json(mine, base) || same_json(mine, theirs);
@@ -353,13 +344,13 @@ JsonbValue* root_of(Jsonb* json) {
 // Both sides have changed the value, to different ones.
 bool combine_jsonb(NullableDatum base, Datum theirs, Datum mine, Datum* combined) {
     JsonbValue* was = base.isnull ? nullptr : root_of(DatumGetJsonbP(base.value));
-    JsonOutput output = {};
+    JsonBuilder output;
     JsonbValue* their_root = root_of(DatumGetJsonbP(theirs));
     JsonbValue* my_root = root_of(DatumGetJsonbP(mine));
     if (kind_of(my_root) == JsonKind::kNothing || kind_of(my_root) == JsonKind::kScalar ||
         !combine_json(was, their_root, my_root, nullptr, &output))
         return false;
-    *combined = JsonbPGetDatum(JsonbValueToJsonb(output.result));
+    *combined = JsonbPGetDatum(JsonbValueToJsonb(output.value()));
     return true;
 }
 

@@ -155,9 +155,11 @@ inline void count_rows_of(PlanState* node) {
 #endif
 }
 
-// 18 counts the pages an index scan reads for EXPLAIN.
+// 18 counts the pages an index scan reads for EXPLAIN, and 19 takes flags of the scan of the table.
 inline IndexScanDesc begin_index_scan(Relation rel, Relation index, Snapshot snapshot, int keys) {
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+    return index_beginscan(rel, index, snapshot, nullptr, keys, 0, SO_NONE);
+#elif PG_VERSION_NUM >= 180000
     return index_beginscan(rel, index, snapshot, nullptr, keys, 0);
 #else
     return index_beginscan(rel, index, snapshot, keys, 0);
@@ -222,9 +224,13 @@ using IndexesToUpdate = bool;
 constexpr IndexesToUpdate kNoIndexes = false;
 #endif
 
+// 19 made flags of the booleans.
 inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                                   [[maybe_unused]] IndexesToUpdate indexes) {
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 190000
+    uint32 flags = EIIT_IS_UPDATE | (indexes == TU_Summarizing ? EIIT_ONLY_SUMMARIZING : 0);
+    return ExecInsertIndexTuples(target, estate, flags, row, NIL, nullptr);
+#elif PG_VERSION_NUM >= 160000
     return ExecInsertIndexTuples(target, row, estate, true, false, nullptr, NIL,
                                  indexes == TU_Summarizing);
 #else
@@ -263,7 +269,10 @@ inline bool is_enforced([[maybe_unused]] const ConstrCheck& check) {
 // nothing. 16 added what an update needs.
 inline List* insert_index_entries(ResultRelInfo* target, EState* estate, TupleTableSlot* row,
                                   List* arbiters, bool* conflict) {
-#if PG_VERSION_NUM >= 160000
+#if PG_VERSION_NUM >= 190000
+    uint32 flags = arbiters != NIL ? EIIT_NO_DUPE_ERROR : 0;
+    return ExecInsertIndexTuples(target, estate, flags, row, arbiters, conflict);
+#elif PG_VERSION_NUM >= 160000
     return ExecInsertIndexTuples(target, row, estate, false, arbiters != NIL, conflict, arbiters,
                                  false);
 #else
@@ -307,7 +316,7 @@ inline bool is_of_period(const FormData_pg_constraint* constraint) {
 
 // From 16 on an input function can report bad input to its caller instead of raising an error. This
 // returns false then. For a type without modifier.
-inline bool read_or_report(PGFunction input, char* text, fmNodePtr context, Datum* value) {
+inline bool read_or_report(PGFunction input, char* text, Node* context, Datum* value) {
 #if PG_VERSION_NUM >= 160000
     return DirectInputFunctionCallSafe(input, text, InvalidOid, -1, context, value);
 #else
@@ -387,7 +396,90 @@ inline bool has_virtual_columns([[maybe_unused]] TupleDesc columns) {
 #endif
 }
 
+// 19 takes flags of the scan.
+inline TableScanDesc begin_table_scan(Relation rel, Snapshot snapshot) {
+#if PG_VERSION_NUM >= 190000
+    return table_beginscan(rel, snapshot, 0, nullptr, SO_NONE);
+#else
+    return table_beginscan(rel, snapshot, 0, nullptr);
+#endif
+}
+
+// Waits for a transaction that writes the row as well. 19 takes options.
+inline TM_Result update_tuple(Relation rel, ItemPointer place, TupleTableSlot* row,
+                              CommandId command, Snapshot snapshot, TM_FailureData* failure,
+                              LockTupleMode* mode, IndexesToUpdate* indexes) {
+#if PG_VERSION_NUM >= 190000
+    return table_tuple_update(rel, place, row, command, 0, snapshot, InvalidSnapshot, true, failure,
+                              mode, indexes);
+#else
+    return table_tuple_update(rel, place, row, command, snapshot, InvalidSnapshot, true, failure,
+                              mode, indexes);
+#endif
+}
+inline TM_Result delete_tuple(Relation rel, ItemPointer place, CommandId command,
+                              TM_FailureData* failure) {
+#if PG_VERSION_NUM >= 190000
+    return heap_delete(rel, place, command, 0, InvalidSnapshot, true, failure);
+#else
+    return heap_delete(rel, place, command, InvalidSnapshot, true, failure, false);
+#endif
+}
+
+// 19 names the type that numbers the caches of the catalog.
+#if PG_VERSION_NUM >= 190000
+using CatalogCache = SysCacheIdentifier;
+#else
+using CatalogCache = int;
+#endif
+
+// 19 reserves room for all entries at once.
+inline HTAB* shared_hash(const char* name, int entries, HASHCTL* control, int flags) {
+#if PG_VERSION_NUM >= 190000
+    return ShmemInitHash(name, entries, control, flags);
+#else
+    return ShmemInitHash(name, entries, entries, control, flags);
+#endif
+}
+
+// 19 keeps the value that is being built in the state.
+#if PG_VERSION_NUM < 190000
+struct JsonbInState {
+    JsonbValue* result;
+    JsonbParseState* parseState;
+};
+inline void pushJsonbValue(JsonbInState* state, JsonbIteratorToken token, JsonbValue* value) {
+    state->result = ::pushJsonbValue(&state->parseState, token, value);
+}
+#endif
+
+// False where the time zone of the session moves the time out of the range. 19 reports that as a
+// soft error.
+inline bool to_timestamptz(Timestamp time, TimestampTz* result) {
+#if PG_VERSION_NUM >= 190000
+    ErrorSaveContext errors = {};
+    errors.type = T_ErrorSaveContext;
+    *result = timestamp2timestamptz_safe(time, reinterpret_cast<Node*>(&errors));
+    return !errors.error_occurred;
+#else
+    int overflow = 0;
+    *result = timestamp2timestamptz_opt_overflow(time, &overflow);
+    return overflow == 0;
+#endif
+}
+
 } // namespace interlock
+
+// The arguments of a planner hook. 19 added what EXPLAIN asks for.
+#if PG_VERSION_NUM >= 190000
+#define INTERLOCK_PLANNER_ARGUMENTS \
+    Query *query, const char *text, int options, ParamListInfo parameters, ExplainState *explain
+#define INTERLOCK_PLANNER_PASSED query, text, options, parameters, explain
+#else
+#define INTERLOCK_PLANNER_ARGUMENTS \
+    Query *query, const char *text, int options, ParamListInfo parameters
+#define INTERLOCK_PLANNER_PASSED query, text, options, parameters
+#endif
 
 // 18 lets a module say its name and version beside the ABI block.
 #if PG_VERSION_NUM >= 180000

@@ -40,16 +40,16 @@ RunningStatement* innermost = nullptr;
 
 // --- Planning ------------------------------------------------------------------------------------
 
-PlannedStmt* call_planner(Query* query, const char* text, int options, ParamListInfo parameters) {
-    return previous_planner != nullptr ? previous_planner(query, text, options, parameters)
-                                       : standard_planner(query, text, options, parameters);
+PlannedStmt* call_planner(INTERLOCK_PLANNER_ARGUMENTS) {
+    return previous_planner != nullptr ? previous_planner(INTERLOCK_PLANNER_PASSED)
+                                       : standard_planner(INTERLOCK_PLANNER_PASSED);
 }
 
-PlannedStmt* plan_statement(Query* query, const char* text, int options, ParamListInfo parameters) {
+PlannedStmt* plan_statement(INTERLOCK_PLANNER_ARGUMENTS) {
     if (query->commandType == CMD_SELECT && !query->hasModifyingCTE)
-        return call_planner(query, text, options, parameters);
+        return call_planner(INTERLOCK_PLANNER_PASSED);
     List* description = describe_targets(query, (options & kOwnStatement) != 0);
-    PlannedStmt* plan = call_planner(query, text, options, parameters);
+    PlannedStmt* plan = call_planner(INTERLOCK_PLANNER_PASSED);
     if (description != NIL)
         mark_plan(plan, description);
     return plan;
@@ -76,7 +76,8 @@ void run_as_innermost(QueryDesc* query, Body&& body) {
 
 template <typename Body>
 void run_statement(QueryDesc* query, Body&& body) {
-    if (query->plannedstmt->resultRelations == NIL)
+    const PlannedStmt* plan = query->plannedstmt;
+    if (plan->commandType == CMD_SELECT && !plan->hasModifyingCTE)
         body();
     else
         run_as_innermost(query, body);

@@ -31,8 +31,8 @@ void attach_memory() {
     HASHCTL control = {};
     control.keysize = sizeof(Oid);
     control.entrysize = sizeof(DatabaseEntry);
-    databases = ShmemInitHash("pg_interlock databases", kMaxDatabases, kMaxDatabases, &control,
-                              HASH_ELEM | HASH_BLOBS);
+    databases =
+        shared_hash("pg_interlock databases", kMaxDatabases, &control, HASH_ELEM | HASH_BLOBS);
     lock = &GetNamedLWLockTranche(kTranche)->lock;
 }
 

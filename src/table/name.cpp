@@ -55,7 +55,7 @@ Oid root_of(Relation rel) {
 namespace {
 
 template <typename Row>
-Oid owner_of(int cache, Oid object, Oid Row::*owner) {
+Oid owner_of(CatalogCache cache, Oid object, Oid Row::*owner) {
     HeapTuple tuple = SearchSysCache1(cache, ObjectIdGetDatum(object));
     if (!HeapTupleIsValid(tuple))
         return InvalidOid;

@@ -22,12 +22,12 @@ struct Schemas {
 };
 Schemas known_schemas;
 
-void forget_tables(Datum, int, uint32) {
+void forget_tables(Datum, CatalogCache, uint32) {
     known_count = 0;
     changes++;
 }
 
-void forget_schemas(Datum, int, uint32) {
+void forget_schemas(Datum, CatalogCache, uint32) {
     known_schemas = {};
     changes++;
 }

@@ -13,8 +13,8 @@ RowValues values_of_row(TupleDesc columns, HeapTuple row) {
 // A toasted value that an update does not change is the same pointer: it need not be fetched.
 bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
     if (attribute->attlen == -1) {
-        const char* left_value = DatumGetPointer(left);
-        const char* right_value = DatumGetPointer(right);
+        const auto* left_value = reinterpret_cast<varlena*>(DatumGetPointer(left));
+        const auto* right_value = reinterpret_cast<varlena*>(DatumGetPointer(right));
         if (VARATT_IS_EXTERNAL_ONDISK(left_value) && VARATT_IS_EXTERNAL_ONDISK(right_value) &&
             memcmp(left_value, right_value, TOAST_POINTER_SIZE) == 0)
             return true;
@@ -23,9 +23,10 @@ bool same_image(Form_pg_attribute attribute, Datum left, Datum right) {
 }
 
 TimestampTz time_in_zone(Timestamp time) {
-    int overflow = 0;
-    TimestampTz result = timestamp2timestamptz_opt_overflow(time, &overflow);
-    return overflow == 0 ? result : overflow > 0 ? END_TIMESTAMP - 1 : MIN_TIMESTAMP;
+    TimestampTz result;
+    if (to_timestamptz(time, &result))
+        return result;
+    return time < 0 ? MIN_TIMESTAMP : END_TIMESTAMP - 1;
 }
 
 namespace {

@@ -110,9 +110,8 @@ JsonbValue json_text(const char* text) {
 
 void JsonObject::add(const char* name, const JsonbValue& value) {
     JsonbValue member = json_text(name);
-    JsonbValue copy = value;
-    pushJsonbValue(&state_, WJB_KEY, &member);
-    pushJsonbValue(&state_, WJB_VALUE, &copy);
+    builder_.push(WJB_KEY, &member);
+    builder_.push(WJB_VALUE, &value);
 }
 
 void JsonObject::add(const char* name, Jsonb* json) {
@@ -141,13 +140,13 @@ void JsonObject::add_texts(const char* name, const char* const* texts, int count
 }
 
 Jsonb* json_texts(const char* const* texts, int count) {
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_ARRAY);
     for (int i = 0; i < count; i++) {
         JsonbValue value = json_text(texts[i]);
-        pushJsonbValue(&state, WJB_ELEM, &value);
+        builder.push(WJB_ELEM, &value);
     }
-    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return builder.finish(WJB_END_ARRAY);
 }
 
 Jsonb* with_stored_notify(Jsonb* object) {

@@ -1,7 +1,7 @@
 // Settings as JSON: reading what a user gives, and writing what triggers have.
 #pragma once
 
-#include "server/server.h"
+#include "server/json_builder.h"
 
 namespace interlock {
 
@@ -69,7 +69,7 @@ JsonbValue json_text(const char* text); // null: JSON null
 // An object in the making.
 class JsonObject {
 public:
-    JsonObject() { pushJsonbValue(&state_, WJB_BEGIN_OBJECT, nullptr); }
+    JsonObject() { builder_.push(WJB_BEGIN_OBJECT); }
 
     void add(const char* name, const JsonbValue& value);
     void add(const char* name, const char* text) { add(name, json_text(text)); }
@@ -78,10 +78,10 @@ public:
     void add_number(const char* name, int64 number);
     void add_texts(const char* name, const char* const* texts, int count);
 
-    Jsonb* finish() { return JsonbValueToJsonb(pushJsonbValue(&state_, WJB_END_OBJECT, nullptr)); }
+    Jsonb* finish() { return builder_.finish(WJB_END_OBJECT); }
 
 private:
-    JsonbParseState* state_ = nullptr;
+    JsonBuilder builder_;
 };
 
 // The object with the word that a trigger stores for its member "notify" (server/notify.h).

@@ -42,7 +42,7 @@ bool has_subscription(Oid relid) {
 
 uint64 changes = 1; // of pg_subscription_rel
 
-void note_change(Datum, int, uint32) { changes++; }
+void note_change(Datum, CatalogCache, uint32) { changes++; }
 
 bool has_lines() {
     Relation catalog = table_open(SubscriptionRelRelationId, AccessShareLock);

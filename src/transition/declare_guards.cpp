@@ -3,6 +3,7 @@
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/named_function.h"
+#include "server/json_builder.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
@@ -20,7 +21,7 @@ struct Declared {
     Relation rel;
     const StateMachine* machine;
     List* functions; // each once
-    JsonbParseState* json;
+    JsonBuilder json;
 };
 
 [[noreturn]] void refuse_shape() {
@@ -73,14 +74,14 @@ void push_string(Declared* declared, char* text) {
     key.type = jbvString;
     key.val.string.val = text;
     key.val.string.len = static_cast<int>(strlen(text));
-    pushJsonbValue(&declared->json, WJB_KEY, &key);
+    declared->json.push(WJB_KEY, &key);
 }
 
 void push_number(Declared* declared, int number) {
     JsonbValue value;
     value.type = jbvNumeric;
     value.val.numeric = int64_to_numeric(number);
-    pushJsonbValue(&declared->json, WJB_VALUE, &value);
+    declared->json.push(WJB_VALUE, &value);
 }
 
 void require_declared(const Declared& declared, const char* from, const char* to) {
@@ -96,7 +97,7 @@ void require_declared(const Declared& declared, const char* from, const char* to
 
 // The guards of the transitions from one state.
 void declare_targets(Declared* declared, const char* from, JsonbContainer* targets) {
-    pushJsonbValue(&declared->json, WJB_BEGIN_OBJECT, nullptr);
+    declared->json.push(WJB_BEGIN_OBJECT);
     JsonbIterator* iterator = JsonbIteratorInit(targets);
     JsonbValue value;
     for (JsonbIteratorToken token;
@@ -109,11 +110,11 @@ void declare_targets(Declared* declared, const char* from, JsonbContainer* targe
             push_number(declared, number_of(declared, read_function(*declared, value)));
         }
     }
-    pushJsonbValue(&declared->json, WJB_END_OBJECT, nullptr);
+    declared->json.push(WJB_END_OBJECT);
 }
 
 Jsonb* declare_all(Declared* declared, Jsonb* guards) {
-    pushJsonbValue(&declared->json, WJB_BEGIN_OBJECT, nullptr);
+    declared->json.push(WJB_BEGIN_OBJECT);
     JsonbIterator* iterator = JsonbIteratorInit(&guards->root);
     JsonbValue value;
     const char* from = nullptr;
@@ -129,7 +130,7 @@ Jsonb* declare_all(Declared* declared, Jsonb* guards) {
             declare_targets(declared, from, value.val.binary.data);
         }
     }
-    return JsonbValueToJsonb(pushJsonbValue(&declared->json, WJB_END_OBJECT, nullptr));
+    return declared->json.finish(WJB_END_OBJECT);
 }
 
 // Members that were one state in two spellings have become one.
@@ -183,7 +184,7 @@ StateMachine machine_to_declare(Relation rel, AttrNumber column, Jsonb* transiti
 GuardDeclaration declare_guards(Relation rel, const StateMachine& machine, Jsonb* guards) {
     if (!JB_ROOT_IS_OBJECT(guards))
         refuse_shape();
-    Declared declared = {rel, &machine, NIL, nullptr};
+    Declared declared = {rel, &machine, NIL, {}};
     Jsonb* json = declare_all(&declared, guards);
     if (count_members(json) != count_members(guards))
         refuse_argument("guards", "must not name a transition twice",

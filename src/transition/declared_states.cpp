@@ -1,6 +1,7 @@
 // States as they are declared, and as the trigger's arguments have them.
 
 #include "server/arguments.h"
+#include "server/json_builder.h"
 #include "table/part.h"
 #include "table/settings_json.h"
 #include "transition/define.h"
@@ -61,8 +62,8 @@ char* state_of_json(Relation rel, AttrNumber column, const JsonbValue& value) {
 JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue& targets) {
     if (targets.type != jbvBinary || !JsonContainerIsArray(targets.val.binary.data))
         refuse_transitions();
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_ARRAY);
     JsonbIterator* iterator = JsonbIteratorInit(targets.val.binary.data);
     JsonbValue value;
     for (JsonbIteratorToken token;
@@ -70,9 +71,10 @@ JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue&
         if (token != WJB_ELEM)
             continue;
         JsonbValue to = json_text(state_of_json(rel, column, value));
-        pushJsonbValue(&state, WJB_ELEM, &to);
+        builder.push(WJB_ELEM, &to);
     }
-    return pushJsonbValue(&state, WJB_END_ARRAY, nullptr);
+    builder.push(WJB_END_ARRAY);
+    return builder.value();
 }
 
 } // namespace
@@ -80,20 +82,20 @@ JsonbValue* canonical_targets(Relation rel, AttrNumber column, const JsonbValue&
 Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions) {
     if (!JB_ROOT_IS_OBJECT(transitions))
         refuse_transitions();
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_OBJECT, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_OBJECT);
     JsonbIterator* iterator = JsonbIteratorInit(&transitions->root);
     JsonbValue value;
     for (JsonbIteratorToken token;
          (token = JsonbIteratorNext(&iterator, &value, true)) != WJB_DONE;) {
         if (token == WJB_KEY) {
             JsonbValue from = json_text(state_of_json(rel, column, value));
-            pushJsonbValue(&state, WJB_KEY, &from);
+            builder.push(WJB_KEY, &from);
         } else if (token == WJB_VALUE) {
-            pushJsonbValue(&state, WJB_VALUE, canonical_targets(rel, column, value));
+            builder.push(WJB_VALUE, canonical_targets(rel, column, value));
         }
     }
-    Jsonb* json = JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_OBJECT, nullptr));
+    Jsonb* json = builder.finish(WJB_END_OBJECT);
     if (JB_ROOT_COUNT(json) != JB_ROOT_COUNT(transitions))
         refuse_two_spellings(rel, column);
     return json;
@@ -101,15 +103,15 @@ Jsonb* canonical_transitions(Relation rel, AttrNumber column, Jsonb* transitions
 
 Jsonb* canonical_states(Relation rel, AttrNumber column, const List* states) {
     Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(rel), column - 1);
-    JsonbParseState* state = nullptr;
-    pushJsonbValue(&state, WJB_BEGIN_ARRAY, nullptr);
+    JsonBuilder builder;
+    builder.push(WJB_BEGIN_ARRAY);
     ListCell* cell;
     foreach (cell, states) {
         JsonbValue value = json_text(canonical_state(rel, attribute->atttypid, attribute->atttypmod,
                                                      static_cast<char*>(lfirst(cell))));
-        pushJsonbValue(&state, WJB_ELEM, &value);
+        builder.push(WJB_ELEM, &value);
     }
-    return JsonbValueToJsonb(pushJsonbValue(&state, WJB_END_ARRAY, nullptr));
+    return builder.finish(WJB_END_ARRAY);
 }
 
 } // namespace interlock

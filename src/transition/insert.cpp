@@ -143,7 +143,7 @@ PG_FUNCTION_INFO_V1(initial_state_trigger);
 Datum initial_state_trigger(PG_FUNCTION_ARGS) {
     TriggerData* trigger = row_trigger(fcinfo, "initial_state_trigger", TRIGGER_EVENT_AFTER);
     if (!TRIGGER_FIRED_BY_INSERT(trigger->tg_event) || fires_in_restore(trigger))
-        return PointerGetDatum(nullptr);
+        return Datum{0};
     Relation rel = trigger->tg_relation;
     const TableInfo* info = table_info(rel);
     const StateMachine* machine = machine_of_trigger(rel, info, trigger->tg_trigger);
@@ -153,6 +153,6 @@ Datum initial_state_trigger(PG_FUNCTION_ARGS) {
         count_refusal(info, true);
         refuse_state(rel, info, machine, trigger->tg_trigtuple, {.is_new = true, .to = state});
     }
-    return PointerGetDatum(nullptr);
+    return Datum{0};
 }
 }

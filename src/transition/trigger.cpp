@@ -37,7 +37,7 @@ Datum transition_trigger(PG_FUNCTION_ARGS) {
     require_last_word(rel, info, TRIGGER_TYPE_UPDATE);
     RowChange change = change_of(trigger, info);
     if (!check_update(change, machine, {is_fired_by_verb(), fcinfo->flinfo}))
-        return PointerGetDatum(nullptr);
+        return Datum{0};
     refuse_unchecked_move(change);
     return PointerGetDatum(trigger->tg_newtuple);
 }

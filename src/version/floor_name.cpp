@@ -44,7 +44,7 @@ HTAB* found_by_name = nullptr;
 uint64 catalog_changes = 0;
 
 void note_relation_change(Datum, Oid) { catalog_changes++; }
-void note_catalog_change(Datum, int, uint32) { catalog_changes++; }
+void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++; }
 
 int64 floor_of(const char* name);
 

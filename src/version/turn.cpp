@@ -22,7 +22,7 @@ uint64 image_of(const FormData_pg_attribute& column, Datum value) {
         const varlena* bytes = PG_DETOAST_DATUM_PACKED(value);
         return SipHash(place).finish(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
     }
-    const char* bytes = DatumGetPointer(value);
+    const char* bytes = DatumGetCString(value);
     return SipHash(place).finish(bytes, column.attlen > 0 ? column.attlen : strlen(bytes));
 }
 

@@ -1,0 +1,26 @@
+// A value of JSON in the making, token by token.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+class JsonBuilder {
+public:
+    void push(JsonbIteratorToken token, const JsonbValue* value = nullptr) {
+        pushJsonbValue(&state_, token, const_cast<JsonbValue*>(value));
+    }
+
+    // After the last token.
+    JsonbValue* value() { return state_.result; }
+
+    Jsonb* finish(JsonbIteratorToken last) {
+        push(last);
+        return JsonbValueToJsonb(value());
+    }
+
+private:
+    JsonbInState state_ = {};
+};
+
+} // namespace interlock
