@@ -42,16 +42,16 @@ void set_until(RowWrite* write, const Marker* marker, TimestampTz until) {
 }
 
 // An adopted marker may have no holder; it can be forced, by the empty name, which no holder can
-// have (check_holder), and by a statement of its own. The condition on the status is written so
+// have (check_holder), and by a statement of its own. The condition on the status is a CASE, so
 // that the planner does not use the index over marked rows: it would read all of them, dead ones
 // too, to find one.
 void require_held(RowWrite* write, const MarkedRow& row) {
     const Marker* marker = row.marker;
     Expressions& terms = write->terms;
     write->require(
-        terms.equal(terms.coalesce(column(write, marker, kStatus), status(write, marker, 0)),
-                    status(write, marker, 1)));
-    write->require(terms.greater(column(write, marker, kUntil), terms.clock()));
+        terms.choose(terms.equal(column(write, marker, kStatus), status(write, marker, 1)),
+                     terms.greater(column(write, marker, kUntil), terms.clock()),
+                     terms.literal(BOOLOID, {BoolGetDatum(false), false})));
     const Expression* holder = column(write, marker, kHolder);
     if (row.holder[0] == '\0') {
         write->variant = 1;
