@@ -13,6 +13,8 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Chart;
 
+exec 'sed', '-n', '2,/^$/s/^# \{0,1\}//p', $0 if ($ARGV[0] // '') eq '--help';
+
 my $root = $0 =~ s{[^/]*$}{..}r;
 my $data = "$root/bench/choosing.tsv";
 my $page = "$root/docs/choosing.md";

@@ -16,6 +16,7 @@
 set -euo pipefail
 set -m # the command is a process group, and is ended with all that it has started
 
+if [ "${1:-}" = --help ]; then exec sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; fi
 if [ $# -lt 3 ]; then
     sed -n '2,/^$/s/^# \{0,1\}//p' "$0" >&2
     exit 64
