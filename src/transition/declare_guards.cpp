@@ -2,8 +2,8 @@
 
 #include "server/arguments.h"
 #include "server/error.h"
-#include "server/named_function.h"
 #include "server/json_builder.h"
+#include "server/named_function.h"
 #include "transition/guard.h"
 #include "transition/transition.h"
 #include "transition/unknown_state.h"
