@@ -21,29 +21,73 @@ CREATE FUNCTION interlock_internal.list_guards(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.list_guards() IS 'For the view guards: what is configured, from the catalog alone.';
 
+CREATE FUNCTION interlock_internal.list_visible_tables(
+    OUT oid oid, OUT relkind "char", OUT relnamespace oid, OUT relispartition boolean, OUT reltuples real, OUT relpersistence "char") RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT c.oid, c.relkind, c.relnamespace, c.relispartition, c.reltuples, c.relpersistence
+      FROM pg_class c
+     WHERE c.relkind IN ('r', 'p', 'f')
+       AND (c.relpersistence <> 't' OR c.relnamespace = pg_my_temp_schema())
+       AND (has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+            OR has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')
+            OR pg_has_role('pg_read_all_stats', 'USAGE'));
+END;
+COMMENT ON FUNCTION interlock_internal.list_visible_tables() IS 'For findings: tables on which the reader has some privilege; all for pg_monitor.';
+
+CREATE FUNCTION interlock_internal.list_findings(
+    OUT rel regclass, OUT severity text, OUT finding text, OUT advice text, OUT mechanism text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH found AS MATERIALIZED (
+        SELECT * FROM interlock_internal.list_trigger_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_late_trigger_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_version_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_version_default_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_transition_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_marker_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_children_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_escrow_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_lease_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_ownership_findings()
+        UNION ALL
+        SELECT * FROM interlock_internal.list_history_findings()
+        UNION ALL
+        SELECT g.rel, CASE WHEN g.enforced THEN 'risk' ELSE 'broken' END, f.finding,
+               'the owner of the table drops triggers that no function of the extension has made', g.mechanism
+          FROM interlock_internal.list_guards() g
+         CROSS JOIN LATERAL unnest(g.findings) f (finding)),
+    tables AS MATERIALIZED ( -- once each: to ask for privileges on columns takes long where there are many
+        SELECT v.oid FROM interlock_internal.list_visible_tables() v WHERE v.oid IN (SELECT f.rel::oid FROM found f))
+    SELECT f.rel, f.severity, f.finding, f.advice, f.mechanism
+      FROM found f
+     WHERE f.rel::oid IN (SELECT t.oid FROM tables t);
+END;
+COMMENT ON FUNCTION interlock_internal.list_findings() IS
+'For advise and the view guards: what is wrong with mechanisms that are configured, from the catalog alone; of tables on which the caller has
+some privilege. A finding that is about two mechanisms has two rows.';
+
 CREATE VIEW interlock.guards AS
-WITH listed AS MATERIALIZED (
-    SELECT f.rel, f.finding, f.mechanisms, f.enforced FROM interlock_internal.list_findings(false) f),
-tables AS MATERIALIZED ( -- once each: to ask for privileges on columns takes long where there are many
-    SELECT DISTINCT l.rel FROM listed l),
-findings AS (
-    SELECT l.rel, m.mechanism, pg_catalog.array_agg(l.finding ORDER BY l.finding) AS findings, pg_catalog.bool_and(l.enforced) AS enforced
-      FROM listed l
-     CROSS JOIN LATERAL pg_catalog.unnest(l.mechanisms) m (mechanism)
-     WHERE l.rel OPERATOR(pg_catalog.=) ANY (
-               SELECT t.rel
-                 FROM tables t
-                WHERE pg_catalog.has_table_privilege(t.rel, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-                   OR pg_catalog.has_any_column_privilege(t.rel, 'SELECT, INSERT, UPDATE, REFERENCES')
-                   OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'))
-     GROUP BY l.rel, m.mechanism)
+WITH findings AS (
+    SELECT f.rel, f.mechanism, array_agg(f.finding ORDER BY f.finding) AS findings, bool_and(f.severity <> 'broken') AS enforced
+      FROM interlock_internal.list_findings() f
+     GROUP BY f.rel, f.mechanism)
 SELECT COALESCE(g.rel, f.rel) AS rel, COALESCE(g.mechanism, f.mechanism) AS mechanism, g.settings,
-       COALESCE(g.enforced, false) AND COALESCE(f.enforced, true) AS enforced,
-       COALESCE(g.findings, '{}'::pg_catalog.text[]) OPERATOR(pg_catalog.||) COALESCE(f.findings, '{}'::pg_catalog.text[]) AS findings
+       g.rel IS NOT NULL AND COALESCE(f.enforced, true) AS enforced, COALESCE(f.findings, '{}') AS findings
   FROM interlock_internal.list_guards() g
-  FULL JOIN findings f ON f.rel OPERATOR(pg_catalog.=) g.rel AND f.mechanism OPERATOR(pg_catalog.=) g.mechanism;
+  FULL JOIN findings f ON f.rel = g.rel AND f.mechanism = g.mechanism;
 GRANT SELECT ON interlock.guards TO PUBLIC;
 COMMENT ON VIEW interlock.guards IS
 'What is configured on every table and partition on which the reader has some privilege, or for pg_monitor: mechanism (versioning, transitions, marker,
-ownership, history, require_lease, guard_children) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses them all. findings:
-as check_versioning has them, but for keys that are used again: it reads the catalog alone, and waits for no lock. settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';
+ownership, history, require_lease, guard_children, escrow) with its settings as in configure. enforced: false when a finding lets writes pass, or refuses
+them all. findings: those of advise that are about the mechanism, but for keys that are used again: it reads the catalog alone, and waits for no lock.
+settings is null where something is missing: a trigger was dropped, or a table inherits from a protected one.';

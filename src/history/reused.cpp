@@ -1,4 +1,4 @@
-// Keys that were inserted again with a version that they had had before, for check_versioning.
+// Keys that were inserted again with a version that they had had before, for advise().
 //
 // A writer that inserts its own first version (as ORMs do) lets such a key meet old versions: a
 // save of the deleted row succeeds on the new one. No catalog shows that. A history does.
@@ -27,7 +27,7 @@ namespace {
 constexpr int kNewest = 10000;
 constexpr int kReads = 10 * kNewest; // with those that are not visible, as after a rollback
 constexpr int kPrevious = 16;        // entries of other keys with the same hash among them
-constexpr TimestampTz kYoungest = 7 * USECS_PER_DAY; // named in version.sql
+constexpr TimestampTz kYoungest = 7 * USECS_PER_DAY; // named in findings.sql
 constexpr Size kLongestKey = 8192;
 constexpr Size kLongestOperation = 64;
 

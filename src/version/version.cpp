@@ -59,7 +59,7 @@ const Versioning* require_versioning(Relation rel, const TableInfo* info) {
              errmsg("versioning of table \"%s\" is off: its trigger does not fire in this session",
                     RelationGetRelationName(rel)),
              errhint("Enable the trigger and leave session_replication_role at origin; "
-                     "interlock.check_versioning() lists what is off.")));
+                     "interlock.advise() lists what is off.")));
     return versioning;
 }
 

@@ -425,7 +425,7 @@ def in_copy(load)
 ensure
   connect OWNER
 end
-def findings = ApplicationRecord.connection.select_values('SELECT finding FROM interlock.check_versioning()')
+def findings = ApplicationRecord.connection.select_values("SELECT finding FROM interlock.advise() WHERE severity = 'broken'")
 def guards = ApplicationRecord.connection.select_rows('SELECT rel::text, mechanism, settings::text FROM interlock.guards ORDER BY 1, 2, 3')
 def schema_rb
   dumper = ActiveRecord::SchemaDumper

@@ -415,7 +415,7 @@ def _():
 @check("what the page has made holds, and the migration can be undone")
 def _():
     connect_as(OWNER)
-    equal(sql("SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass").fetchall(), [])
+    equal(sql("SELECT finding FROM interlock.advise() WHERE rel = 'note'::regclass").fetchall(), [])
     with connection.schema_editor() as editor:
         page.Migration("guard", "notes").unapply(before, editor)
     equal(one("SELECT count(*) FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'"), 0)

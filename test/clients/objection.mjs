@@ -68,8 +68,8 @@ await check('what the page does under a lease', async () => {
     assert.equal((await page.tidy()).outcome, 'acquired');
     assert.deepEqual([await stored(client, 1), (await stored(client, 2)).body], [undefined, 'old']);
 });
-await check('alter() of the version column drops its default, and check_versioning() finds that', async () => {
-    const findings = async () => (await client.query(`SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass`)).rows.length;
+await check('alter() of the version column drops its default, and advise() finds that', async () => {
+    const findings = async () => (await client.query(`SELECT finding FROM interlock.advise() WHERE rel = 'note'::regclass`)).rows.length;
     assert.equal(await findings(), 0);
     await owner.schema.alterTable('note', (table) => table.integer('version').notNullable().alter());
     assert.equal(await findings(), 1);

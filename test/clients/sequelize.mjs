@@ -93,9 +93,9 @@ await check('what the page does under a lease', async () => {
 });
 const owner = new Sequelize({ ...sequelize.options, database: process.env.PGDATABASE, username: client.user, pool: { max: 1 } });
 owner.define('note', Note.rawAttributes, { version: true, timestamps: false, tableName: 'note' });
-await check('sync({ alter }) replaces the default, and check_versioning() finds that', async () => {
+await check('sync({ alter }) replaces the default, and advise() finds that', async () => {
     await owner.sync();
-    const findings = async () => (await client.query(`SELECT finding FROM interlock.check_versioning() WHERE rel = 'note'::regclass`)).rows.length;
+    const findings = async () => (await client.query(`SELECT finding FROM interlock.advise() WHERE rel = 'note'::regclass`)).rows.length;
     assert.equal(await findings(), 0);
     await owner.sync({ alter: true });
     assert.equal(await findings(), 1);

@@ -34,7 +34,7 @@ SELECT interlock.disable_history('orm');
 SELECT is_empty('SELECT * FROM interlock.advise()', 'versions of documents and packages, and of a history, are others');
 ALTER TABLE orm DISABLE TRIGGER USER;
 SELECT results_eq($$SELECT * FROM advice('orm')$$,
-    $$VALUES ('the version trigger is disabled', 'versioning', 'ALTER TABLE orm ENABLE TRIGGER zzz_interlock_version')$$, 'what check_versioning finds, once');
+    $$VALUES ('trigger "zzz_interlock_version" is disabled: updates do not move versions', 'versioning', 'ALTER TABLE orm ENABLE TRIGGER zzz_interlock_version')$$, 'what is wrong with a mechanism, once');
 SELECT is_empty($$SELECT follow('orm')$$, 'is cured, too');
 DROP TRIGGER zzz_interlock_version ON orm;
 SELECT is((SELECT count(*) FROM advice('orm')), 1::bigint, 'a trigger that is gone is one finding');
@@ -51,9 +51,9 @@ SELECT is_empty($$SELECT follow('orm')$$, 'gets an earlier name');
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE TABLE orders (id int PRIMARY KEY, status text NOT NULL CHECK (status IN ('open', 'paid')), "paymentState" varchar(10) CONSTRAINT p CHECK ("paymentState" IN ('a', 'b')), mood_state mood);
 SELECT results_eq($$SELECT * FROM advice('orders')$$, $$VALUES
-    ('column "mood_state" has a list of states, and may change from each to each', 'type mood', 'interlock.define_transitions(''orders'', ''mood_state'', ...) declares which state may follow which'),
-    ('column "paymentState" has a list of states, and may change from each to each', 'constraint "p"', 'interlock.define_transitions(''orders'', ''paymentState'', ...) declares which state may follow which'),
-    ('column "status" has a list of states, and may change from each to each', 'constraint "orders_status_check"', 'interlock.define_transitions(''orders'', ''status'', ...) declares which state may follow which')$$,
+    ('column "mood_state" has a list of states, and may change from each to each', 'type mood', 'its owner calls interlock.define_transitions(''orders'', ''mood_state'', ...), which declares which state may follow which'),
+    ('column "paymentState" has a list of states, and may change from each to each', 'constraint "p"', 'its owner calls interlock.define_transitions(''orders'', ''paymentState'', ...), which declares which state may follow which'),
+    ('column "status" has a list of states, and may change from each to each', 'constraint "orders_status_check"', 'its owner calls interlock.define_transitions(''orders'', ''status'', ...), which declares which state may follow which')$$,
     'states without transitions');
 SELECT interlock.define_transitions('orders', 'status', '{"open": ["paid"]}');
 SELECT is((SELECT count(*) FROM advice('orders')), 2::bigint, 'without those that have some');
@@ -95,7 +95,7 @@ DROP TABLE part, base, heir;
 CREATE TABLE forged (id int PRIMARY KEY, version int);
 CREATE TRIGGER t AFTER TRUNCATE ON forged EXECUTE FUNCTION interlock_internal.version_trigger('no', 'such', 'arguments');
 SELECT results_eq($$SELECT * FROM advice('forged') WHERE finding ~ 'is not as'$$, $$VALUES ('trigger "t" is not as interlock.enable_versioning creates it: writes are refused', 'versioning',
-    'drop the trigger: no function of the extension has made it')$$, 'SEC-1: a trigger that no function of ours makes');
+    'the owner of the table drops triggers that no function of the extension has made')$$, 'SEC-1: a trigger that no function of ours makes');
 DROP TABLE forged;
 
 -- ADV-2, SEC-5: names and expressions of others are shown and not run

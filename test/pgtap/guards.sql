@@ -29,7 +29,7 @@ ALTER TABLE product DISABLE TRIGGER zzz_interlock_history_truncate;
 SELECT set_eq($$SELECT broken('product')$$, ARRAY['history fails trigger "zzz_interlock_history_truncate" is disabled: TRUNCATE is not recorded',
     'marker fails trigger "zzz_interlock_marker" fires on a replica only: markers are not enforced',
     'ownership fails trigger "zzz_interlock_writer" is disabled: columns are written by anybody',
-    'transitions fails trigger "zzz_interlock_initial_status" is disabled: states of new rows are not checked', 'versioning fails the version trigger is disabled'], 'triggers that do not fire');
+    'transitions fails trigger "zzz_interlock_initial_status" is disabled: states of new rows are not checked', 'versioning fails trigger "zzz_interlock_version" is disabled: updates do not move versions'], 'triggers that do not fire');
 ALTER TABLE product ENABLE TRIGGER USER;
 SELECT is_empty($$SELECT broken('product')$$, 'fire again');
 ALTER TABLE product DISABLE TRIGGER zzz_interlock_marker_notify;
@@ -76,7 +76,7 @@ CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; EN
 CREATE TRIGGER zzz_late BEFORE UPDATE ON product FOR EACH ROW EXECUTE FUNCTION late();
 SELECT set_eq($$SELECT broken('product')$$, (SELECT array_agg(m || ' fails trigger "zzz_late" fires after trigger "zzz_interlock_marker": writes are refused')
     FROM unnest('{marker,ownership,transitions,versioning}'::text[]) m), 'a trigger after all of them');
-SELECT is((SELECT count(*) FROM interlock.check_versioning() WHERE rel = 'product'::regclass), 1::bigint, 'which is one finding');
+SELECT is((SELECT count(*) FROM interlock.advise() WHERE rel = 'product'::regclass), 1::bigint, 'which is one finding');
 ALTER TRIGGER zzz_late ON product RENAME TO zzz_interlock_s;
 SELECT set_eq($$SELECT broken('product')$$, (SELECT array_agg(m || ' fails trigger "zzz_interlock_s" fires after trigger "zzz_interlock_marker": writes are refused') FROM unnest('{marker}'::text[]) m), 'after one');
 DROP TRIGGER zzz_interlock_s ON product;
@@ -126,7 +126,7 @@ BEGIN
 END $$;
 SELECT lives_ok('SELECT * FROM interlock.guards', 'SEC-1: any arguments');
 SELECT lives_ok($$SELECT interlock.configuration('forged')$$, 'SEC-1: of the table');
-SELECT bag_has($$SELECT mechanism, enforced, findings[1] ~ '^trigger ".*" is not as interlock\.[a-z_]+ creates it: writes are refused$' FROM interlock.guards WHERE rel = 'forged'::regclass$$,
+SELECT bag_has($$SELECT mechanism, enforced, array_to_string(findings, e'\n') ~ '(?n)^trigger ".*" is not as interlock\.[a-z_]+ creates it: writes are refused$' FROM interlock.guards WHERE rel = 'forged'::regclass$$,
     $$VALUES ('versioning', false, true), ('transitions', false, true), ('marker', false, true), ('require_lease', false, true), ('ownership', false, true), ('history', false, true)$$, 'SEC-1: each is found');
 SELECT is((SELECT count(*) FROM interlock.guards WHERE rel = 'product'::regclass), 6::bigint, 'SEC-1: and others are there');
 CREATE DOMAIN state AS text CHECK (VALUE <> 'x');

@@ -95,7 +95,7 @@ SELECT interlock.enable_history('page', ignore_columns => '{seen}');
 ALTER TABLE page RENAME seen TO views;
 UPDATE page SET views = 8;
 SELECT results_eq('SELECT entries()', ARRAY['update {views,version}'], 'a column of another name is recorded');
-SELECT results_eq($$SELECT finding FROM interlock.check_versioning() WHERE rel = 'page'::regclass$$,
+SELECT results_eq($$SELECT finding FROM interlock.advise() WHERE rel = 'page'::regclass$$,
     ARRAY['column "seen" in ignore_columns of the history is gone: changes under another name are recorded'], 'CHK-3: which is found');
 ALTER TABLE page RENAME views TO seen;
 
@@ -224,7 +224,7 @@ CREATE FUNCTION forge(arguments text) RETURNS text LANGUAGE plpgsql AS $$
         EXECUTE 'DROP TRIGGER "000_interlock_history" ON f';
         EXECUTE format('CREATE CONSTRAINT TRIGGER "000_interlock_history" AFTER INSERT OR UPDATE ON f FROM f_history FOR EACH ROW '
             'EXECUTE FUNCTION interlock_internal.history_trigger(%s)', arguments);
-        PERFORM FROM interlock.check_versioning();
+        PERFORM FROM interlock.advise();
         INSERT INTO f VALUES (1);
         DELETE FROM f;
         RETURN 'recorded';

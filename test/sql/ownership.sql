@@ -439,7 +439,7 @@ SELECT status, note, version FROM orders;
 SELECT interlock.versioned_update('orders', 1, version, '{"note": "x"}') FROM orders;
 SELECT status, note, version FROM orders;
 SELECT key, columns, owner, writer, given FROM interlock.skipped_writes ORDER BY id;
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 -- a column that is owned already becomes the version
 CREATE TABLE late (id int PRIMARY KEY, v int NOT NULL DEFAULT 1, a int);
 SELECT interlock.own_columns('late', 'editor', '{v,a}');

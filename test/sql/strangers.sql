@@ -189,13 +189,13 @@ TRUNCATE t;
 RESET ROLE;
 SELECT rel, key, holder FROM interlock.row_locks;
 SELECT * FROM interlock.column_ownership;
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'shared'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'shared'::regclass;
 SELECT * FROM interlock.sweep();
 SELECT * FROM interlock.trim_history();
 SET ROLE interlock_anna;
 SELECT * FROM interlock.row_locks;
 SELECT * FROM interlock.column_ownership;
-SELECT count(*) > 0 AS listed FROM interlock.check_versioning();
+SELECT count(*) > 0 AS listed FROM interlock.advise();
 RESET ROLE;
 
 -- a partition's owner cannot raise a sequence of the table that it is a partition of
@@ -297,7 +297,7 @@ SELECT mallory.meets(proname, timing, count) ~ 'XX|cache lookup' AS goes_wrong, 
 CREATE TEMP TABLE walked (a int);
 DO $$ BEGIN PERFORM sqlstate_of(format('CREATE TRIGGER x BEFORE UPDATE ON walked FOR EACH ROW EXECUTE FUNCTION interlock_internal.ownership_trigger(%s)',
     (SELECT string_agg('''own:x''', ',') FROM generate_series(1, 14401)))); END $$;
-SELECT count(*) FROM interlock.check_versioning() WHERE rel = 'walked'::regclass AND finding ~ 'own:x';
+SELECT count(*) FROM interlock.advise() WHERE rel = 'walked'::regclass AND finding ~ 'own:x';
 DROP TABLE walked;
 
 -- lists of columns that no table has are refused before each is compared with each

@@ -76,7 +76,7 @@ UPDATE renamed SET status = 'paid' WHERE version = 1;
 SELECT interlock.versioned_update('renamed', 1, 1, '{"status": "paid"}');
 SELECT interlock.enable_versioning('renamed');
 SELECT interlock.disable_versioning('renamed');
-SELECT rel, finding, advice FROM interlock.check_versioning() WHERE rel = 'renamed'::regclass AND finding ~ 'same';
+SELECT rel, finding, advice FROM interlock.advise() WHERE rel = 'renamed'::regclass AND finding ~ 'same';
 SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'renamed'::regclass ORDER BY 1;
 DROP TRIGGER zzzz ON renamed;
 CREATE TRIGGER zzzz BEFORE UPDATE ON renamed FOR EACH ROW EXECUTE FUNCTION interlock_internal.marker_trigger('1 microseconds', 'advise', 'lock_status', 'lock_by', 'lock_time', 'lock_until', 'lock_reason');
@@ -143,7 +143,7 @@ SELECT interlock.enable_versioning('whole');
 DROP TABLE part;
 CREATE TABLE part PARTITION OF whole FOR VALUES IN (1);
 CREATE TRIGGER zzz_v BEFORE UPDATE OR DELETE ON part FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('version', 'allow');
-SELECT rel, finding FROM interlock.check_versioning() WHERE rel IN ('whole', 'part');
+SELECT rel, finding FROM interlock.advise() WHERE rel IN ('whole', 'part');
 DROP TABLE whole;
 -- and the notifications of markers
 CREATE TABLE noted (id int PRIMARY KEY);
@@ -157,23 +157,23 @@ DROP TABLE noted;
 
 -- the trigger of counters fires after all of ours, which is no finding, and others do not fire after it
 SELECT interlock.enable_versioning('recorded'), interlock.enable_marker('recorded'), interlock.enable_escrow('recorded', 'n');
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'recorded'::regclass;
 SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'recorded'::regclass ORDER BY 1;
 CREATE TABLE inherits () INHERITS (recorded);
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'inherits'::regclass ORDER BY 1;
+SELECT finding FROM interlock.advise() WHERE rel = 'inherits'::regclass ORDER BY 1;
 DROP TABLE inherits;
 CREATE FUNCTION keeps() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
 CREATE TRIGGER zzzzz BEFORE UPDATE ON recorded FOR EACH ROW EXECUTE FUNCTION keeps();
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'recorded'::regclass;
 DROP TRIGGER zzzzz ON recorded;
 -- and it fires for DELETE, and for INSERT after the one of versions
 CREATE TRIGGER zzz_keep BEFORE DELETE ON recorded FOR EACH ROW EXECUTE FUNCTION keeps();
 DELETE FROM recorded;
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'recorded'::regclass;
 DROP TRIGGER zzz_keep ON recorded;
 CREATE TRIGGER zzz_keep BEFORE INSERT ON recorded FOR EACH ROW EXECUTE FUNCTION keeps();
 INSERT INTO recorded VALUES (4);
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'recorded'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'recorded'::regclass;
 SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'recorded'::regclass ORDER BY 1;
 DROP TRIGGER zzz_keep ON recorded;
 SELECT interlock.disable_escrow('recorded', 'n');

@@ -140,7 +140,7 @@ GRANT SELECT ON SEQUENCE other.shop_version_floor TO PUBLIC;
 SET ROLE interlock_inserter;
 INSERT INTO other.shop VALUES (5) RETURNING version < 2 ^ 31;
 RESET ROLE;
-SELECT * FROM interlock.check_versioning() WHERE rel = 'other.shop'::regclass;
+SELECT rel, severity, finding, advice FROM interlock.advise() WHERE rel = 'other.shop'::regclass;
 SELECT interlock.enable_versioning('other.shop');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'other.shop'::regclass;
 INSERT INTO other.shop VALUES (6, 1);

@@ -183,22 +183,22 @@ SELECT interlock.versioned_update('heavy', 1, 2, '{"body": ""}');
 DROP TRIGGER suppress ON heavy;
 
 -- protection that is off is reported, and the verbs refuse to work on it (OCC-6, C11)
-SELECT rel, finding FROM interlock.check_versioning();
+SELECT rel, finding FROM interlock.advise();
 ALTER TABLE heavy DISABLE TRIGGER zzz_interlock_version;
 ALTER TABLE wide ENABLE REPLICA TRIGGER zzz_interlock_version;
 CREATE TRIGGER zzzz_late BEFORE UPDATE ON owned FOR EACH ROW EXECUTE FUNCTION suppress();
 CREATE TABLE heir () INHERITS (keyless);
-SELECT rel, finding FROM interlock.check_versioning() ORDER BY 1, 2;
+SELECT rel, finding FROM interlock.advise() ORDER BY 1, 2;
 SELECT interlock.versioned_update('heavy', 1, 2, '{"body": ""}');
 SET session_replication_role = replica;
-SELECT rel, finding FROM interlock.check_versioning() WHERE rel = 't'::regclass;
+SELECT rel, finding FROM interlock.advise() WHERE rel = 't'::regclass;
 UPDATE t SET a = 7 WHERE id = 1 RETURNING version;
 SELECT interlock.versioned_update('t', 1, 2, '{"a": 2}');
 RESET session_replication_role;
 ALTER TABLE t ENABLE ALWAYS TRIGGER zzz_interlock_version;
 SET session_replication_role = replica;
 UPDATE t SET a = 8 WHERE id = 1 RETURNING version;
-SELECT finding FROM interlock.check_versioning() WHERE rel = 't'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 't'::regclass;
 RESET session_replication_role;
 
 DROP TABLE heir;

@@ -137,7 +137,7 @@ ALTER TABLE whole ATTACH PARTITION whole_d FOR VALUES IN ('d');
 ALTER TABLE whole ATTACH PARTITION whole_e FOR VALUES IN ('e');
 SELECT interlock.enable_versioning('whole', blind_updates => 'warn');
 SET client_min_messages = error;
-SELECT * FROM interlock.check_versioning() WHERE rel::text LIKE 'whole%' ORDER BY rel::text;
+SELECT rel, severity, finding, advice FROM interlock.advise() WHERE rel::text LIKE 'whole%' ORDER BY rel::text;
 INSERT INTO whole_b VALUES (8, 'b') RETURNING *;
 INSERT INTO whole_c VALUES (8, 'c') RETURNING *;
 INSERT INTO whole_d VALUES (8, 'd') RETURNING *;
@@ -151,7 +151,7 @@ ALTER TABLE whole_b ALTER version SET DEFAULT interlock.first_version('public.fo
 ALTER TABLE whole_c ALTER version SET DEFAULT interlock.first_version('public.whole_c_version_floor');
 ALTER TABLE whole_d ALTER version SET DEFAULT 1;
 ALTER TABLE whole_e ALTER version SET DEFAULT 1 + 1;
-SELECT * FROM interlock.check_versioning() WHERE rel::text LIKE 'whole%' ORDER BY rel::text;
+SELECT rel, severity, finding, advice FROM interlock.advise() WHERE rel::text LIKE 'whole%' ORDER BY rel::text;
 RESET client_min_messages;
 DROP TABLE whole, former;
 -- a partitioned table that is a partition of one without versions, whose column has a sequence of its own
@@ -167,22 +167,22 @@ DELETE FROM middle;
 SELECT last_value FROM above_version_seq;
 INSERT INTO middle VALUES (1) RETURNING *;
 INSERT INTO leaf VALUES (2) RETURNING *;
-SELECT rel, finding FROM interlock.check_versioning() WHERE rel::text IN ('above', 'middle', 'leaf');
+SELECT rel, finding FROM interlock.advise() WHERE rel::text IN ('above', 'middle', 'leaf');
 -- rows that are inserted through the one above get its default
 ALTER TABLE ONLY above ALTER version SET DEFAULT 1;
 DELETE FROM middle;
 INSERT INTO above VALUES (1) RETURNING *;
-SELECT finding, advice FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+SELECT finding, advice FROM interlock.advise() WHERE rel = 'above'::regclass;
 ALTER TABLE ONLY above ALTER version DROP DEFAULT;
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'above'::regclass;
 ALTER TABLE ONLY above ALTER version SET DEFAULT interlock.first_version('public.another');
-SELECT finding FROM interlock.check_versioning() WHERE rel = 'above'::regclass;
+SELECT finding FROM interlock.advise() WHERE rel = 'above'::regclass;
 DROP TRIGGER zzz_interlock_version ON above;
 SELECT interlock.enable_versioning('above', 'version', blind_updates => 'warn');
 DELETE FROM middle;
 INSERT INTO above VALUES (1) RETURNING *;
 INSERT INTO leaf VALUES (2) RETURNING *;
-SELECT finding FROM interlock.check_versioning() WHERE rel::text IN ('above', 'middle', 'leaf');
+SELECT finding FROM interlock.advise() WHERE rel::text IN ('above', 'middle', 'leaf');
 DROP TABLE above;
 DROP FUNCTION nothing;
 -- one that inherits keeps its own floor when the other one is enabled

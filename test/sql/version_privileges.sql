@@ -103,7 +103,7 @@ INSERT INTO public.prey VALUES (1, 'n', 'b', 1, 'x', 1, '{}');
 SELECT interlock.select_for_update('public.prey', '[{"id": 2, "name": "n", "region": "b"}]'::jsonb);
 SELECT outcome FROM interlock.try_versioned_delete('public.prey', '{"id": 2, "name": "n", "region": "b"}', 9);
 SELECT outcome FROM interlock.try_versioned_update('public.prey_time', 1, '2026-01-01', '{"a": 4}');
-SELECT rel FROM interlock.check_versioning();
+SELECT rel FROM interlock.advise();
 SELECT interlock.disable_versioning('public.prey'), interlock.drop_transitions('public.prey', 'status');
 RESET search_path;
 DROP TABLE prey, prey_time;

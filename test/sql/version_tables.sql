@@ -209,7 +209,7 @@ SELECT interlock.versioned_update('renamed', 1, 6, '{"z": "renamed"}');
 ALTER TABLE gone RENAME version TO ver;
 UPDATE gone SET z = 'lost';
 SELECT interlock.versioned_update('gone', 1, 7, '{"z": "lost"}');
-SELECT rel, finding FROM interlock.check_versioning();
+SELECT rel, finding FROM interlock.advise();
 SELECT interlock.disable_versioning('gone');
 SELECT interlock.enable_versioning('gone', 'ver');
 UPDATE gone SET z = 'safe' RETURNING *;

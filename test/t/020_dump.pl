@@ -108,15 +108,15 @@ is($node->safe_psql('target', 'SELECT rel, owner, given FROM interlock.skipped_w
     qq(shared|ed'itor "\\|{"It's \\"a": "skipped"}\nshared|ed'itor "\\|{"It's \\"a": "x"}), 'what was skipped came along');
 is($node->safe_psql('target', 'SELECT holder, reason FROM interlock.row_lock_audit'), 'bert|for the audit', 'the audit came along');
 is($node->safe_psql('target', "SELECT interlock.force_unlock_row('doc', 1, 'next')"), 'anna', 'and goes on');
-is($node->safe_psql('target', 'SELECT count(*) FROM interlock.check_versioning()'), 0, 'nothing is off');
+is($node->safe_psql('target', "SELECT count(*) FROM interlock.advise() WHERE severity = 'broken'"), 0, 'nothing is off');
 
 # C11, OCC-6: a subscriber is not protected by its own trigger, and is told
 $node->safe_psql('target', 'CREATE SUBSCRIPTION sub CONNECTION \'dbname=nowhere\' PUBLICATION p WITH (connect = false)');
 $node->safe_psql('target', q(
     INSERT INTO pg_subscription_rel (srsubid, srrelid, srsubstate)
     SELECT oid, 'doc'::regclass, 'r' FROM pg_subscription;), extra_params => [ '-c', 'SET allow_system_table_mods = on' ]);
-is($node->safe_psql('target', "SELECT rel FROM interlock.check_versioning() WHERE finding ~ 'subscription'"), 'doc', 'C11: a subscription is noticed');
-is($node->safe_psql('target', "SELECT count(*) FROM interlock.check_versioning() WHERE advice ~ 'ENABLE ALWAYS'"), 0,
+is($node->safe_psql('target', "SELECT rel FROM interlock.advise() WHERE finding ~ 'subscription'"), 'doc', 'C11: a subscription is noticed');
+is($node->safe_psql('target', "SELECT count(*) FROM interlock.advise() WHERE advice ~ 'ENABLE ALWAYS'"), 0,
     'C11: the advice is not to check again what the publisher checked: a refusal stops the subscription');
 
 # Dropped with the extension, nothing is left behind that stops a writer

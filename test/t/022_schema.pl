@@ -114,7 +114,7 @@ is(sql(q(SELECT string_agg(DISTINCT p.pronamespace::regnamespace::text, ' ') FRO
 is(sql(q(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'app.new'::regclass AND pg_get_expr(adbin, adrelid) ~ 'first')), "moved.first_version('app.new_version_floor'::text)",
     'SEC-11: and so does the default');
 is(sql('SELECT column_name FROM moved.column_ownership'), 'id', 'SEC-11: lists find the triggers');
-is(sql("ALTER TABLE app.new DISABLE TRIGGER USER; SELECT count(*) FROM moved.check_versioning() WHERE rel = 'app.new'::regclass"), 7, 'SEC-12: check_versioning does, too');
+is(sql("ALTER TABLE app.new DISABLE TRIGGER USER; SELECT count(*) FROM moved.advise() WHERE rel = 'app.new'::regclass"), 7, 'SEC-12: advise does, too');
 sql('DROP TABLE app.new');
 # Each of the two names counts
 sql('DROP SCHEMA interlock, interlock_internal CASCADE');

@@ -89,7 +89,7 @@ sub works
     $says->(q(SELECT interlock.define_idempotency_scope('brief', 'job', stale_after => '1 us', max_attempts => 3)), '', 'scopes are defined anew');
     $says->(q(SELECT outcome, attempt, checkpoint FROM interlock.idempotency_claim('brief', 'job'); SELECT outcome FROM interlock.idempotency_claim('brief', 'job')), "acquired|3|half\nexhausted", 'attempts have an end');
     $says->(q(SELECT interlock.renew_lease('k', token, '1 h') IS NOT NULL FROM held), 't', 'leases are renewed');
-    $says->('SELECT count(*) FROM interlock.check_versioning()', 0, 'protection is on');
+    $says->('SELECT count(*) FROM interlock.advise()', 0, 'protection is on');
     for my $refused ('UPDATE doc SET price = 2', q(UPDATE doc SET state = 'new' WHERE id = 3))
     {
         isnt($node->psql($database, $refused, on_error_stop => 1), 0, "REL-2: $name: refused: $refused");

@@ -359,7 +359,7 @@ sub begin_session
 # What others see while the sessions run
 my @public_views = split /\n/, $node->safe_psql('postgres', q(SELECT relname FROM pg_class WHERE relnamespace = 'interlock'::regnamespace AND relkind = 'v'
     AND has_table_privilege('fuzz_other', oid, 'SELECT') ORDER BY 1));
-my $looks = join(";\n", 'SET statement_timeout = \'60s\'', (map { "SELECT count(*) FROM interlock.$_" } @public_views), 'SELECT count(*) FROM interlock.check_versioning()', 'SELECT count(*) FROM interlock.advise()',
+my $looks = join(";\n", 'SET statement_timeout = \'60s\'', (map { "SELECT count(*) FROM interlock.$_" } @public_views), 'SELECT count(*) FROM interlock.advise()',
     'SELECT id, holder FROM interlock.row_locks r JOIN kept k ON r.rel = \'kept\'::regclass AND (r.key->>\'id\')::int = k.id');
 sub look
 {

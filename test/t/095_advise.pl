@@ -23,7 +23,7 @@ $node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
 $node->restart;
 is($node->safe_psql('postgres', $finding),
     'the server|shared_preload_libraries does not have the library: no worker releases expired markers, nor trims histories|'
-      . 'tables with markers: 1, with histories of a limited length: 1|add pg_interlock to shared_preload_libraries, and restart the server',
+      . 'tables with markers: 1, with histories of a limited length: 1|the administrator of the server adds pg_interlock to shared_preload_libraries, and restarts it',
     'ADV-1: that nothing is swept');
 $node->safe_psql('postgres', q(DROP TABLE document; SELECT interlock.disable_history('page')));
 is($node->safe_psql('postgres', $finding), '', 'ADV-1: a history of any length needs no worker');

@@ -106,7 +106,7 @@ my $off = q(SELECT tgrelid::regclass, tgname FROM pg_trigger WHERE NOT tgisinter
 isnt($node->safe_psql('data_alone', $off), '', 'some triggers do not fire in all sessions');
 like(adjust($node, 'data_alone', 1, 'stock', -1), qr/does not fire in all sessions/, 'and verbs say so');
 $node->safe_psql('data_alone', $_) for $page =~ /^    (ALTER TABLE .* ENABLE ALWAYS .*;)$/mg;
-$node->safe_psql('data_alone', $_) for split /\n/, $node->safe_psql('data_alone', 'SELECT advice FROM interlock.check_versioning()');
+$node->safe_psql('data_alone', $_) for split /\n/, $node->safe_psql('data_alone', "SELECT advice FROM interlock.advise() WHERE severity = 'broken'");
 is($node->safe_psql('data_alone', $off), '', 'with what the page says they do');
 is($node->safe_psql('data_alone', $values), $expected, 'the same values');
 is(adjust($node, 'data_alone', 1, 'stock', -1), 'adjusted|9', 'and verbs work');

@@ -184,7 +184,7 @@ is(value('seat'), 61, 'and no part is lost');
 is($node->safe_psql('postgres', "SELECT remaining::int, at_most::int FROM interlock.escrow WHERE rel = 'seat'::regclass"), '61|61', 'in memory, too');
 $node->safe_psql('postgres', 'ALTER TRIGGER zzz_interlock_transition_status ON seat RENAME TO zzzzz');
 like(error_of(q(SELECT outcome FROM interlock.try_transition('seat', 1, 'open', 'used', '{"stock": 5}'))), qr/55000: trigger "zzzz_interlock_escrow_stock" of table "seat" does not fire after all others/, 'not even after one of ours that was renamed');
-is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'seat'::regclass"),
+is($node->safe_psql('postgres', "SELECT finding FROM interlock.advise() WHERE rel = 'seat'::regclass"),
     'trigger "zzzz_interlock_escrow_stock" does not fire after all others: writes are refused', 'which is a finding');
 $node->safe_psql('postgres', 'ALTER TRIGGER zzzzz ON seat RENAME TO zzz_interlock_transition_status');
 is(value('seat'), 61, 'and no part is lost');
@@ -358,7 +358,7 @@ is(value('set_anew'), 83, 'and the number is right');
 stocked('unlogged');
 $node->safe_psql('postgres', 'ALTER TABLE unlogged SET UNLOGGED');
 like(error_of("SELECT interlock.adjust('unlogged', 1, 'stock', -1)"), qr/55000: table "unlogged" has become unlogged.*SET LOGGED/s, 'no changes of an unlogged table');
-is($node->safe_psql('postgres', "SELECT finding FROM interlock.check_versioning() WHERE rel = 'unlogged'::regclass"), 'the table has become unlogged: inserts, and changes of its escrow counters, are refused', 'which is a finding');
+is($node->safe_psql('postgres', "SELECT finding FROM interlock.advise() WHERE rel = 'unlogged'::regclass"), 'the table has become unlogged: inserts, and changes of its escrow counters, are refused', 'which is a finding');
 like(error_of('INSERT INTO unlogged VALUES (2, 3)'), qr/55000: table "unlogged" has become unlogged/, 'nor new rows, which could get the parts of others after a crash');
 $node->safe_psql('postgres', 'ALTER TABLE unlogged SET LOGGED');
 is(value('unlogged'), 7, 'and no part is lost');

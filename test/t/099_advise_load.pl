@@ -134,7 +134,7 @@ is(ask(q(SELECT model, ttl, stale_after, max_attempts FROM interlock.idempotency
 
 ask(q(SELECT interlock.break_leases('%', 'test')));
 $advice = finds('a size', 'interlock.max_leases is nearly too small', 'leases: \d+ of 128; from 80 % on', repeat(110, q(PERFORM interlock.acquire_lease('size/' || i, '1 hour'))));
-is($advice, 'ALTER SYSTEM SET interlock.max_leases = 256 -- and restart the server', 'it gets twice that');
+is($advice, 'ALTER SYSTEM SET interlock.max_leases = 256 -- by a superuser, who restarts the server', 'it gets twice that');
 ask(q(SELECT interlock.break_leases('%', 'test')));
 is(ask('SELECT count(*) FROM interlock.advise()'), 0, 'which is over when there is room');
 

@@ -1,4 +1,4 @@
-// What list_findings() needs beside SQL.
+// For the SQL of findings, which reads the catalog.
 
 #include "table/catalog_trigger.h"
 

@@ -1,4 +1,4 @@
--- What check_versioning finds beside triggers that are off
+-- What advise() finds wrong with mechanisms that are configured
 SET client_min_messages = warning;
 -- SEC-12, ORM-2: the default that remembers deleted versions, after a schema tool was there
 CREATE TABLE "Post" (id int PRIMARY KEY, "Lock" int NOT NULL DEFAULT 0);
@@ -7,33 +7,33 @@ CREATE TABLE own_default (id int PRIMARY KEY, version bigint NOT NULL DEFAULT (e
 CREATE TABLE timed (id int PRIMARY KEY, updated_at timestamptz);
 SELECT interlock.enable_versioning('"Post"', 'Lock'), interlock.enable_versioning('note', 'version', '{id}'), interlock.enable_versioning('own_default'),
     interlock.enable_versioning('timed', 'updated_at');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "Post" ALTER "Lock" DROP DEFAULT;
 ALTER TABLE note ALTER version DROP DEFAULT;
-SELECT * FROM interlock.check_versioning() ORDER BY 1;
+SELECT rel, severity, finding, advice FROM interlock.advise() ORDER BY 1;
 ALTER TABLE "Post" ALTER "Lock" SET DEFAULT 0;
 ALTER TABLE note ALTER version SET DEFAULT 1;
 ALTER TABLE own_default ALTER version SET DEFAULT 0;
-SELECT * FROM interlock.check_versioning() ORDER BY 1;
+SELECT rel, severity, finding, advice FROM interlock.advise() ORDER BY 1;
 -- replaced by an expression, where there is a sequence
 ALTER TABLE note ALTER version SET DEFAULT (random() * 10)::bigint;
 ALTER TABLE "Post" ALTER "Lock" SET DEFAULT -1;
 ALTER TABLE own_default ALTER version SET DEFAULT NULL;
-SELECT rel, finding FROM interlock.check_versioning() ORDER BY 1;
+SELECT rel, finding FROM interlock.advise() ORDER BY 1;
 -- the advice helps, and what was remembered is not forgotten
 INSERT INTO note VALUES (1, 7);
 DELETE FROM note;
-SELECT advice FROM interlock.check_versioning() WHERE rel <> 'own_default'::regclass ORDER BY rel \gexec
+SELECT advice FROM interlock.advise() WHERE rel <> 'own_default'::regclass ORDER BY rel \gexec
 SELECT interlock.enable_versioning('own_default');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 INSERT INTO note VALUES (1) RETURNING version;
 -- a default without its sequence
 ALTER TABLE note ALTER version DROP DEFAULT;
 DROP SEQUENCE note_version_floor;
 ALTER TABLE note ALTER version SET DEFAULT interlock.first_version('public.note_version_floor');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT interlock.enable_versioning('note', 'version', '{id}');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE "Post", note, own_default, timed;
 -- partitions: the parent alone, and one that was attached with a default of its own
 CREATE TABLE part (id int, version bigint NOT NULL DEFAULT 1) PARTITION BY RANGE (id);
@@ -41,41 +41,41 @@ CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10);
 SELECT interlock.enable_versioning('part');
 CREATE TABLE part_2 (id int, version bigint NOT NULL DEFAULT 1);
 ALTER TABLE part ATTACH PARTITION part_2 DEFAULT;
-SELECT rel, finding FROM interlock.check_versioning();
+SELECT rel, finding FROM interlock.advise();
 ALTER TABLE part ALTER version SET DEFAULT 1;
-SELECT rel, finding FROM interlock.check_versioning();
+SELECT rel, finding FROM interlock.advise();
 DROP TABLE part;
 
 -- CHK-1: the trigger was dropped, and the default and its sequence are there
 CREATE TABLE "No trigger" (id int PRIMARY KEY, "Lock" int);
 SELECT interlock.enable_versioning('"No trigger"', 'Lock');
 CREATE TABLE copied (LIKE "No trigger" INCLUDING ALL);
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TRIGGER zzz_interlock_version ON "No trigger";
-SELECT * FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 INSERT INTO "No trigger" VALUES (1);
 UPDATE "No trigger" SET id = 1 RETURNING "Lock";
 SELECT interlock.disable_versioning('"No trigger"');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE "No trigger", copied;
 -- ORM-1: a schema file has the default, and neither the sequence nor the trigger
 CREATE TABLE loaded (id int PRIMARY KEY, version int NOT NULL DEFAULT interlock.first_version('public.loaded_version_floor'::text));
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT interlock.enable_versioning('loaded');
 CREATE TABLE copied (LIKE loaded INCLUDING ALL);
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE loaded, copied;
 CREATE TABLE part (id int, version bigint) PARTITION BY RANGE (id);
 CREATE TABLE part_1 PARTITION OF part DEFAULT;
 SELECT interlock.enable_versioning('part');
 DROP TRIGGER zzz_interlock_version ON part;
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE part;
 
 -- ORM-4: a history shows writers that insert their own first version
-CREATE VIEW reused AS SELECT rel, finding, advice FROM interlock.check_versioning() WHERE finding ~ 'used again';
+CREATE VIEW reused AS SELECT rel, finding, advice FROM interlock.advise() WHERE finding ~ 'used again';
 CREATE TABLE "Post" (id int PRIMARY KEY, seen int);
 SELECT interlock.enable_versioning('"Post"', 'Lock', '{seen}'), interlock.enable_history('"Post"');
 -- the default gives versions; a version above the old one is right, too
@@ -129,31 +129,31 @@ INSERT INTO "Post_history" (key, changed_at, changed_by, operation, row_data, tr
 SELECT finding FROM reused;
 ROLLBACK;
 -- not without versions, nor in a session that may not read the history, or not all of it
-CREATE ROLE check_versioning_reader;
-SET ROLE check_versioning_reader;
+CREATE ROLE advise_reader;
+SET ROLE advise_reader;
 SELECT finding FROM reused;
 RESET ROLE;
-GRANT SELECT ON reused, "Post" TO check_versioning_reader;
-CREATE FUNCTION reused_by() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM interlock.check_versioning() WHERE finding ~ 'used again' $$;
-SET ROLE check_versioning_reader;
+GRANT SELECT ON reused, "Post" TO advise_reader;
+CREATE FUNCTION reused_by() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM interlock.advise() WHERE finding ~ 'used again' $$;
+SET ROLE advise_reader;
 SELECT reused_by();
 RESET ROLE;
-GRANT SELECT (id, key, version, changed_at, operation, transaction) ON "Post_history" TO check_versioning_reader;
-SET ROLE check_versioning_reader;
+GRANT SELECT (id, key, version, changed_at, operation, transaction) ON "Post_history" TO advise_reader;
+SET ROLE advise_reader;
 SELECT reused_by();
 RESET ROLE;
-GRANT SELECT (command) ON "Post_history" TO check_versioning_reader;
-SET ROLE check_versioning_reader;
+GRANT SELECT (command) ON "Post_history" TO advise_reader;
+SET ROLE advise_reader;
 SELECT reused_by();
 RESET ROLE;
-REVOKE SELECT ON "Post" FROM check_versioning_reader;
-SET ROLE check_versioning_reader;
+REVOKE SELECT ON "Post" FROM advise_reader;
+SET ROLE advise_reader;
 SELECT reused_by();
 RESET ROLE;
-GRANT SELECT ON "Post" TO check_versioning_reader;
+GRANT SELECT ON "Post" TO advise_reader;
 ALTER TABLE "Post_history" ENABLE ROW LEVEL SECURITY;
 CREATE POLICY everything ON "Post_history" USING (reused_by() > 100);
-SET ROLE check_versioning_reader;
+SET ROLE advise_reader;
 SELECT reused_by();
 RESET ROLE;
 SELECT reused_by();
@@ -182,8 +182,8 @@ SELECT operation, version FROM brief_history ORDER BY id;
 SELECT reused_by();
 DROP TABLE brief, brief_history;
 DROP FUNCTION delete_it;
-DROP OWNED BY check_versioning_reader;
-DROP ROLE check_versioning_reader;
+DROP OWNED BY advise_reader;
+DROP ROLE advise_reader;
 DROP VIEW reused;
 DROP FUNCTION reused_by;
 
@@ -192,37 +192,37 @@ CREATE TABLE parent (id int, status text, step text);
 SELECT interlock.define_transitions('parent', 'status', '{"a": ["b"]}'), interlock.define_transitions('parent', 'step', '{"a": ["b"]}'),
     interlock.enable_versioning('parent'), interlock.enable_marker('parent'), interlock.own_columns('parent', 'w', '{id}');
 CREATE TABLE child () INHERITS (parent);
-SELECT rel, finding, advice FROM interlock.check_versioning() ORDER BY 2;
+SELECT rel, finding, advice FROM interlock.advise() ORDER BY 2;
 SELECT interlock.define_transitions('child', 'step', '{"a": ["b"]}'), interlock.enable_versioning('child'), interlock.enable_marker('child');
-SELECT rel, finding FROM interlock.check_versioning() ORDER BY 2;
+SELECT rel, finding FROM interlock.advise() ORDER BY 2;
 DROP TABLE parent CASCADE;
 
 -- triggers that are off, with the line that enables them
 CREATE TABLE "Off one" (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('"Off one"');
 ALTER TABLE "Off one" DISABLE TRIGGER zzz_interlock_version;
-SELECT * FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
 ALTER TABLE "Off one" ENABLE REPLICA TRIGGER zzz_interlock_version;
-SELECT * FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE "Off one";
 
 -- those of other concepts, too
 CREATE TABLE "All off" (id int PRIMARY KEY, status text);
 SELECT interlock.define_transitions('"All off"', 'status', '{"a": ["b"]}', '{a}'), interlock.enable_marker('"All off"', notify => 'on'),
     interlock.own_columns('"All off"', 'w', '{id}'), interlock.enable_history('"All off"'), interlock.require_lease('"All off"', 'x:{id}');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "All off" DISABLE TRIGGER USER;
-SELECT finding FROM interlock.check_versioning() ORDER BY finding COLLATE "C";
-SELECT advice FROM interlock.check_versioning() ORDER BY advice COLLATE "C" \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT finding FROM interlock.advise() ORDER BY finding COLLATE "C";
+SELECT advice FROM interlock.advise() ORDER BY advice COLLATE "C" \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "All off" ENABLE REPLICA TRIGGER zzz_interlock_writer;
 SET session_replication_role = replica;
-SELECT finding, advice FROM interlock.check_versioning() ORDER BY finding COLLATE "C" LIMIT 3;
+SELECT finding, advice FROM interlock.advise() ORDER BY finding COLLATE "C" LIMIT 3;
 RESET session_replication_role;
-SELECT finding, advice FROM interlock.check_versioning();
+SELECT finding, advice FROM interlock.advise();
 DROP TABLE "All off", "All off_history";
 
 -- SEC-6: triggers that fire after ours, with the line that renames them
@@ -235,19 +235,19 @@ CREATE TRIGGER zzzz_after AFTER UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTI
 CREATE TRIGGER zzzz_off BEFORE UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
 CREATE TRIGGER zzzz_replica BEFORE UPDATE ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
 ALTER TABLE "Late one" DISABLE TRIGGER zzzz_off, ENABLE REPLICA TRIGGER zzzz_replica;
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "Late one" ENABLE ALWAYS TRIGGER zzz_interlock_version;
-SELECT * FROM interlock.check_versioning() ORDER BY 2;
+SELECT rel, severity, finding, advice FROM interlock.advise() ORDER BY 2;
 ALTER TABLE "Late one" ENABLE TRIGGER zzz_interlock_version;
-SELECT advice FROM interlock.check_versioning() \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.advise() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT tgname FROM pg_trigger WHERE tgrelid = '"Late one"'::regclass AND tgname ~ 'Touch';
 ALTER TABLE "Late one" ADD COLUMN seen int;
 SELECT interlock.enable_marker('"Late one"');
 DROP TRIGGER zzzz_insert ON "Late one";
 SELECT interlock.enable_marker('"Late one"');
 CREATE TRIGGER zzzz_insert BEFORE INSERT ON "Late one" FOR EACH ROW EXECUTE FUNCTION nothing();
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE "Late one";
 -- of a partitioned table, and of one partition
 CREATE TABLE late (id int, version bigint) PARTITION BY RANGE (id);
@@ -257,12 +257,12 @@ CREATE TRIGGER zzzz BEFORE UPDATE ON late FOR EACH ROW EXECUTE FUNCTION nothing(
 ALTER TABLE late DISABLE TRIGGER zzzz;
 SELECT interlock.enable_versioning('late_1');
 ALTER TABLE late ENABLE TRIGGER zzzz;
-SELECT * FROM interlock.check_versioning() WHERE finding ~ 'zzzz';
+SELECT rel, severity, finding, advice FROM interlock.advise() WHERE finding ~ 'zzzz';
 DROP TRIGGER zzzz ON late;
 CREATE TRIGGER zzzz BEFORE UPDATE ON late_1 FOR EACH ROW EXECUTE FUNCTION nothing();
 CREATE TRIGGER zzzy BEFORE UPDATE ON late_1a FOR EACH ROW EXECUTE FUNCTION nothing();
 CREATE TRIGGER zzzz_own BEFORE UPDATE ON late_1a FOR EACH ROW EXECUTE FUNCTION nothing();
-SELECT * FROM interlock.check_versioning() WHERE finding ~ 'zzzz' ORDER BY 1;
+SELECT rel, severity, finding, advice FROM interlock.advise() WHERE finding ~ 'zzzz' ORDER BY 1;
 DROP TABLE late;
 DROP FUNCTION nothing;
 
@@ -272,16 +272,16 @@ SELECT interlock.define_transitions('"Gone one"', 'State', '{"a": ["b"]}', '{a}'
     interlock.enable_marker('"Gone one"', '7 min', false, 'full', reason_column => 'why'),
     interlock.own_columns('"Gone one"', 'w', '{price}'), interlock.own_columns('"Gone one"', 'v', '{b}', 'skip'), interlock.share_columns('"Gone one"', '{a}'),
     interlock.require_lease('"Gone one"', '{{x}}:{tenant}/{id}', '{a,b}');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 BEGIN;
 ALTER TABLE "Gone one" RENAME lock_by TO holder;
 ALTER TABLE "Gone one" DROP price, DROP a, DROP b;
 ALTER TABLE "Gone one" RENAME "State" TO state;
 ALTER TABLE "Gone one" RENAME tenant TO "Tenant";
-SELECT * FROM interlock.check_versioning() ORDER BY finding COLLATE "C";
+SELECT rel, severity, finding, advice FROM interlock.advise() ORDER BY finding COLLATE "C";
 -- each advice can be run as it is
-SELECT DISTINCT ON (advice COLLATE "C") advice FROM interlock.check_versioning() ORDER BY advice COLLATE "C" \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT DISTINCT ON (advice COLLATE "C") advice FROM interlock.advise() ORDER BY advice COLLATE "C" \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT interlock.define_transitions('"Gone one"', 'state', '{"a": ["b"]}', '{a}');
 INSERT INTO "Gone one" (id, state) VALUES (2, 'a');
 UPDATE "Gone one" SET state = 'b' RETURNING state;
@@ -293,7 +293,7 @@ SELECT interlock.enable_marker('kept', '7 min', false, 'full', reason_column => 
 SELECT tgname, tgnargs FROM pg_trigger WHERE tgrelid = 'kept'::regclass ORDER BY 1;
 SELECT encode(tgargs, 'escape') AS arguments FROM pg_trigger WHERE tgrelid = 'kept'::regclass AND tgname = 'zzz_interlock_marker' \gset
 ALTER TABLE kept DROP why;
-SELECT advice FROM interlock.check_versioning() \gexec
+SELECT advice FROM interlock.advise() \gexec
 SELECT encode(tgargs, 'escape') = :'arguments' AS same FROM pg_trigger WHERE tgrelid = 'kept'::regclass AND tgname = 'zzz_interlock_marker';
 SELECT tgname, tgnargs FROM pg_trigger WHERE tgrelid = 'kept'::regclass ORDER BY 1;
 DROP TABLE kept;
@@ -303,27 +303,27 @@ y" text);
 SELECT interlock.own_columns('lines', 'w', E'{"x\ny"}');
 ALTER TABLE lines DROP "x
 y";
-SELECT advice FROM interlock.check_versioning() \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT advice FROM interlock.advise() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE lines;
 
 -- CHK-3: a history without a key, of another owner, and without one of its columns
-CREATE ROLE check_versioning_role;
+CREATE ROLE advise_role;
 CREATE TABLE "Past" ("Id" int, part int, PRIMARY KEY (part, "Id"));
 SELECT interlock.enable_history('"Past"', 5, '1 day');
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "Past" DROP CONSTRAINT "Past_pkey";
-SELECT * FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
-ALTER TABLE "Past_history" OWNER TO check_versioning_role;
-SELECT finding, advice FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
+ALTER TABLE "Past_history" OWNER TO advise_role;
+SELECT finding, advice FROM interlock.advise();
 ALTER TABLE "Past_history" OWNER TO CURRENT_USER;
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
 ALTER TABLE "Past_history" DROP writer;
-SELECT * FROM interlock.check_versioning();
-SELECT advice FROM interlock.check_versioning() \gexec
-SELECT * FROM interlock.check_versioning();
+SELECT rel, severity, finding, advice FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
+SELECT rel, severity, finding, advice FROM interlock.advise();
 INSERT INTO "Past" VALUES (1, 2);
 SELECT count(*) FROM interlock.row_history('"Past"', '{"part": 2, "Id": 1}');
 DROP TABLE "Past", "Past_history", "Past_history1";
-DROP ROLE check_versioning_role;
+DROP ROLE advise_role;
