@@ -35,9 +35,9 @@ inline bool is_named_by_table_key(const TableInfo* info, const Key& key) {
 // Whether the key is a text that looks like a JSON object: perhaps one was meant.
 bool is_text_of_object(const TableInfo* info, const Key& key);
 
-// {"column": value, ...} as jsonb, and as text (null for a table without a key). The output function
-// of a type may raise an error: call neither while an error is reported, not among the arguments of
-// ereport() either.
+// {"column": value, ...} as jsonb, and as text (null for a table without a key). The output
+// function of a type may raise an error: call neither while an error is reported, not among the
+// arguments of ereport() either.
 Datum key_to_jsonb(const TableInfo* info, const Key& key);
 char* key_to_text(const TableInfo* info, const Key& key);
 

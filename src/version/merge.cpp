@@ -3,6 +3,7 @@
 #include "ownership/ownership.h"
 #include "ownership/write_log.h"
 #include "server/arguments.h"
+#include "server/error.h"
 #include "table/row_json.h"
 #include "version/update.h"
 
@@ -32,6 +33,29 @@ void require_base_columns(Relation rel, const TableInfo* info, const Changes& ch
                               name, RelationGetRelationName(rel)),
                  errhint("Give the row as the client read it, with every column it changes.")));
     }
+}
+
+// Input functions of extensions may raise anything for what is no value of their type: hstore has
+// an internal error for an object, which its own cast to json makes.
+void explain_base(void*) {
+    int code = geterrcode();
+    if (code == ERRCODE_INTERNAL_ERROR || code == ERRCODE_SYNTAX_ERROR)
+        errcode(ERRCODE_INVALID_TEXT_REPRESENTATION);
+    if (is_of_input(geterrcode()))
+        errhint("Give the row in argument \"base\" as a function of pg_interlock returned it.");
+}
+
+HeapTuple read_base(const TableInfo* info, const Bitmapset* columns, Jsonb* base) {
+    Jsonb* members = with_members(base, [&](std::string_view name) {
+        return bms_is_member(find_attribute(info->columns, name), columns);
+    });
+    ErrorContextCallback context = {};
+    context.previous = error_context_stack;
+    context.callback = explain_base;
+    error_context_stack = &context;
+    HeapTuple row = row_from_jsonb(info, members);
+    error_context_stack = context.previous;
+    return row;
 }
 
 // The input of a merge.
@@ -172,10 +196,7 @@ Merge merge_changes(Relation rel, const TableInfo* info, const Key& key, const C
                     Jsonb* base, OnConflict on_conflict) {
     Bitmapset* compared = add_groups(info, changes.columns);
     require_base_columns(rel, info, changes, compared, base);
-    HeapTuple base_row =
-        row_from_jsonb(info, with_members(base, [&](std::string_view name) {
-                           return bms_is_member(find_attribute(info->columns, name), compared);
-                       }));
+    HeapTuple base_row = read_base(info, compared, base);
     // The columns to compare must be read, whether the caller may see them or not.
     Bitmapset* columns = bms_add_members(columns_to_report(rel, versioning_of(info)), compared);
     Merge merge = {};

@@ -46,12 +46,15 @@ is($sql->(q(SELECT interlock.versioned_update('tagged', (SELECT key FROM tagged_
 # What a client has made by to_jsonb() is not what the functions return: only the columns that are compared are read.
 $sql->(
     'CREATE TABLE page (id int PRIMARY KEY, title text, note text, tags hstore)',
-    q(SELECT interlock.enable_versioning('page'), interlock.own_columns('page', '{title}', 'editor')),
+    q(SELECT interlock.enable_versioning('page')),
     q(INSERT INTO page VALUES (1, 'a', 'a', 'a=>1')),
     'CREATE TABLE base AS SELECT to_jsonb(page) AS row FROM page',
     q(UPDATE page SET note = 'theirs'));
 is($sql->(q(SELECT m.outcome FROM base, interlock.try_versioned_update('page', 1, 0, '{"title": "mine"}', base.row, 'merge') m)),
     'merged', 'HIS-50: an hstore as an object in a base, which is not changed');
+my ($status, $out, $error) = $node->psql('postgres', q(\set VERBOSITY verbose
+SELECT interlock.try_versioned_update('page', 1, 0, '{"tags": "b=>1"}', row, 'merge') FROM base));
+like($error, qr/22P02.*HINT: +Give the row in argument "base" as a function of pg_interlock returned it/s, 'and one that is');
 
 $node->stop;
 done_testing();
