@@ -103,7 +103,7 @@ JsonbValue json_to_json(JsonbContainer* container) {
             result.val.object.pairs[count++].value = member_to_json(value);
         }
     }
-    return *builder.value();
+    return result;
 }
 
 JsonbValue jsonb_to_json(Jsonb* json) {
