@@ -66,6 +66,7 @@ INSERT INTO calls VALUES
     ('acquire_lease', 'ttl', '(''k'', %s)'), ('acquire_lease', 'wait', '(''k'', wait => %s)'), ('acquire_lease', 'at_least', '(''k'', at_least => %s)'),
     ('acquire_permit', 'ttl', '(''k'', 3, %s)'), ('acquire_permit', 'wait', '(''k'', 3, wait => %s)'),
     ('acquire_leases', 'ttl', '(''{k}'', %s)'), ('acquire_leases', 'wait', '(''{k}'', wait => %s)'), ('renew_lease', 'ttl', '(''k'', 1, %s)'),
+    ('renew_lease', 'at_least', '(''k'', 1, 60, at_least => %s)'), ('renew_leases', 'ttl', '(''{k}'', ''{1}'', %s)'),
     ('lock_key', 'wait', '(''k'', wait => %s)'), ('lock_keys', 'wait', '(''{k}'', wait => %s)'),
     ('try_lock_key', 'wait', '(''k'', wait => %s)'), ('try_lock_keys', 'wait', '(''{k}'', wait => %s)'),
     ('select_for_update', 'wait', '(''thing'', ''{1}'', wait => %s)'),
