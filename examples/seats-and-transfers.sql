@@ -72,7 +72,7 @@ ROLLBACK;
 
 -- 5. Procedures of SQL Server keep their calls and codes: 0 and 1 are granted, below 0 is refused.
 BEGIN;
-SELECT interlock.getapplock('Account:1', 'Exclusive', lock_timeout => 5000) AS code;
+SELECT interlock.getapplock('Account:1', 'Exclusive', locktimeout => 5000) AS code;
 -- => 0
 COMMIT;
 

@@ -22,8 +22,8 @@ BEGIN                                                                         --
     END IF;
 
     Result := interlock.getapplock(resource => AccountLock(FirstId),          -- EXEC @Result = sp_getapplock @Resource = ...,
-        lock_mode => 'Exclusive', lock_owner => 'Transaction',                --     @LockMode = 'Exclusive', @LockOwner = 'Transaction',
-        lock_timeout => 5000);                                                --     @LockTimeout = 5000;
+        lockmode => 'Exclusive', lockowner => 'Transaction',                  --     @LockMode = 'Exclusive', @LockOwner = 'Transaction',
+        locktimeout => 5000);                                                 --     @LockTimeout = 5000;
     IF Result >= 0 THEN                                                       -- IF @Result >= 0
         Result := interlock.getapplock(AccountLock(SecondId), 'Exclusive', 'Transaction', 5000);    --     EXEC @Result = sp_getapplock ...
     END IF;
@@ -60,7 +60,7 @@ SELECT count(*) FROM interlock.key_locks;
 -- => 0
 
 -- While somebody else has an account, the procedure waits for five seconds, and says -1 then. What it is to do first:
-SELECT interlock.applock_test(AccountLock(9), 'Exclusive') AS is_free;
+SELECT interlock.applock_test('public', AccountLock(9), 'Exclusive') AS is_free;
 -- => 1
 
 -- Tests run with this setting: a procedure that gets its resources in another order fails there, and does not deadlock later.

@@ -3,7 +3,7 @@
 // They have a space of names of their own, in which '/' means nothing. No refusal raises an error:
 // errors are caught in a subtransaction and returned as the code, and the transaction goes on. A
 // warning says what is wrong with a bad call. Only interlock.lock_order = 'error' raises one.
-// Differences: there is no database principal; the two owners of one session never exclude each
+// Differences: a database principal is a role; the two owners of one session never exclude each
 // other; outside of a transaction block a lock of the owner Transaction ends with the statement.
 
 #include "contention/count.h"
@@ -30,13 +30,26 @@ constexpr const char* kModeHint =
     "Modes are Shared, Update, IntentShared, IntentExclusive and Exclusive.";
 constexpr const char* kOwnerHint = "Owners are Transaction and Session.";
 
+constexpr const char* kPrincipalHint =
+    "Use 'public', or a role that the user of the session is a member of.";
+
+// Whose names the resource is one of: those of all ('public'), or of one role.
+struct Principal {
+    const char* name;
+    Oid role;  // InvalidOid: public
+    int error; // 0, or the SQLSTATE
+};
+
 struct ApplockCall {
+    Principal principal;
     LOCKMODE mode;
     LockScope scope;
     int32 timeout; // milliseconds, -1 for ever
 };
 
-LockName resource_name(Datum resource);
+Principal principal_named(char* name);
+Principal principal_argument(const Arguments& arguments, int n);
+LockName resource_name(Datum resource, const Principal& principal);
 bool owner_named(std::string_view name, LockScope* scope);
 bool read_call(const Arguments& arguments, ApplockCall* call);
 LockScope owner_argument(const Arguments& arguments, int n);
@@ -50,14 +63,14 @@ PG_FUNCTION_INFO_V1(releaseapplock);
 PG_FUNCTION_INFO_V1(applock_mode);
 PG_FUNCTION_INFO_V1(applock_test);
 
-// getapplock(resource, lock_mode, lock_owner, lock_timeout)
+// getapplock(resource, lockmode, lockowner, locktimeout, dbprincipal)
 Datum getapplock(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     ApplockCall call;
     if (!read_call(arguments, &call))
         PG_RETURN_INT32(kBadCall);
 
-    LockRequest request = {resource_name(arguments.value(0)), call.mode};
+    LockRequest request = {resource_name(arguments.value(0), call.principal), call.mode};
     count(line_of_key(CountedKind::kApplock, {request.name.bytes, request.name.length}),
           Counter::kCalls);
     if (call.timeout != 0)
@@ -72,14 +85,18 @@ Datum getapplock(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(code);
 }
 
-// releaseapplock(resource, lock_owner)
+// releaseapplock(resource, lockowner, dbprincipal)
 Datum releaseapplock(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LockScope scope;
-    if (arguments.is_null(0) || arguments.is_null(1) ||
-        !owner_named(arguments.view(1, "lock_owner"), &scope))
+    if (arguments.is_null(0) || arguments.is_null(1) || arguments.is_null(2) ||
+        !owner_named(arguments.view(1, "lockowner"), &scope))
         PG_RETURN_INT32(kBadCall);
-    NamedLock* lock = find_lock(resource_name(arguments.value(0)));
+    // What the session holds it may release, whatever roles it has now.
+    Principal principal = principal_named(arguments.string(2, "dbprincipal"));
+    if (principal.error == ERRCODE_UNDEFINED_OBJECT)
+        PG_RETURN_INT32(kBadCall);
+    NamedLock* lock = find_lock(resource_name(arguments.value(0), principal));
     if (lock == nullptr || held_modes(lock, scope) == 0)
         PG_RETURN_INT32(kBadCall);
     // Every mode stays held until there were as many releases as gets.
@@ -91,23 +108,25 @@ Datum releaseapplock(PG_FUNCTION_ARGS) {
     PG_RETURN_INT32(kReleased);
 }
 
-// applock_mode(resource, lock_owner)
+// applock_mode(dbprincipal, resource, lockowner)
 Datum applock_mode(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    LockName name = resource_name(arguments.required(0, "resource"));
-    LockScope scope = owner_argument(arguments, 1);
+    Principal principal = principal_argument(arguments, 0);
+    LockName name = resource_name(arguments.required(1, "resource"), principal);
+    LockScope scope = owner_argument(arguments, 2);
     NamedLock* lock = find_lock(name);
     LOCKMASK held = lock != nullptr ? held_modes(lock, scope) : 0;
     PG_RETURN_TEXT_P(cstring_to_text(applock_mode_name(held)));
 }
 
-// applock_test(resource, lock_mode, lock_owner)
+// applock_test(dbprincipal, resource, lockmode, lockowner)
 Datum applock_test(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
-    LockName name = resource_name(arguments.required(0, "resource"));
-    char* mode_name = arguments.string(1, "lock_mode");
+    Principal principal = principal_argument(arguments, 0);
+    LockName name = resource_name(arguments.required(1, "resource"), principal);
+    char* mode_name = arguments.string(2, "lockmode");
     LOCKMODE mode = applock_mode_named(mode_name);
-    (void)owner_argument(arguments, 2);
+    (void)owner_argument(arguments, 3);
     if (mode == NoLock)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("unknown lock mode \"%s\"", mode_name), errhint("%s", kModeHint)));
@@ -121,12 +140,42 @@ Datum applock_test(PG_FUNCTION_ARGS) {
 
 namespace {
 
+// The caller has to be a member of the role.
+Principal principal_named(char* name) {
+    if (is_same_word(name, "public"))
+        return {name, InvalidOid, 0};
+    Oid role = get_role_oid(name, true);
+    if (!OidIsValid(role))
+        return {name, role, ERRCODE_UNDEFINED_OBJECT};
+    return {name, role, has_privs_of_role(GetUserId(), role) ? 0 : ERRCODE_INSUFFICIENT_PRIVILEGE};
+}
+
+const char* message_of(const Principal& principal) {
+    return principal.error == ERRCODE_UNDEFINED_OBJECT
+               ? psprintf("role \"%s\" does not exist", principal.name)
+               : psprintf("must be a member of role \"%s\"", principal.name);
+}
+
+Principal principal_argument(const Arguments& arguments, int n) {
+    Principal principal = principal_named(arguments.string(n, "dbprincipal"));
+    if (principal.error != 0)
+        ereport(ERROR, (errcode(principal.error), errmsg_internal("%s", message_of(principal)),
+                        errhint("%s", kPrincipalHint)));
+    return principal;
+}
+
 // Cut to 255 characters, as SQL Server does.
-LockName resource_name(Datum resource) {
+LockName resource_name(Datum resource, const Principal& principal) {
     constexpr int kMaxCharacters = 255;
     const text* value = DatumGetTextPP(resource);
-    int length = pg_mbcharcliplen(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value), kMaxCharacters);
-    LockName name = {KeySpace::kApplocks, VARDATA_ANY(value), static_cast<size_t>(length), 0};
+    const char* bytes = VARDATA_ANY(value);
+    int length = pg_mbcharcliplen(bytes, VARSIZE_ANY_EXHDR(value), kMaxCharacters);
+    LockName name = {KeySpace::kApplocks, bytes, static_cast<size_t>(length), 0};
+    if (OidIsValid(principal.role)) {
+        name.space = KeySpace::kRoleApplocks;
+        name.bytes = psprintf("%u:%.*s", principal.role, length, bytes);
+        name.length = strlen(name.bytes);
+    }
     name.hash = hash_name(name.bytes, name.length);
     return name;
 }
@@ -154,15 +203,15 @@ bool warn_of_mode(const char* resource, const char* mode) {
 // False, after a warning, for what no lock can be asked for with.
 bool read_call(const Arguments& arguments, ApplockCall* call) {
     PreventCommandIfParallelMode("interlock.getapplock()"); // as for lock_key()
-    constexpr const char* kNames[] = {"resource", "lock_mode", "lock_owner", "lock_timeout"};
+    constexpr const char* kNames[] = {"resource", "lockmode", "lockowner", "locktimeout",
+                                      "dbprincipal"};
     for (int i = 0; i < static_cast<int>(lengthof(kNames)); i++)
         if (arguments.is_null(i))
-            return warn_of_call(
-                psprintf("argument \"%s\" must not be null", kNames[i]),
-                "Call interlock.getapplock(resource, lock_mode), or with lock_owner "
-                "and lock_timeout, too.");
-    char* mode = arguments.string(1, "lock_mode");
-    char* owner = arguments.string(2, "lock_owner");
+            return warn_of_call(psprintf("argument \"%s\" must not be null", kNames[i]),
+                                "Call interlock.getapplock(resource, lockmode), or with lockowner, "
+                                "locktimeout and dbprincipal, too.");
+    char* mode = arguments.string(1, "lockmode");
+    char* owner = arguments.string(2, "lockowner");
     call->mode = applock_mode_named(mode);
     call->timeout = DatumGetInt32(arguments.value(3));
     if (call->mode == NoLock)
@@ -170,13 +219,14 @@ bool read_call(const Arguments& arguments, ApplockCall* call) {
     if (!owner_named(owner, &call->scope))
         return warn_of_call(psprintf("unknown lock owner \"%s\"", owner), kOwnerHint);
     if (call->timeout < -1)
-        return warn_of_call(psprintf("lock_timeout must not be %d", call->timeout),
+        return warn_of_call(psprintf("locktimeout must not be %d", call->timeout),
                             "Give milliseconds, or -1 to wait for ever.");
-    return true;
+    call->principal = principal_named(arguments.string(4, "dbprincipal"));
+    return call->principal.error == 0 || warn_of_call(message_of(call->principal), kPrincipalHint);
 }
 
 LockScope owner_argument(const Arguments& arguments, int n) {
-    char* name = arguments.string(n, "lock_owner");
+    char* name = arguments.string(n, "lockowner");
     LockScope scope;
     if (!owner_named(name, &scope))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

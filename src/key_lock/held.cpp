@@ -33,7 +33,7 @@ PG_FUNCTION_INFO_V1(list_held_keys);
 
 // list_held_keys(kind): key, applock or idempotency.
 Datum list_held_keys(PG_FUNCTION_ARGS) {
-    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
+    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency", "applock"};
     const char* kind = Arguments(fcinfo).string(0, "kind");
     InitMaterializedSRF(fcinfo, 0);
     LockStatus locks = lock_status();

@@ -60,32 +60,37 @@ COMMENT ON VIEW interlock.key_locks IS
 sessions without preload. The pid is null for prepared transactions. Keys of idempotency and their hashes are shown to the role of
 the session, or of the prepared transaction, and to members of pg_read_all_stats.';
 
--- Application locks
+-- Application locks: the names of arguments are those of SQL Server, in lower case.
 
 CREATE FUNCTION interlock.getapplock(
-    resource text, lock_mode text, lock_owner text = 'Transaction', lock_timeout integer = -1) RETURNS integer
+    resource text, lockmode text, lockowner text = 'Transaction', locktimeout integer = -1, dbprincipal text = 'public')
+    RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer) IS
-'SQL Server''s sp_getapplock. lock_mode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lock_owner: Transaction, Session.
-lock_timeout: milliseconds, -1 for ever. Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock
-victim, -999 bad call; the transaction goes on after each. Errors: 55000 out of order, with interlock.lock_order = error.';
+COMMENT ON FUNCTION interlock.getapplock(text, text, text, integer, text) IS
+'SQL Server''s sp_getapplock. lockmode: Shared, Update, IntentShared, IntentExclusive, Exclusive. lockowner: Transaction, Session.
+locktimeout: milliseconds, -1 for ever. dbprincipal: public, or a role that the caller is a member of; each role has resources of its own.
+Returns 0 granted, 1 granted after waiting, -1 timeout, -2 canceled, -3 deadlock victim, -999 bad call; the transaction goes on after each.
+Errors: 55000 out of order, with interlock.lock_order = error.';
 
-CREATE FUNCTION interlock.releaseapplock(resource text, lock_owner text = 'Transaction') RETURNS integer
+CREATE FUNCTION interlock.releaseapplock(
+    resource text, lockowner text = 'Transaction', dbprincipal text = 'public') RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.releaseapplock(text, text) IS
+COMMENT ON FUNCTION interlock.releaseapplock(text, text, text) IS
 'SQL Server''s sp_releaseapplock: 0 released, -999 not held by that owner. A lock that was acquired several times is free after
 as many releases, with all its modes.';
 
-CREATE FUNCTION interlock.applock_mode(resource text, lock_owner text = 'Transaction') RETURNS text
+CREATE FUNCTION interlock.applock_mode(dbprincipal text, resource text, lockowner text = 'Transaction') RETURNS text
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.applock_mode(text, text) IS
+COMMENT ON FUNCTION interlock.applock_mode(text, text, text) IS
 'SQL Server''s APPLOCK_MODE: the mode that this owner of the session holds: NoLock, IntentShared, IntentExclusive, Shared, Update, Exclusive,
-SharedIntentExclusive or UpdateIntentExclusive. Errors: 22004, 22023.';
+SharedIntentExclusive or UpdateIntentExclusive. Errors: 22004, 22023, 42704 no such role, 42501 not a member of it.';
 
-CREATE FUNCTION interlock.applock_test(resource text, lock_mode text, lock_owner text = 'Transaction') RETURNS integer
+CREATE FUNCTION interlock.applock_test(
+    dbprincipal text, resource text, lockmode text, lockowner text = 'Transaction') RETURNS integer
     LANGUAGE c AS 'MODULE_PATHNAME';
-COMMENT ON FUNCTION interlock.applock_test(text, text, text) IS
-'SQL Server''s APPLOCK_TEST: 1 when getapplock would be granted at once, else 0. It locks nothing. Errors: 22004, 22023.';
+COMMENT ON FUNCTION interlock.applock_test(text, text, text, text) IS
+'SQL Server''s APPLOCK_TEST: 1 when getapplock would be granted at once, else 0. It locks nothing. Errors: 22004, 22023, 42704 no such
+role, 42501 not a member of it.';
 
 -- Row locks
 

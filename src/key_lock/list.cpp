@@ -84,7 +84,7 @@ bool may_see_name(ShownNames* names, const LockInstanceData& lock) {
 // key, kind, mode, pid, waiting, waiting_since, hash
 void put_row(Listing* listing, const LockInstanceData& instance, LOCKMODE mode, bool waiting) {
     const LOCKTAG& tag = instance.locktag;
-    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency"};
+    constexpr const char* kinds[kKeySpaces] = {"key", "applock", "idempotency", "applock"};
     KeySpace space = space_of(tag);
     bool is_prepared = instance.pid == 0;
     if (is_released(instance))
@@ -124,8 +124,7 @@ const char* shown_name(ShownNames* names, const LockInstanceData& lock) {
 }
 
 const char* lock_mode_name(const LOCKTAG& tag, LOCKMODE mode) {
-    return space_of(tag) == KeySpace::kApplocks ? applock_mode_name(LOCKBIT_ON(mode))
-                                                : key_mode_name(mode);
+    return is_applock(space_of(tag)) ? applock_mode_name(LOCKBIT_ON(mode)) : key_mode_name(mode);
 }
 
 bool is_released(const LockInstanceData& lock) {

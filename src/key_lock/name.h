@@ -16,8 +16,13 @@
 
 namespace interlock {
 
-enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1, kIdempotency = 2 };
-constexpr int kKeySpaces = 3;
+// kRoleApplocks: application locks of a role instead of all, as "16384:resource".
+enum class KeySpace : uint16 { kKeys = 0, kApplocks = 1, kIdempotency = 2, kRoleApplocks = 3 };
+constexpr int kKeySpaces = 4;
+
+inline bool is_applock(KeySpace space) {
+    return space == KeySpace::kApplocks || space == KeySpace::kRoleApplocks;
+}
 
 constexpr size_t kMaxNameBytes = 1024;
 

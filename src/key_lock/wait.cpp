@@ -48,6 +48,7 @@ LineRef line_of(const LockName& name) {
     case KeySpace::kKeys:
         return line_of_key(CountedKind::kKey, {name.bytes, name.length});
     case KeySpace::kApplocks:
+    case KeySpace::kRoleApplocks:
         return line_of_key(CountedKind::kApplock, {name.bytes, name.length});
     default:
         return {nullptr, 0};

@@ -110,7 +110,8 @@ const char* name_of_tag(const LOCKTAG& tag) {
 }
 
 const char* kind_of_tag(const LOCKTAG& tag) {
-    constexpr const char* spaces[kKeySpaces] = {"key_lock", "applock", "idempotency_claim"};
+    constexpr const char* spaces[kKeySpaces] = {"key_lock", "applock", "idempotency_claim",
+                                                "applock"};
     if (is_key_tag(tag))
         return spaces[static_cast<int>(space_of(tag))];
     return tag.locktag_type == LOCKTAG_TUPLE ? "row" : LockTagTypeNames[tag.locktag_type];

@@ -1,6 +1,6 @@
 -- What callers of key locks, application locks and row locks rely on.
 BEGIN;
-SELECT plan(42);
+SELECT plan(59);
 
 SELECT lives_ok($$SELECT interlock.lock_key('a')$$, 'lock_key');
 SELECT lives_ok($$SELECT interlock.lock_keys('{c,b}', 'shared', '1 s', 'transaction')$$, 'lock_keys');
@@ -33,13 +33,38 @@ SELECT throws_ok($$SELECT interlock.lock_key('aa')$$, '55000');
 RESET interlock.lock_order;
 
 SELECT results_eq($$SELECT interlock.getapplock('form', 'Exclusive')$$, ARRAY[0], 'getapplock');
-SELECT results_eq($$SELECT interlock.applock_mode('form')$$, ARRAY['Exclusive'], 'applock_mode');
-SELECT results_eq($$SELECT interlock.applock_test('form', 'Shared')$$, ARRAY[1], 'applock_test');
+SELECT results_eq($$SELECT interlock.applock_mode('public', 'form')$$, ARRAY['Exclusive'], 'applock_mode');
+SELECT results_eq($$SELECT interlock.applock_test('public', 'form', 'Shared')$$, ARRAY[1], 'applock_test');
 SELECT results_eq($$SELECT interlock.releaseapplock('form')$$, ARRAY[0], 'releaseapplock');
 SELECT results_eq($$SELECT interlock.releaseapplock('form')$$, ARRAY[-999], 'releaseapplock, once more');
 SELECT results_eq($$SELECT interlock.getapplock(NULL, 'Exclusive')$$, ARRAY[-999], 'a bad call');
-SELECT throws_ok($$SELECT interlock.applock_mode(NULL)$$, '22004');
-SELECT throws_ok($$SELECT interlock.applock_test('form', 'None')$$, '22023');
+SELECT throws_ok($$SELECT interlock.applock_mode('public', NULL)$$, '22004');
+-- KEY-52: as a procedure of SQL Server names them
+SELECT is(interlock.getapplock(resource => 'form', lockmode => 'Update', lockowner => 'Session', locktimeout => 0, dbprincipal => 'public'), 0, 'KEY-52: all names');
+SELECT is(interlock.applock_mode(dbprincipal => 'Public', resource => 'form', lockowner => 'Session'), 'Update', 'KEY-52: of APPLOCK_MODE');
+SELECT is(interlock.applock_test(dbprincipal => 'PUBLIC', resource => 'form', lockmode => 'Shared', lockowner => 'Session'), 1, 'KEY-52: of APPLOCK_TEST');
+SELECT is(interlock.releaseapplock(resource => 'form', lockowner => 'Session', dbprincipal => 'public'), 0, 'KEY-52: of sp_releaseapplock');
+CREATE ROLE applock_team;
+CREATE ROLE applock_member IN ROLE applock_team;
+CREATE ROLE applock_stranger;
+SET LOCAL ROLE applock_member;
+SELECT is(interlock.getapplock('form', 'Exclusive', dbprincipal => 'applock_team'), 0, 'KEY-52: a resource of a role, by a member');
+SELECT is(ARRAY[interlock.applock_mode('applock_team', 'form'), interlock.applock_mode('public', 'form'), interlock.applock_mode('applock_member', 'form')],
+    '{Exclusive,NoLock,NoLock}', 'KEY-52: each role has resources of its own');
+SELECT results_eq($$SELECT key, kind, mode FROM interlock.key_locks WHERE kind = 'applock'$$,
+    $$SELECT oid || ':form', 'applock', 'Exclusive' FROM pg_roles WHERE rolname = 'applock_team'$$, 'KEY-52: which the view shows by its number');
+SELECT is((SELECT count(*)::int FROM interlock.held WHERE kind = 'applock' AND name LIKE '%:form'), 1, 'KEY-52: and view held');
+SET LOCAL ROLE applock_stranger;
+SET LOCAL client_min_messages = error;
+SELECT is(interlock.getapplock('form', 'Shared', locktimeout => 0, dbprincipal => principal), -999, 'KEY-52: not for ' || coalesce(principal, 'null'))
+FROM unnest('{applock_team,applock_member,applock_nobody,"",NULL}'::text[]) principal;
+SELECT throws_ok($$SELECT interlock.applock_mode('applock_team', 'form')$$, '42501', 'must be a member of role "applock_team"');
+SELECT throws_ok($$SELECT interlock.applock_test('applock_nobody', 'form', 'Shared')$$, '42704', 'role "applock_nobody" does not exist');
+SELECT is(interlock.releaseapplock('form', dbprincipal => 'applock_nobody'), -999, 'KEY-52: nothing is held of a role that is not there');
+SELECT is(interlock.releaseapplock('form', dbprincipal => 'applock_team'), 0, 'KEY-52: what the session holds it releases, whatever role it has taken');
+RESET client_min_messages;
+RESET ROLE;
+SELECT throws_ok($$SELECT interlock.applock_test('public', 'form', 'None')$$, '22023');
 
 CREATE TABLE account (id int PRIMARY KEY);
 INSERT INTO account VALUES (1), (2);

@@ -176,10 +176,10 @@ row '1.11', 'transfers that lock both accounts by name, in both directions', sub
 
 row '3.11', 'its arguments have the names of SQL Server', sub {
     my ($ann) = sessions(1);
-    is($ann->ask(q{SELECT interlock.getapplock(resource => 'Account:1', lock_mode => 'Exclusive', lock_owner => 'Session', lock_timeout => 5000)}), 0, 'sp_getapplock');
+    is($ann->ask(q{SELECT interlock.getapplock(resource => 'Account:1', lockmode => 'Exclusive', lockowner => 'Session', locktimeout => 5000)}), 0, 'sp_getapplock');
     is($ann->ask(q{SELECT interlock.getapplock(Resource => 'Account:1', Lock_Mode => 'EXCLUSIVE', Lock_Owner => 'session')}), 0, 'in any case');
-    is($ann->ask(q{SELECT interlock.applock_mode('Account:1', 'Session'), interlock.applock_test('Account:1', 'Shared', 'Session')}), 'Exclusive|1', 'APPLOCK_MODE, APPLOCK_TEST');
-    is($ann->ask(q{SELECT interlock.releaseapplock(resource => 'Account:1', lock_owner => 'Session')}), 0, 'sp_releaseapplock') for 1, 2;
+    is($ann->ask(q{SELECT interlock.applock_mode('public', 'Account:1', 'Session'), interlock.applock_test('public', 'Account:1', 'Shared', 'Session')}), 'Exclusive|1', 'APPLOCK_MODE, APPLOCK_TEST');
+    is($ann->ask(q{SELECT interlock.releaseapplock(resource => 'Account:1', lockowner => 'Session')}), 0, 'sp_releaseapplock') for 1, 2;
     is($ann->ask(q{SELECT interlock.releaseapplock('Account:1', 'Session')}), -999, 'which says that there is nothing more to release');
 };
 
@@ -187,7 +187,7 @@ row '3.12', 'who waits in vain gets -1, and goes on', sub {
     given($procedure);
     my ($ann, $ben) = sessions(2);
     $ann->ask(q{BEGIN; SELECT interlock.getapplock(AccountLock(9), 'Exclusive')});
-    is($ben->ask(q{BEGIN; SELECT interlock.getapplock(AccountLock(9), 'Exclusive', lock_timeout => 100)}), -1, 'a timeout');
+    is($ben->ask(q{BEGIN; SELECT interlock.getapplock(AccountLock(9), 'Exclusive', locktimeout => 100)}), -1, 'a timeout');
     is($ben->ask('SELECT 1; ROLLBACK'), 'ROLLBACK', 'is no error of the transaction');
     my ($cid) = sessions(1);
     $cid->ask('SET lock_timeout = 100');

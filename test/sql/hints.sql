@@ -136,7 +136,7 @@ SELECT interlock.getapplock('Account:1', 'X');
 SELECT interlock.getapplock('Account:1', 'Exclusive', 'Statement');
 SELECT interlock.getapplock('Account:1', 'Exclusive', 'Transaction', -2);
 SELECT interlock.getapplock('Account:1', 'Exclusive', NULL);
-SELECT says($$SELECT interlock.applock_test('Account:1', 'X')$$);
+SELECT says($$SELECT interlock.applock_test('public', 'Account:1', 'X')$$);
 
 -- children before their parents, and a parent without a guard
 CREATE TABLE invoice (id int PRIMARY KEY);

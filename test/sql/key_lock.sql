@@ -159,9 +159,9 @@ SELECT interlock.lock_key('k'), interlock.getapplock('b', 'Shared'), interlock.g
 SAVEPOINT s;
 SELECT interlock.getapplock('a', 'Exclusive');
 ROLLBACK TO s;
-SELECT interlock.getapplock('b', 'Exclusive', lock_timeout => 1000);
+SELECT interlock.getapplock('b', 'Exclusive', locktimeout => 1000);
 ROLLBACK TO s;
-SELECT interlock.getapplock('a', 'Exclusive', lock_timeout => 0), interlock.releaseapplock('a');
+SELECT interlock.getapplock('a', 'Exclusive', locktimeout => 0), interlock.releaseapplock('a');
 SELECT interlock.getapplock('c', 'Exclusive');
 SELECT interlock.getapplock('c', 'Shared'), interlock.getapplock('c/d', 'Exclusive'), interlock.getapplock('c/c', 'Exclusive');
 ROLLBACK;

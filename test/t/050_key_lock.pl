@@ -66,7 +66,7 @@ for my $held (sort keys %compatible)
         $one->query_safe("BEGIN; SELECT interlock.lock_key('k', '$held'); SELECT interlock.getapplock('k', '$applock_name{$held}');");
         my $got = $two->query_safe("BEGIN; SELECT concat_ws(' ', interlock.try_lock_keys('{k}', '$asked')::text::char(1),
             interlock.getapplock('k', '$applock_name{$asked}', 'Transaction', 0),
-            interlock.applock_test('k', '$applock_name{$asked}')); COMMIT;");
+            interlock.applock_test('public', 'k', '$applock_name{$asked}')); COMMIT;");
         $one->query_safe('COMMIT');
         is($got, $expected, "$asked beside $held");
     }
@@ -151,7 +151,7 @@ for my $round (1 .. 4000)
     my $noise = $waiter->{stderr};
     $waiter->{stderr} = '';
     $granted_after_all++ if $noise =~ /timed out and was granted/;
-    my $mode = $waiter->query("SELECT interlock.applock_mode('race', 'Session')");
+    my $mode = $waiter->query("SELECT interlock.applock_mode('public', 'race', 'Session')");
     my $consistent = $code eq '-1' ? $mode eq 'NoLock' : $mode eq 'Exclusive';
     fail("code $code, mode $mode: $noise") if !$consistent || $noise =~ /ERROR/;
     $waiter->query("SELECT interlock.releaseapplock('race', 'Session')");
