@@ -53,8 +53,8 @@ SKIP:
     skip 'pages with checksums', 1 if $has_checksums;
     my $bytes = slurp_file($store);
     open my $file, '+<:raw', $store or die "$store: $!";
-    seek $file, index($bytes, pack('L', 0x494c5333)), 0;
-    print $file pack('L', 0x494c5332);
+    seek $file, index($bytes, pack('L', 0x494c5334)), 0;
+    print $file pack('L', 0x494c5333);
     close $file;
     $node->start;
     my (undef, undef, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nSELECT interlock.acquire_lease('k')");
