@@ -17,6 +17,9 @@ UPDATE item SET body = 'new' WHERE id = 1 AND version = 1;
 -- what writes no row is no blind update
 INSERT INTO item VALUES (10, 'new') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
 UPDATE item SET body = 'new' WHERE id = 99;
+DO $$ BEGIN -- PostgreSQL 19 can return the row that is there
+    IF current_setting('server_version_num')::int >= 190000 THEN EXECUTE 'INSERT INTO item VALUES (1) ON CONFLICT (id) DO SELECT FOR UPDATE RETURNING id'; END IF;
+END $$;
 EXPLAIN (COSTS OFF) UPDATE item SET body = 'new' WHERE id = 1;
 EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) UPDATE item SET body = 'new' WHERE id = 1;
 COPY (UPDATE item SET body = 'new' WHERE id = 1 RETURNING id) TO stdout;

@@ -53,7 +53,9 @@ DROP FUNCTION pg_temp.number_of(pg_temp.letter);
 CREATE FUNCTION pg_temp.number_of(x pg_temp.letter) RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE CAST (pg_temp.letter AS int) WITH FUNCTION pg_temp.number_of(pg_temp.letter) AS IMPLICIT;
 COMMIT;
+\set VERBOSITY sqlstate
 INSERT INTO child VALUES (4, 'b');
+\set VERBOSITY terse
 DROP CAST (pg_temp.letter AS int);
 SELECT sqlstate_of($$INSERT INTO child VALUES (5, 'b')$$);
 CREATE CAST (pg_temp.letter AS int) WITH INOUT AS ASSIGNMENT;

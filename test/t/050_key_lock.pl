@@ -88,7 +88,8 @@ my $log_start = -s $node->logfile;
 like(ask($two, "SET lock_timeout = '300 ms'; SELECT interlock.lock_key('invoice:7', 'shared')"),
     qr/could not lock key "invoice:7" in mode shared/, 'lock_timeout ends the wait');
 $two->query_safe('RESET lock_timeout');
-ok($node->wait_for_log(qr/still waiting for (?s:.*?)CONTEXT:  waiting for key "invoice:7" in mode shared/, $log_start),
+# PostgreSQL 19 says first what the server waits for.
+ok($node->wait_for_log(qr/still waiting for (?s:.*?)CONTEXT:  (?:waiting for .*\n\t)?waiting for key "invoice:7" in mode shared/, $log_start),
     'the log names the key');
 my ($status, $stdout, $stderr) = $node->psql('postgres', "SELECT interlock.lock_key('invoice:7', wait => '0')");
 like($stderr, qr/DETAIL:  \{"key": "invoice:7", "mode": "exclusive", "others": \[\{"pid": \d+, "mode": "exclusive", "waiting": false\}\]\}/,
