@@ -18,11 +18,10 @@ inline bool owns_relation(Oid relid, Oid role) {
 }
 
 // 16 has subscriptions that write as the owner of the table.
-inline bool writes_as_its_owner(const FormData_pg_subscription* subscription) {
+inline bool writes_as_its_owner([[maybe_unused]] const FormData_pg_subscription* subscription) {
 #if PG_VERSION_NUM >= 160000
     return subscription->subrunasowner;
 #else
-    (void)subscription;
     return true;
 #endif
 }
@@ -88,8 +87,7 @@ inline bool has_synchronous_standbys() {
 #endif
 }
 
-// Whether the current transaction has truncated a table that was there before it. 16 renamed the
-// member.
+// Whether this transaction truncated a table that existed before it. 16 renamed the member.
 inline bool was_truncated(Relation rel) {
 #if PG_VERSION_NUM >= 160000
     SubTransactionId storage = rel->rd_firstRelfilelocatorSubid;
@@ -117,7 +115,7 @@ inline TransactionId oldest_in_commit_log() {
 #endif
 }
 
-// 17 put the number of the transaction beside that of the process.
+// 17 moved the number of the transaction.
 inline LocalTransactionId local_transaction() {
 #if PG_VERSION_NUM >= 170000
     return MyProc->vxid.lxid;
@@ -126,8 +124,7 @@ inline LocalTransactionId local_transaction() {
 #endif
 }
 
-// Whether two locks belong to one transaction. 17 put the number of the transaction beside that of
-// the process.
+// Whether two locks belong to one transaction. 17 renamed the members.
 inline bool has_same_transaction(const LockInstanceData& left, const LockInstanceData& right) {
 #if PG_VERSION_NUM >= 170000
     return left.vxid.procNumber == right.vxid.procNumber &&
@@ -305,11 +302,10 @@ inline bool walk_expression(Node* node, bool (*visit)(Node*, void*), void* conte
 }
 
 // 18 has foreign keys with a period, which name several rows.
-inline bool is_of_period(const FormData_pg_constraint* constraint) {
+inline bool is_of_period([[maybe_unused]] const FormData_pg_constraint* constraint) {
 #if PG_VERSION_NUM >= 180000
     return constraint->conperiod;
 #else
-    (void)constraint;
     return false;
 #endif
 }
@@ -329,7 +325,7 @@ inline bool read_or_report(PGFunction input, char* text, Node* context, Datum* v
 
 // 16 has SQL/JSON constructors, and 17 queries, which call functions of types that no node names:
 // casts to json, the checks of a domain that is returned.
-inline bool is_json_expression(const Node* node) {
+inline bool is_json_expression([[maybe_unused]] const Node* node) {
 #if PG_VERSION_NUM >= 170000
     if (IsA(node, JsonExpr))
         return true;
@@ -337,7 +333,6 @@ inline bool is_json_expression(const Node* node) {
 #if PG_VERSION_NUM >= 160000
     return IsA(node, JsonConstructorExpr) || IsA(node, JsonValueExpr);
 #else
-    (void)node;
     return false;
 #endif
 }
@@ -481,7 +476,7 @@ inline bool to_timestamptz(Timestamp time, TimestampTz* result) {
 #define INTERLOCK_PLANNER_PASSED query, text, options, parameters
 #endif
 
-// 18 lets a module say its name and version beside the ABI block.
+// 18 lets a module state its name and version.
 #if PG_VERSION_NUM >= 180000
 #define INTERLOCK_MODULE_MAGIC \
     PG_MODULE_MAGIC_EXT(.name = "pg_interlock", .version = INTERLOCK_VERSION)
