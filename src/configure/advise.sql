@@ -88,11 +88,16 @@ BEGIN ATOMIC
                (SELECT count(DISTINCT g.rel::oid) FROM guarded g
                  WHERE g.mechanism IN ('versioning', 'transitions', 'ownership', 'require_lease')) AS counted
           FROM interlock_internal.is_preloaded() p)
-    SELECT g.rel, 'tune', 'no index for sweeps: each one reads the whole table', format('%s rows, by the last ANALYZE', v.reltuples::int8),
+    SELECT g.rel, 'tune',
+           CASE WHEN t.arguments[8] IS NULL THEN 'the index for sweeps is gone: each one reads the whole table'
+                ELSE 'no index for sweeps: each one reads the whole table' END,
+           CASE WHEN v.reltuples < 0 THEN 'never analyzed' ELSE format('%s rows, by the last ANALYZE', v.reltuples::int8) END,
            format('SELECT interlock.configure(%L, %L)', g.rel, '{"marker": {"sweep_index": true}}')
       FROM guarded g
       JOIN interlock_internal.list_visible_tables() v ON v.oid = g.rel::oid AND NOT v.relispartition
-     WHERE g.mechanism = 'marker' AND g.settings ->> 'sweep_index' = 'false' AND v.reltuples >= 10000
+      JOIN interlock_internal.list_own_triggers() t ON t.tgrelid = g.rel::oid AND t.kind = 'marker_trigger'
+     WHERE g.mechanism = 'marker' AND g.settings ->> 'sweep_index' = 'false'
+       AND (t.arguments[8] IS NULL OR v.reltuples >= 10000) -- or enabled without it
     UNION ALL
     SELECT NULL, 'risk', 'shared_preload_libraries does not have the library: no worker releases expired markers, nor trims histories',
            format('tables with markers: %s, with histories of a limited length: %s', p.markers, p.histories),
@@ -164,6 +169,15 @@ BEGIN ATOMIC
       FROM counted c
      WHERE c.kind <> 'escrow' AND c.calls >= 1000 AND c.wait_time / NULLIF(c.calls, 0) > '10 ms'
     UNION ALL
+    SELECT c.rel, 'tune',
+           'more than half of the calls of the escrow counters are pending: open transactions hold what is left, and may still return it',
+           format('%s of %s calls, %s %%, since %s', c.conflicts + c.timeouts, c.calls,
+               interlock_internal.percent(c.conflicts + c.timeouts, c.calls), c.begin),
+           format('SELECT key, column_name, remaining, at_most, undecided, reserved FROM interlock.escrow WHERE rel OPERATOR(pg_catalog.=) %L::pg_catalog.regclass '
+                  '-- commit soon after adjust, give a wait, or hold goods by reserve with a short ttl', c.rel)
+      FROM counted c
+     WHERE c.kind = 'escrow' AND c.calls >= 1000 AND interlock_internal.percent(c.conflicts + c.timeouts, c.calls) > 50
+    UNION ALL
     SELECT c.rel, 'risk', 'statements write rows without comparing their version: a stale one overwrites the other',
            format('%s rows since %s; from 100 on', c.blind_updates, c.begin),
            format('SELECT interlock.configure(%L, %L)', c.rel, '{"versioning": {"blind_updates": "reject"}}')
@@ -180,7 +194,7 @@ BEGIN ATOMIC
      WHERE c.kind = 'marker' AND c.calls >= 100 AND interlock_internal.percent(c.expiries, c.calls) > 5;
 END;
 COMMENT ON FUNCTION interlock_internal.list_row_contention() IS
-'For advise: conflicts, waits, blind updates and expired markers of tables, where enough was counted.';
+'For advise: conflicts, waits, pending counters, blind updates and expired markers of tables, where enough was counted.';
 
 CREATE FUNCTION interlock_internal.list_key_contention(
     OUT rel regclass, OUT severity text, OUT finding text, OUT evidence text, OUT advice text) RETURNS SETOF record

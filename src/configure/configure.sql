@@ -48,6 +48,8 @@ BEGIN ATOMIC
         UNION ALL
         SELECT * FROM interlock_internal.list_version_default_findings()
         UNION ALL
+        SELECT * FROM interlock_internal.list_detached_findings()
+        UNION ALL
         SELECT * FROM interlock_internal.list_transition_findings()
         UNION ALL
         SELECT * FROM interlock_internal.list_marker_findings()

@@ -308,6 +308,8 @@ void create_marker_trigger(Oid relid, const char* table, const char* trigger,
         request.enforce ? "enforce" : "advise");
     for (const char* column : request.columns)
         appendStringInfo(&text, ", %s", quote_literal_cstr(column));
+    if (!request.sweep_index)
+        appendStringInfo(&text, ", '%s'", kNoSweepIndex);
     appendStringInfoChar(&text, ')');
     replace_trigger(relid, trigger, text.data);
 }

@@ -101,7 +101,10 @@ bool names_twice(const MarkerColumn* columns) {
 } // namespace
 
 bool read_marker_arguments(const Trigger* trigger, Marker* marker) {
-    if (argument_count(trigger) != kFirstMarkerColumn + kMarkerRoles)
+    constexpr int columns_end = kFirstMarkerColumn + kMarkerRoles;
+    int count = argument_count(trigger);
+    if (count != columns_end &&
+        (count != columns_end + 1 || strcmp(trigger->tgargs[columns_end], kNoSweepIndex) != 0))
         return false;
     for (int role = 0; role < kMarkerRoles; role++)
         name_argument(trigger, kFirstMarkerColumn + role, &marker->columns[role].name);

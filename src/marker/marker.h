@@ -56,6 +56,8 @@ inline const Marker* marker_of(const TableInfo* info) {
 
 // The arguments of a trigger are ttl and mode, and from here on the names of the columns by role.
 constexpr int kFirstMarkerColumn = 2;
+// Behind the columns, where the owner wants none: so an index that a tool has dropped is noticed.
+constexpr const char* kNoSweepIndex = "no sweep index";
 
 // Reads them, but for the columns themselves; false when they are not as enable_marker writes them.
 bool read_marker_arguments(const Trigger* trigger, Marker* marker);

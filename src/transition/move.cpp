@@ -347,19 +347,29 @@ MoveResult perform_locked(const Move& move, const GuardedWrite* guarded) {
     raise_suppressed(move.rel);
 }
 
-void count_move(const Move& move, MoveOutcome outcome) {
+// Whether a caller who reads the row again could move it. A coupon that has been used stays used:
+// the call was refused, and has not met another writer.
+bool could_move_now(const Move& move, const MoveResult& result) {
+    return result.outcome == MoveOutcome::kNoMatch ||
+           (result.outcome == MoveOutcome::kStateChanged && result.state != nullptr &&
+            strcmp(result.state, move.to.text) != 0 &&
+            may_move(move.machine, result.state, move.to.text));
+}
+
+void count_move(const Move& move, const MoveResult& result) {
     LineRef line = line_of(move.info, CountedKind::kTransitions);
     count(line, Counter::kCalls);
-    if (outcome == MoveOutcome::kStateChanged || outcome == MoveOutcome::kNoMatch)
+    if (could_move_now(move, result))
         count(line, Counter::kConflicts);
-    else if (outcome == MoveOutcome::kNotAllowed)
+    else if (result.outcome == MoveOutcome::kStateChanged ||
+             result.outcome == MoveOutcome::kNotAllowed)
         count(line, Counter::kRefusals);
 }
 
 MoveResult perform(const Move& move, const GuardedWrite* guarded) {
     bool at_once = move.from.count == 1 && matches_all(move.match);
     MoveResult result = at_once ? perform_at_once(move, guarded) : perform_locked(move, guarded);
-    count_move(move, result.outcome);
+    count_move(move, result);
     return result;
 }
 

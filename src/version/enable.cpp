@@ -32,6 +32,8 @@ void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 bool is_time(Relation rel, AttrNumber column);
 void refuse_shared_columns(Relation rel, const TableInfo* info);
 bool wants_floor(Relation rel, const TableInfo* info, const char* column);
+bool adopts_nullable(const TableInfo* info, AttrNumber column);
+void report_nulls(const char* table, const char* column, bool time);
 const char* trigger_name(Relation rel, const TableInfo* info);
 void create_version_trigger(Oid relid, const char* table, const char* trigger,
                             const Request& request);
@@ -54,11 +56,13 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
     if (column != InvalidAttrNumber)
         check_token_column(rel, info, column);
     check_ignored_columns(rel, info, request);
-    if (column != InvalidAttrNumber && is_time(rel, column))
+    bool time = column != InvalidAttrNumber && is_time(rel, column);
+    if (time)
         request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
     const char* trigger = trigger_name(rel, info);
     require_last_word_of(rel, trigger, request.events);
     bool floor = wants_floor(rel, info, request.column);
+    bool may_have_nulls = column != InvalidAttrNumber && adopts_nullable(info, column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
 
@@ -69,6 +73,8 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
         if (floor)
             create_floor(info->relid, request.column);
         create_version_trigger(info->relid, table, trigger, request);
+        if (may_have_nulls)
+            report_nulls(table, request.column, time);
     });
     record_change(change);
     PG_RETURN_VOID();
@@ -224,6 +230,27 @@ bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
         if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
             return reads_no_own_floor(info->relid, column);
     return true;
+}
+
+bool adopts_nullable(const TableInfo* info, AttrNumber column) {
+    return versioning_of(info) == nullptr && !has_no_nulls(info->columns, column);
+}
+
+// An ORM compares versions by =, which finds no such row: each save would be a conflict. The owner
+// fills them, as that writes all of them.
+void report_nulls(const char* table, const char* column, bool time) {
+    const char* name = quote_identifier(column);
+    run_command(psprintf("SELECT FROM %s WHERE %s IS NULL LIMIT 1", table, name));
+    if (SPI_processed == 0)
+        return;
+    ereport(
+        NOTICE,
+        (errmsg("column \"%s\" is null in some rows: they count as version %s, and a comparison "
+                "by = finds none of them",
+                column, time ? "-infinity" : "0"),
+         errhint("To fill them: UPDATE %s SET %s = %s WHERE %s IS NULL AND "
+                 "interlock.any_version(%s);",
+                 table, name, time ? "now()" : "1", name, name)));
 }
 
 // The one that is there may have been renamed.

@@ -20,10 +20,10 @@ COMMENT ON FUNCTION interlock_internal.list_version_columns() IS
 the arguments of enable_versioning.';
 
 CREATE FUNCTION interlock_internal.list_version_defaults(
-    OUT oid oid, OUT adrelid oid, OUT adnum smallint, OUT relowner oid, OUT named text, OUT owns_sequence boolean) RETURNS SETOF record
+    OUT oid oid, OUT adrelid oid, OUT adnum smallint, OUT relowner oid, OUT relkind "char", OUT named text, OUT owns_sequence boolean) RETURNS SETOF record
     LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT d.oid, d.adrelid, d.adnum, c.relowner,
+    SELECT d.oid, d.adrelid, d.adnum, c.relowner, c.relkind,
            COALESCE(substring(substr(d.adbin::text, 1, 4096) FROM ':constvalue [^]]*\]'), d.oid::text), -- the sequence that it names
            EXISTS (SELECT FROM pg_depend o JOIN pg_class s ON s.oid = o.objid AND s.relkind = 'S'
                     WHERE o.classid = 'pg_class'::regclass AND o.refclassid = 'pg_class'::regclass AND o.deptype = 'a'
@@ -65,8 +65,17 @@ BEGIN ATOMIC
       JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
      WHERE NOT EXISTS (SELECT FROM interlock_internal.list_version_columns() v WHERE v.tgrelid = d.adrelid)
        AND (d.owns_sequence
-            OR (d.named, d.relowner) NOT IN ( -- of a table that it copies, or was a partition of
+            OR (d.named, d.relowner) NOT IN ( -- of a table that it copies
                    SELECT o.named, o.relowner FROM interlock_internal.list_version_defaults() o WHERE o.owns_sequence))
+    UNION ALL
+    SELECT v.tgrelid::regclass, 'risk', format('column "%s" is null in some rows: a comparison by = finds none of them', v.attname),
+           format('UPDATE %s SET %I = %s WHERE %I IS NULL AND interlock.any_version(%I) -- then ANALYZE', v.tgrelid::regclass, v.attname,
+               CASE WHEN v.is_counter THEN '1' ELSE 'now()' END, v.attname, v.attname),
+           'versioning'
+      FROM interlock_internal.list_version_columns() v
+      JOIN pg_class c ON c.oid = v.tgrelid AND c.relkind = 'r'
+      JOIN pg_namespace n ON n.oid = c.relnamespace
+      JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = v.attname AND s.null_frac > 0
     UNION ALL
     SELECT v.rel::regclass, 'broken',
            CASE v.blind_updates WHEN 'reject' THEN 'the library was not preloaded: statements that were planned before it was loaded are refused'
@@ -153,3 +162,36 @@ BEGIN ATOMIC
 END;
 COMMENT ON FUNCTION interlock_internal.list_version_default_findings() IS
 'For advise and the view guards: version columns whose default does not remember deleted versions.';
+
+CREATE FUNCTION interlock_internal.list_detached_findings(
+    OUT rel regclass, OUT severity text, OUT finding text, OUT advice text, OUT mechanism text) RETURNS SETOF record
+    LANGUAGE sql STABLE
+BEGIN ATOMIC
+    WITH signs AS ( -- what DETACH leaves: the default that names the sequence of the partitioned table, which LIKE copies as well
+        SELECT d.adrelid AS rel, p.adrelid AS parent
+          FROM interlock_internal.list_version_defaults() d
+          JOIN interlock_internal.list_version_defaults() p ON p.named = d.named AND p.relowner = d.relowner
+         WHERE p.owns_sequence AND p.relkind = 'p' AND NOT d.owns_sequence
+         UNION -- and the trigger of a history, which then records nothing
+        SELECT t.tgrelid, p.tgrelid
+          FROM interlock_internal.list_own_triggers() t
+          JOIN pg_trigger p ON p.oid = t.tgparentid),
+    detached AS (
+        SELECT s.rel, s.parent
+          FROM signs s
+         WHERE s.rel NOT IN (SELECT a.relid::oid FROM pg_partition_ancestors(s.parent) a (relid))
+           AND s.parent NOT IN (SELECT a.relid::oid FROM pg_partition_ancestors(s.rel) a (relid)))
+    SELECT DISTINCT d.rel::regclass, 'broken', format('the table was detached from %s or is a copy of it, and lacks what protects its rows', d.parent::regclass),
+           format('SELECT interlock.configure(%L, interlock.configuration(%L)) '
+                  '-- or attach it again, after disable_history if it has one; a copy can drop the default of its version column',
+               d.rel::regclass, d.parent::regclass),
+           t.mechanism
+      FROM detached d
+      JOIN pg_class c ON c.oid = d.rel
+      JOIN interlock_internal.list_own_triggers() t ON t.tgrelid = d.parent
+     WHERE NOT EXISTS (SELECT FROM interlock_internal.list_own_triggers() o
+                        WHERE o.tgrelid = d.rel AND o.kind = t.kind AND (o.tgparentid = 0 OR c.relispartition))
+       AND NOT EXISTS (SELECT FROM pg_partition_ancestors(d.rel) a (relid) JOIN detached e ON e.rel = a.relid::oid WHERE e.rel <> d.rel);
+END;
+COMMENT ON FUNCTION interlock_internal.list_detached_findings() IS
+'For advise and the view guards: tables that were partitions, and what their partitioned tables have and they have not.';

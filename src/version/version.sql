@@ -21,7 +21,8 @@ CREATE FUNCTION interlock.enable_versioning(
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_versioning(regclass, name, name[], text) IS
 'Makes every update of a row move its version, for all writers. For the owner of the table.
-The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row.
+The column is an integer or bigint counter, or an existing timestamp; a missing one is added as bigint, 1 in every row. Rows in which an
+existing one is null stay as they are; a NOTICE says so.
 Updates that change ignored columns only do not move it. Calling it again changes the ignored columns and blind_updates.
 blind_updates: what happens to a row that an UPDATE, DELETE or MERGE writes without comparing its version: allow, warn (a WARNING
 for each statement), or reject (IL011). The view blind_updates counts them in each mode.

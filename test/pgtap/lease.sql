@@ -38,8 +38,8 @@ SELECT col_type_is('interlock', 'lease_waiters', c, t, 'lease_waiters.' || c) FR
     ('waiting_since', 'timestamp with time zone'), ('place', 'integer')) c(c, t);
 
 -- All of it happens at once, whatever becomes of the query: nothing may be planned away or run in another process
-SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^interlock' AND proname ~ '(^|_)lease|permit' AND proname <> 'list_lease_findings'
-    AND (provolatile <> 'v' OR proparallel <> 'u' OR proisstrict OR prosecdef)$$, 'volatile, not parallel, not strict, with the rights of the caller');
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^interlock' AND proname ~ '(^|_)lease|permit'
+    AND proname <> 'list_lease_findings' AND (provolatile <> 'v' OR proparallel <> 'u' OR proisstrict OR prosecdef)$$, 'volatile, not parallel, not strict, with the rights of the caller');
 SELECT isnt(obj_description(oid, 'pg_proc'), NULL, proname || ' has a comment') FROM pg_proc WHERE pronamespace::regnamespace::text ~ '^interlock' AND proname ~ '(^|_)lease|permit' AND proname !~ 'require|trigger'
     ORDER BY proname;
 SELECT isnt(obj_description(c::regclass, 'pg_class'), NULL, c || ' has a comment') FROM unnest('{interlock.leases,interlock.lease_waiters,interlock.lease_audit,interlock_internal.lease_store}'::text[]) c;

@@ -327,3 +327,78 @@ INSERT INTO "Past" VALUES (1, 2);
 SELECT count(*) FROM interlock.row_history('"Past"', '{"part": 2, "Id": 1}');
 DROP TABLE "Past", "Past_history", "Past_history1";
 DROP ROLE advise_role;
+
+-- VER-50: a partition that was detached has lost the triggers of its parent
+CREATE TABLE whole (id int, r text, state text, note text, version bigint NOT NULL DEFAULT 1, PRIMARY KEY (id, r)) PARTITION BY LIST (r);
+CREATE TABLE part_a PARTITION OF whole FOR VALUES IN ('a');
+CREATE TABLE part_b PARTITION OF whole FOR VALUES IN ('b');
+CREATE TABLE part_c PARTITION OF whole FOR VALUES IN ('c') PARTITION BY LIST (r);
+CREATE TABLE part_c1 PARTITION OF part_c DEFAULT;
+SELECT interlock.configure('whole', '{"versioning": {}, "history": {}, "transitions": {"state": {"transitions": {"new": ["paid"]}}}, "marker": {},
+    "ownership": {"columns": {"note": {"writer": "w"}}}, "require_lease": {"{id}": {}}}') IS NOT NULL AS configured;
+SELECT * FROM interlock.advise();
+ALTER TABLE whole DETACH PARTITION part_a;
+ALTER TABLE whole DETACH PARTITION part_b CONCURRENTLY;
+ALTER TABLE whole DETACH PARTITION part_c;
+SELECT rel, severity, finding, evidence FROM interlock.advise();
+SELECT advice FROM interlock.advise('part_a');
+SELECT mechanism, enforced FROM interlock.guards WHERE rel = 'part_b'::regclass ORDER BY 1;
+-- the advice makes the table what its parent is; the other ways are in its comment
+SELECT advice FROM interlock.advise('part_a') \gexec
+SELECT interlock.configuration('part_a') = interlock.configuration('whole') AS same;
+SELECT interlock.disable_history('part_b');
+ALTER TABLE whole ATTACH PARTITION part_b FOR VALUES IN ('b');
+SELECT advice FROM interlock.advise('part_c') \gexec
+SELECT rel, severity, finding FROM interlock.advise();
+CREATE TABLE copied (LIKE whole INCLUDING DEFAULTS);
+SELECT rel, severity, finding, evidence FROM interlock.advise() WHERE severity = 'broken';
+ALTER TABLE copied ALTER version DROP DEFAULT;
+SELECT rel, severity, finding, evidence FROM interlock.advise() WHERE severity = 'broken';
+DROP TABLE whole, whole_history, part_a, part_a_history, part_c, part_c_history, copied;
+-- without versions the trigger of the history is what is left
+CREATE TABLE whole (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE part_a PARTITION OF whole DEFAULT;
+SELECT interlock.enable_history('whole');
+ALTER TABLE whole DETACH PARTITION part_a;
+INSERT INTO part_a VALUES (1);
+SELECT count(*) FROM whole_history;
+SELECT rel, severity, finding, evidence FROM interlock.advise();
+SELECT advice FROM interlock.advise() \gexec
+SELECT * FROM interlock.advise();
+DROP TABLE whole, whole_history, part_a, part_a_history;
+
+-- VER-54: rows without a version, in a column that was there before
+CREATE TABLE adopted (id int PRIMARY KEY, version int, seen timestamptz);
+INSERT INTO adopted (id, version) VALUES (1, NULL), (2, 7);
+SET client_min_messages = notice;
+SELECT interlock.enable_versioning('adopted', blind_updates => 'reject');
+-- it says so once; advise() says so by the statistics
+SELECT interlock.enable_versioning('adopted', blind_updates => 'reject');
+ANALYZE adopted;
+SELECT rel, severity, finding, evidence, advice FROM interlock.advise('adopted');
+SELECT advice FROM interlock.advise('adopted') \gexec
+SELECT id, version FROM adopted ORDER BY id;
+ANALYZE adopted;
+SELECT * FROM interlock.advise('adopted');
+SELECT interlock.disable_versioning('adopted');
+SELECT interlock.enable_versioning('adopted', 'seen');
+SET client_min_messages = warning;
+ANALYZE adopted;
+SELECT advice FROM interlock.advise('adopted') WHERE finding ~ 'null' \gexec
+SELECT count(seen) FROM adopted;
+DROP TABLE adopted;
+
+-- ORM-50: an index for sweeps that a schema tool has dropped; none that was not wanted
+CREATE TABLE edited (id int PRIMARY KEY);
+SELECT interlock.enable_marker('edited');
+DROP INDEX edited_interlock_sweep_idx;
+SELECT * FROM interlock.advise('edited');
+SELECT advice FROM interlock.advise('edited') \gexec
+SELECT * FROM interlock.advise('edited');
+SELECT interlock.enable_marker('edited', sweep_index => false);
+SELECT * FROM interlock.advise('edited');
+SELECT interlock.lock_row('edited', 1, 'anna') WHERE EXISTS (SELECT FROM edited);
+ALTER TABLE edited DROP lock_reason;
+SELECT advice FROM interlock.advise('edited') \gexec
+SELECT * FROM interlock.advise('edited');
+DROP TABLE edited;

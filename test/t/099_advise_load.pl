@@ -96,6 +96,35 @@ like(ask(q(SELECT finding, evidence, advice FROM interlock.advise())),
 }
 ask('DROP OPERATOR public.= (regclass, regclass)');
 
+# --- What is rightly refused ----------------------------------------------------------------------------------------
+
+ask(q(CREATE TABLE coupon (id int PRIMARY KEY, state text);
+    INSERT INTO coupon SELECT i, 'open' FROM generate_series(1, 100) i;
+    SELECT interlock.define_transitions('coupon', 'state', '{"open": ["held", "used"], "held": ["open", "used"]}', '{open}'), interlock.reset_contention()));
+ask(repeat(1000, q(PERFORM interlock.try_transition('coupon', i % 20 + 1, 'open', 'used'))));
+is(ask(q(SELECT calls, conflicts, refusals FROM interlock.contention WHERE rel = 'coupon'::regclass)), '1000|0|980', 'TRN-53: a coupon that is used is no conflict');
+is(ask('SELECT * FROM interlock.advise()'), '', 'TRN-53: and no finding');
+ask(repeat(20, q(PERFORM interlock.try_transition('coupon', 50, 'open', 'held'))));
+finds('TRN-53: a state that may still be left', 'more than 5 % of the calls are conflicts \(transitions\)', '60 of 1000 calls, 6.0 %',
+    join(';', repeat(60, q(PERFORM interlock.try_transition('coupon', 50, 'open', 'used'))), repeat(940, q(PERFORM interlock.try_transition('coupon', 1, 'open', 'used')))));
+
+# --- Counters ---------------------------------------------------------------------------------------------------------
+
+ask(q(CREATE TABLE ticket (id int PRIMARY KEY, stock int NOT NULL); INSERT INTO ticket VALUES (1, 6), (2, 0); SELECT interlock.enable_escrow('ticket', 'stock')));
+ask(q(SELECT interlock.adjust('ticket', 1, 'stock', -1)));    # the first change of a counter locks the row
+ask('SELECT interlock.reset_contention()');
+ask(repeat(1000, q(PERFORM interlock.try_adjust('ticket', 2, 'stock', -1))));
+is(ask(q(SELECT calls, conflicts, refusals FROM interlock.contention WHERE rel = 'ticket'::regclass)), '1000|0|1000', 'ESC-53: sold out is a refusal');
+is(ask('SELECT * FROM interlock.advise()'), '', 'ESC-53: and no finding');
+{
+    my $taker = $node->background_psql('postgres');
+    $taker->query_safe(q(BEGIN; SELECT interlock.adjust('ticket', 1, 'stock', -5)));
+    finds('ESC-53: calls that are pending', 'more than half of the calls of the escrow counters are pending: open transactions hold what is left', '600 of 1000 calls, 60.0 %',
+        join(';', repeat(600, q(PERFORM interlock.try_adjust('ticket', 1, 'stock', -1))), repeat(400, q(PERFORM interlock.try_adjust('ticket', 2, 'stock', -1)))));
+    $taker->quit;
+}
+ask('DROP TABLE coupon, ticket; SELECT interlock.reset_contention()');
+
 # --- Blind updates ----------------------------------------------------------------------------------------------------
 
 finds('blind updates', 'statements write rows without comparing their version: a stale one overwrites the other', '100 rows since', repeat(100, 'UPDATE doc SET n = i WHERE id = i'));
