@@ -3,6 +3,7 @@
 
 #include "escrow/adjust.h"
 #include "escrow/transaction.h"
+#include "marker/marker.h"
 #include "server/arguments.h"
 #include "server/deadline.h"
 #include "server/error.h"
@@ -70,7 +71,7 @@ void set_delta(Adjustment* call, const Arguments& arguments) {
 
 // If this transaction commits: its own return is not in inf yet.
 Datum remaining_of(const Adjustment& call) {
-    return numeric_of(*call.counter->column, call.after.inf);
+    return numeric_of(*call.counter->column, call.after.range.inf);
 }
 
 } // namespace
@@ -85,10 +86,10 @@ Adjustment read_adjustment(const Arguments& arguments, const char* verb, int wai
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
     const EscrowColumn* column = usable_escrow(rel, info, attnum);
-    require_change_rights(rel, info, *column);
+    require_change_rights(rel, *column);
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
     *key = key_argument(arguments, 1, rel, info);
-    require_table_key(info, *key);
+    require_counter_key(rel, info, *column, *key);
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = counter_of({rel, info, key}, column);
     bool policies = has_policies(rel);
@@ -105,19 +106,15 @@ Verdict adjust_in_memory(Adjustment* call) {
     if (counter->id == 0 || wrote_row_of(counter->id))
         return Verdict::kNoEntry;
     uint64 epoch = counter->column->epoch;
-    need_grant_room();
     Verdict verdict = Verdict::kNoEntry;
-    EscrowEntry* entry;
     // Twice: another session may evict an entry that was just loaded.
     for (int tries = 0; tries < 2 && verdict == Verdict::kNoEntry; tries++) {
         if (!has_entry(counter->id, epoch) && !load_entry(*counter, true, CountedKind::kEscrow))
             return Verdict::kNoEntry;
-        verdict = grant_in_memory(counter->id, epoch, call->part.amount, counter->limits, &entry,
-                                  &call->after);
+        verdict = grant_part(*counter, call->part, &call->after);
     }
     if (verdict != Verdict::kGranted)
         return verdict;
-    note_grant(entry, call->part);
     insert_part(*counter->column, counter->id, call->part);
     note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
     return verdict;
@@ -127,35 +124,56 @@ LineRef line_of(const Adjustment& call) {
     return line_of(call.counter->row.info, CountedKind::kEscrow);
 }
 
-AdjustOutcome adjust_in_row(Adjustment* call) {
-    int64 value;
-    if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
-        return AdjustOutcome::kNotFound;
+Verdict write_row_of(Adjustment* call, int64 value) {
     Verdict verdict = Verdict::kNoEntry;
     // Parts that its snapshot does not have: adjust_in_time() does not come to count it.
     count_errors(line_of(*call),
                  [&] { verdict = change_in_row(call->counter, call->part, &value, &call->after); });
-    if (verdict == Verdict::kPending)
-        return AdjustOutcome::kPending;
-    if (verdict != Verdict::kGranted)
-        return AdjustOutcome::kInsufficient;
-    if (!write_value(*call->counter, value))
+    if (verdict == Verdict::kGranted && !write_value(*call->counter, value))
         raise_suppressed(call->counter->row.rel);
-    return AdjustOutcome::kAdjusted;
+    return verdict;
+}
+
+// A marker of another holder keeps the row from being written, and not the counter from being
+// adjusted. SERIALIZABLE and row security need the write.
+bool may_pass_marker(const Adjustment& call) {
+    return marker_of(call.counter->row.info) != nullptr && !IsolationIsSerializable() &&
+           !call.has_policies;
+}
+
+// Null, or the error that is not about a marker.
+ErrorData* try_to_write(Adjustment* call, int64 value, Verdict* verdict) {
+    ErrorData* error = attempt_if([&] {
+        *verdict = write_row_of(call, value);
+        return *verdict == Verdict::kGranted;
+    });
+    if (error == nullptr || error->sqlerrcode != kRowBeingEdited)
+        return error;
+    *verdict = change_beside_row(call->counter, call->part, value, &call->after);
+    return nullptr;
+}
+
+Verdict adjust_in_row(Adjustment* call, int64 value) {
+    if (!may_pass_marker(*call))
+        return write_row_of(call, value);
+    Verdict verdict = Verdict::kNoEntry;
+    ErrorData* error = try_to_write(call, value, &verdict);
+    if (error != nullptr)
+        ReThrowError(error);
+    return verdict;
 }
 
 AdjustOutcome adjust_once(Adjustment* call) {
     Verdict verdict = call->in_row ? Verdict::kNoEntry : adjust_in_memory(call);
-    switch (verdict) {
-    case Verdict::kGranted:
-        return AdjustOutcome::kAdjusted;
-    case Verdict::kPending:
-        return AdjustOutcome::kPending;
-    case Verdict::kInsufficient:
-        return AdjustOutcome::kInsufficient;
-    default:
-        return adjust_in_row(call);
+    if (verdict == Verdict::kNoEntry) {
+        int64 value;
+        if (!lock_value(*call->counter, true, &value, CountedKind::kEscrow))
+            return AdjustOutcome::kNotFound;
+        verdict = adjust_in_row(call, value);
     }
+    return verdict == Verdict::kGranted   ? AdjustOutcome::kAdjusted
+           : verdict == Verdict::kPending ? AdjustOutcome::kPending
+                                          : AdjustOutcome::kInsufficient;
 }
 
 // Runs body(), which waits for a lock. False: the deadline has passed. The wait is counted here and
@@ -177,14 +195,16 @@ bool wait_in_time(Adjustment* call, Body&& body) {
     return false;
 }
 
-// Waits for one transaction with an undecided part. False: the deadline has passed, or there is
-// none but this one.
+// Waits for one transaction whose end can make room. False: the deadline has passed, or no end of
+// others makes enough of it: what is missing is reserved, or taken by this transaction.
 bool wait_for_undecided(Adjustment* call, int* tries) {
     constexpr int kMostTries = 100;
-    if (call->deadline.has_passed())
+    const EscrowCounter& counter = *call->counter;
+    if (call->deadline.has_passed() || !can_fit(call->after, call->part.amount, counter.limits))
         return false;
-    TransactionId xid =
-        call->counter->id != 0 ? undecided_transaction(call->counter->id) : InvalidTransactionId;
+    TransactionId xid = counter.id != 0
+                            ? deciding_transaction(*counter.column, counter.id, call->part.amount)
+                            : InvalidTransactionId;
     if (!TransactionIdIsValid(xid)) { // its part comes after its grant, or goes before its callback
         CHECK_FOR_INTERRUPTS();
         pg_usleep(1000);
@@ -203,7 +223,7 @@ AdjustOutcome adjust_until_decided(Adjustment* call) {
         AdjustOutcome outcome = adjust_once(call);
         call->knows_after = true;
         if (outcome == AdjustOutcome::kAdjusted && call->part.amount > 0)
-            call->after.inf = add_amounts(call->after.inf, call->part.amount);
+            call->after.range.inf = add_amounts(call->after.range.inf, call->part.amount);
         if (outcome != AdjustOutcome::kPending || !wait_for_undecided(call, &tries))
             return outcome;
     }

@@ -14,7 +14,7 @@ struct Adjustment {
     Deadline deadline;
     bool in_row;       // memory may not be used
     bool has_policies; // row security holds for the caller
-    Range after;
+    CounterState after;
     bool knows_after; // false while the gate is closed
     bool timed_out;   // `wait` has passed in a wait
 };

@@ -42,31 +42,15 @@ void require_privilege(Relation rel, AttrNumber column, AclMode right) {
     aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, RelationGetRelationName(rel));
 }
 
-Range committed_range(const EscrowCounter& counter, int64 value) {
+CounterState committed_state(const EscrowCounter& counter, int64 value) {
     if (counter.id == 0)
-        return {value, value};
-    return range_of(value, read_undecided(*counter.column, counter.id));
-}
-
-// The key whose values the counter's name has.
-bool key_from_name(const TableInfo* info, const text* name, Key* key) {
-    Datum array = OidInputFunctionCall(F_ARRAY_IN, text_to_cstring(name), TEXTOID, -1);
-    Datum* texts;
-    bool* nulls;
-    int count;
-    deconstruct_array(DatumGetArrayTypeP(array), TEXTOID, -1, false, TYPALIGN_INT, &texts, &nulls,
-                      &count);
-    if (count != info->key.count)
-        return false;
-    *key = {&info->key, {}};
-    for (int i = 0; i < count; i++) {
-        Form_pg_attribute attribute = TupleDescAttr(info->columns, info->key.columns[i].attnum - 1);
-        Oid input, parameter;
-        getTypeInputInfo(attribute->atttypid, &input, &parameter);
-        key->values[i] = OidInputFunctionCall(input, TextDatumGetCString(texts[i]), parameter,
-                                              attribute->atttypmod);
-    }
-    return true;
+        return {{value, value}, {}};
+    UndecidedParts parts = read_undecided(*counter.column, counter.id);
+    CounterState state = {range_of(value, parts), {}};
+    for (int i = 0; i < parts.count; i++)
+        if (!TransactionIdIsCurrentTransactionId(parts.in_doubt[i].xid))
+            state.open.add(parts.in_doubt[i].effects);
+    return state;
 }
 
 // True if there is an entry.
@@ -75,7 +59,7 @@ bool pin_and_note(const EscrowCounter& counter, const Part& part) {
         return false;
     need_grant_room();
     EscrowEntry* entry;
-    if (!pin_entry(counter.id, counter.column->epoch, &entry))
+    if (!pin_entry(counter.id, counter.column->epoch, part, &entry))
         return false;
     note_grant(entry, part);
     return true;
@@ -96,42 +80,48 @@ const char* detail_of(const EscrowCounter& counter, Verdict verdict, const char*
                         {"remaining", remaining}});
 }
 
-int hint_for(Verdict verdict) {
+// Without a state it is not known what it waits for.
+int hint_for(const EscrowCounter& counter, int64 delta, Verdict verdict,
+             const CounterState* state) {
     if (verdict != Verdict::kPending)
         return 0;
-    return errhint(
-        "Other transactions that change it have not ended: try again, or give a longer "
-        "wait.");
+    return state == nullptr || can_fit(*state, delta, counter.limits)
+               ? errhint(
+                     "Other transactions that change it have not ended: try again, or give a "
+                     "longer wait.")
+               : errhint(
+                     "Reservations, or this transaction, have what is missing: view "
+                     "interlock.reservations shows until when.");
 }
 
 } // namespace
 
 EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column) {
     EscrowCounter counter = {row, column, limits_of(*column), {}, 0};
-    counter.name = {row.info->relid, &column->name, counter_key(row.info, *row.key)};
+    counter.name = {row.info->relid, &column->label, counter_key(row.info, *column, *row.key)};
     return counter;
 }
 
 EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
                                int64 id, text* name) {
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
-    if (!key_from_name(info, name, key))
+    if (!read_counter_key(info, *column, name, key))
         return nullptr;
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
     *counter = {
-        {rel, info, key}, column, limits_of(*column), {info->relid, &column->name, name}, id};
+        {rel, info, key}, column, limits_of(*column), {info->relid, &column->label, name}, id};
     return counter;
 }
 
-void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+void require_change_rights(Relation rel, const EscrowColumn& column) {
     require_privilege(rel, column.attnum, ACL_UPDATE);
     require_privilege(rel, column.attnum, ACL_SELECT);
-    require_key_rights(rel, info);
+    require_key_rights(rel, column);
 }
 
-void require_key_rights(Relation rel, const TableInfo* info) {
-    for (int i = 0; i < info->key.count; i++)
-        require_privilege(rel, info->key.columns[i].attnum, ACL_SELECT);
+void require_key_rights(Relation rel, const EscrowColumn& column) {
+    for (int i = 0; i < column.key_count; i++)
+        require_privilege(rel, column.key[i], ACL_SELECT);
 }
 
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait) {
@@ -177,36 +167,64 @@ bool load_entry(const EscrowCounter& counter, bool wait, CountedKind counted_as)
     return entered;
 }
 
-Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Range* after) {
-    int64 delta = part.amount;
+Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after) {
+    if (counter.id == 0 || !has_escrow_memory())
+        return Verdict::kNoEntry;
+    need_grant_room();
+    EscrowEntry* entry;
+    Verdict verdict =
+        grant_in_memory(counter.id, counter.column->epoch, part, counter.limits, &entry, after);
+    if (verdict == Verdict::kGranted)
+        note_grant(entry, part);
+    if (verdict != Verdict::kNoEntry)
+        after->open.remove(own_effects(entry));
+    return verdict;
+}
+
+namespace {
+
+// Under the lock of the row, whose column has `value`. The counter has an id then.
+Verdict grant_under_lock(EscrowCounter* counter, const Part& part, int64 value,
+                         CounterState* after) {
     counter->id = find_counter(counter->name);
-    Verdict verdict = Verdict::kNoEntry;
-    if (counter->id != 0 && has_escrow_memory()) {
-        need_grant_room();
-        EscrowEntry* entry;
-        verdict = grant_in_memory(counter->id, counter->column->epoch, delta, counter->limits,
-                                  &entry, after);
-        if (verdict == Verdict::kGranted)
-            note_grant(entry, part);
-    }
+    Verdict verdict = grant_part(*counter, part, after);
     if (verdict == Verdict::kNoEntry) {
-        *after = committed_range(*counter, *value);
-        verdict = test_delta(*after, delta, counter->limits);
+        *after = committed_state(*counter, value);
+        verdict = test_delta(after->range, part.amount, counter->limits);
         if (verdict == Verdict::kGranted)
-            (delta < 0 ? after->inf : after->sup) += delta;
+            (part.amount < 0 ? after->range.inf : after->range.sup) += part.amount;
     }
+    if (verdict == Verdict::kGranted && counter->id == 0)
+        counter->id = create_counter(counter->name);
+    return verdict;
+}
+
+} // namespace
+
+Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after) {
+    Verdict verdict = grant_under_lock(counter, part, *value, after);
     if (verdict != Verdict::kGranted)
         return verdict;
-    if (counter->id == 0)
-        counter->id = create_counter(counter->name);
     AmountSum sum = {*value, 0};
     take_parts(*counter->column, counter->id, &sum);
-    sum.add(delta);
+    sum.add(part.amount);
     // What it was granted rests on parts that the transaction does not see.
     if (!sum.is_within(counter->limits))
         raise_concurrent_update();
     *value = sum.low;
     note_own_row(counter->id);
+    return verdict;
+}
+
+// Without an entry a fold of this transaction may take the part (E7).
+Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
+                          CounterState* after) {
+    Verdict verdict = grant_under_lock(counter, part, value, after);
+    if (verdict != Verdict::kGranted)
+        return verdict;
+    insert_part(*counter->column, counter->id, part);
+    note_own_row(counter->id);
+    note_deadline(GetCurrentStatementStartTimestamp() + USECS_PER_SEC);
     return verdict;
 }
 
@@ -273,13 +291,13 @@ void end_parts(const EscrowCounter& counter, AmountSum* sum) {
 }
 
 void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
-                      const Range* range) {
+                      const CounterState* state) {
     const char* column = NameStr(counter.column->name);
     const char* table = RelationGetRelationName(counter.row.rel);
     const char* change = text_of(counter, delta);
-    const char* remaining = range != nullptr ? text_of(counter, range->inf) : nullptr;
+    const char* remaining = state != nullptr ? text_of(counter, state->range.inf) : nullptr;
     const char* limit = text_of(counter, delta < 0 ? counter.limits.least : counter.limits.most);
-    const char* key = range != nullptr ? key_to_text(counter.row.info, *counter.row.key) : nullptr;
+    const char* key = state != nullptr ? key_to_text(counter.row.info, *counter.row.key) : nullptr;
     ereport(
         ERROR,
         (errcode(kNotEnoughLeft),
@@ -288,7 +306,7 @@ void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict
                    : errmsg("not enough room in column \"%s\" of table \"%s\" to change it by %s",
                             column, table, change),
          errdetail_internal("%s", detail_of(counter, verdict, key, limit, remaining)),
-         hint_for(verdict)));
+         hint_for(counter, delta, verdict, state)));
 }
 
 void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict) {
@@ -298,7 +316,7 @@ void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict) {
                     "this change",
                     NameStr(counter.column->name), RelationGetRelationName(counter.row.rel)),
              errdetail_internal("%s", detail_of(counter, verdict, nullptr, nullptr, nullptr)),
-             hint_for(verdict)));
+             hint_for(counter, 0, verdict, nullptr)));
 }
 
 } // namespace interlock

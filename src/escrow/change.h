@@ -19,10 +19,10 @@ EscrowCounter counter_of(const KeyedRow& row, const EscrowColumn* column);
 
 // What UPDATE ... SET column = column - 1 WHERE key = ... needs: 42501. Before the gate, where a
 // caller without them would make others wait.
-void require_change_rights(Relation rel, const TableInfo* info, const EscrowColumn& column);
+void require_change_rights(Relation rel, const EscrowColumn& column);
 
 // SELECT on the columns of the key: else an answer would tell which keys there are.
-void require_key_rights(Relation rel, const TableInfo* info);
+void require_key_rights(Relation rel, const EscrowColumn& column);
 
 // The gate (E10), to the end of the transaction. False: not at once, and the call does not wait.
 bool enter_gate(const EscrowCounter& counter, LOCKMODE mode, bool wait = true);
@@ -34,8 +34,8 @@ void leave_gate(const EscrowCounter& counter, LOCKMODE mode);
 bool has_policies(Relation rel);
 bool sees_row(const EscrowCounter& counter);
 
-// The counter of that id and name. Null when the table's key has another number of columns: the
-// owner has changed it, and the trigger with it.
+// The counter of that id and name. Null when no unique index names its row: the owner has changed
+// the table's key, or the trigger.
 EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const EscrowColumn* column,
                                int64 id, text* name);
 
@@ -44,9 +44,16 @@ EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const Escrow
 bool load_entry(const EscrowCounter& counter, bool wait,
                 CountedKind counted_as = CountedKind::kNone);
 
-// The direct path (E13), under the lock of the row, whose column has `value`: tests the amount of
-// the part, and returns in *value what the row gets, with the parts that are visible.
-Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, Range* after);
+// Tests the part in memory, and notes what was granted (E1). kNoEntry: there is none.
+Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after);
+
+// The direct path (E13), under the lock of the row, whose column has `value`: tests the part, and
+// returns in *value what the row gets, with the parts that are visible.
+Verdict change_in_row(EscrowCounter* counter, const Part& part, int64* value, CounterState* after);
+
+// The same for a row that cannot be written now, and gets the part in the journal.
+Verdict change_beside_row(EscrowCounter* counter, const Part& part, int64 value,
+                          CounterState* after);
 
 // Enters a part that gives back or keeps what was reserved: it needs no test. As the owner of the
 // table. Without an entry the lock of the row, to the end of the transaction, keeps others from
@@ -67,7 +74,7 @@ void end_parts(const EscrowCounter& counter, AmountSum* sum);
 
 // Raises IL012.
 [[noreturn]] void raise_not_enough(const EscrowCounter& counter, int64 delta, Verdict verdict,
-                                   const Range* range);
+                                   const CounterState* state);
 
 // The same without the amount and its direction, for who must not know them.
 [[noreturn]] void raise_does_not_fit(const EscrowCounter& counter, Verdict verdict);

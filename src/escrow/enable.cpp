@@ -2,16 +2,16 @@
 // EXCLUSIVE on the table excludes all that adjust, also prepared transactions (E10).
 
 #include "escrow/change.h"
+#include "escrow/column_check.h"
+#include "escrow/counted_columns.h"
 #include "escrow/fold.h"
 #include "escrow/reservation.h"
-#include "ownership/ownership.h"
 #include "server/arguments.h"
 #include "server/error.h"
 #include "server/scope.h"
 #include "table/configuration_audit.h"
 #include "table/last_word.h"
 #include "table/own_table.h"
-#include "table/part.h"
 #include "table/plan.h"
 #include "table/restricted.h"
 #include "table/trigger_state.h"
@@ -41,8 +41,6 @@ struct Request {
 };
 
 Request read_request(const Arguments& arguments, Relation rel);
-void check_table_kind(Relation rel, const TableInfo* info);
-void check_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 void check_values(Oid relid, const Request& request);
 
 // A trigger's name, and the command that creates or replaces it.
@@ -52,12 +50,18 @@ struct TriggerCommand {
 };
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
                               const char* more_arguments);
-const char* row_arguments(const Request& request, List* key);
+const char* settings_arguments(const Request& request);
+const char* column_arguments(const TableInfo* info, AttrNumber attnum);
 void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
                          const TriggerCommand& trigger);
+List* drops_of_triggers(Relation rel, const char* label);
+void run_commands(const List* commands);
 void refuse_gone_column(Relation rel, const TableInfo* info);
+void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request);
+const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column);
 void end_counters(Relation rel, const EscrowColumn& column);
+void give_label(Relation rel, const EscrowColumn& column, const char* label);
 void return_expired_of_column(Relation rel, const EscrowColumn& column);
 void forget_expired_of_column(Oid relid, const EscrowColumn& column);
 void refuse_reservations_of(Relation rel, const EscrowColumn& column);
@@ -80,15 +84,22 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     Request request = read_request(arguments, rel);
     check_table_kind(rel, info);
     refuse_gone_column(rel, info);
-    const EscrowColumn* present = escrow_of(info, request.attnum);
-    if (present == nullptr)
+    refuse_taken_label(rel, info, request);
+    const EscrowColumn* present = counted_column(rel, info, request.attnum);
+    if (escrow_of(info, request.attnum) == nullptr)
         check_column(rel, info, request.attnum);
-    else
+    if (present != nullptr)
         end_counters(rel, *present);
     check_reservations(rel, info, present, request);
+    List* drops = NIL;
+    if (present != nullptr && strcmp(NameStr(present->label), request.column) != 0) {
+        drops = drops_of_triggers(rel, NameStr(present->label));
+        give_label(rel, *present, request.column);
+    }
+    const char* columns = column_arguments(info, request.attnum);
     TriggerCommand on_row = create_trigger(rel, kRowTrigger, request.column,
-                                           row_arguments(request, key_column_names(rel)));
-    TriggerCommand on_truncate = create_trigger(rel, kTruncateTrigger, request.column, "");
+                                           psprintf("%s%s", settings_arguments(request), columns));
+    TriggerCommand on_truncate = create_trigger(rel, kTruncateTrigger, request.column, columns);
     constexpr int16 kEvents = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE | TRIGGER_TYPE_DELETE;
     require_last_word(rel, info, kEvents);
     require_last_word_of(rel, on_row.name, kEvents);
@@ -97,8 +108,9 @@ Datum enable_escrow(PG_FUNCTION_ARGS) {
     close_table(rel);
     with_spi([&] {
         as_configuring_owner(relid, [&] { check_values(relid, request); });
+        run_commands(drops);
         run_trigger_command(relid, request.attnum, key, on_row);
-        run_trigger_command(relid, request.attnum, nullptr, on_truncate);
+        run_trigger_command(relid, request.attnum, key, on_truncate);
     });
     forget_old_parts(relid, request.column);
     record_change(change);
@@ -119,22 +131,23 @@ Datum disable_escrow(PG_FUNCTION_ARGS) {
         forget_expired_of_column(relid, *column);
     }
     refuse_reservations_of(rel, *column);
-    char* on_row = drop_of_column_trigger(rel, kRowTrigger.function, name);
-    char* on_truncate = drop_of_column_trigger(rel, kTruncateTrigger.function, name);
+    List* drops = drops_of_triggers(rel, NameStr(column->label));
     TableChange change = begin_change(arguments, rel);
     close_table(rel);
-    with_spi([&] {
-        for (char* command : {on_row, on_truncate})
-            if (command != nullptr)
-                run_command(command);
-    });
-    forget_old_parts(relid, name);
+    with_spi([&] { run_commands(drops); });
+    forget_old_parts(relid, NameStr(column->label));
     record_change(change);
     PG_RETURN_VOID();
 }
 }
 
 namespace {
+
+void run_commands(const List* commands) {
+    ListCell* cell;
+    foreach (cell, commands)
+        run_command(static_cast<char*>(lfirst(cell)));
+}
 
 // Nobody says whether a plain write that came after them knew of them; and the oid of a table that
 // was dropped may be that of another one.
@@ -190,93 +203,6 @@ Request read_request(const Arguments& arguments, Relation rel) {
     return request;
 }
 
-[[noreturn]] void refuse_table(Relation rel, const char* reason) {
-    ereport(ERROR, (errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-                    errmsg("table \"%s\" cannot have escrow counters: %s",
-                           RelationGetRelationName(rel), reason)));
-}
-
-void check_table_kind(Relation rel, const TableInfo* info) {
-    if (rel->rd_rel->relkind != RELKIND_RELATION || rel->rd_rel->relispartition)
-        refuse_table(rel, "it is partitioned, or a partition");
-    if (rel->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
-        refuse_table(rel, "it is temporary or unlogged");
-    require_key(rel, info);
-    for (int i = 0; i < info->key.count; i++)
-        if (!may_name_counter(info, info->key.columns[i].attnum))
-            refuse_table(rel, psprintf("column \"%s\" of its key is not an integer, a uuid, or a "
-                                       "text of a deterministic collation, or is generated",
-                                       column_name(info, info->key.columns[i].attnum)));
-}
-
-// The column, and those that are generated of it.
-Bitmapset* columns_of_value(TupleDesc columns, AttrNumber attnum) {
-    Bitmapset* found = bms_make_singleton(attnum);
-    for (int column = 1; column <= columns->natts; column++)
-        if (bms_is_member(attnum, sources_of(columns, bms_make_singleton(column))))
-            found = bms_add_member(found, column);
-    return found;
-}
-
-// An expression may have the value, too.
-bool may_be_over(TupleDesc columns, HeapTuple tuple, const Bitmapset* of_value) {
-    auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-    for (int i = 0; i < index->indnatts; i++)
-        if (index->indkey.values[i] == 0 || bms_is_member(index->indkey.values[i], of_value))
-            return true;
-    bool is_null;
-    Datum predicate = SysCacheGetAttr(INDEXRELID, tuple, Anum_pg_index_indpred, &is_null);
-    return !is_null && bms_overlap(columns_in(columns, TextDatumGetCString(predicate)), of_value);
-}
-
-bool is_indexed_uniquely(Relation rel, const Bitmapset* of_value) {
-    bool found = false;
-    ListCell* cell;
-    foreach (cell, RelationGetIndexList(rel)) {
-        HeapTuple tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(lfirst_oid(cell)));
-        if (!HeapTupleIsValid(tuple))
-            continue;
-        auto* index = reinterpret_cast<Form_pg_index>(GETSTRUCT(tuple));
-        found = found || ((index->indisunique || index->indisexclusion) &&
-                          may_be_over(RelationGetDescr(rel), tuple, of_value));
-        ReleaseSysCache(tuple);
-    }
-    return found;
-}
-
-bool is_foreign_key(Relation rel, const Bitmapset* of_value) {
-    ListCell* cell;
-    foreach (cell, RelationGetFKeyList(rel)) {
-        auto* key = static_cast<ForeignKeyCacheInfo*>(lfirst(cell));
-        for (int i = 0; i < key->nkeys; i++)
-            if (bms_is_member(key->conkey[i], of_value))
-                return true;
-    }
-    return false;
-}
-
-void check_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
-    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
-    const Bitmapset* of_value = columns_of_value(info->columns, attnum);
-    const char* reason = nullptr;
-    if (!has_no_nulls(info->columns, attnum))
-        reason = "it may be null";
-    else if (attribute->attgenerated != '\0' || attribute->attidentity != '\0')
-        reason = "it is generated";
-    else if (is_indexed_uniquely(rel, of_value) || is_foreign_key(rel, of_value))
-        reason = "it is in a key, or in a unique index or one that may be over it";
-    else if (bms_is_member(attnum, info->maintained))
-        reason = "it is a version, or belongs to a marker";
-    else if (const ColumnRule* rule = rule_of(info, attnum);
-             rule != nullptr && rule->access != Access::kFree)
-        reason = "it has an owner, or is shared"; // folds are no writer's
-    if (reason != nullptr)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("column \"%s\" of table \"%s\" cannot have escrow counters: %s",
-                               column_name(info, attnum), RelationGetRelationName(rel), reason)));
-    require_use(rel, info, attnum, ColumnUse::kMerged);
-}
-
 void check_values(Oid relid, const Request& request) {
     const char* column = quote_identifier(request.column);
     run_command(psprintf(
@@ -296,15 +222,21 @@ void check_values(Oid relid, const Request& request) {
                                count, get_rel_name(relid), request.column)));
 }
 
-const char* row_arguments(const Request& request, List* key) {
-    StringInfoData arguments;
-    initStringInfo(&arguments);
-    appendStringInfo(&arguments, ", '%s', '%s', '%s', '%s'", request.least, request.most,
-                     request.plain_updates, request.fold_moves_version ? "true" : "false");
-    ListCell* cell;
-    foreach (cell, key)
-        appendStringInfo(&arguments, ", %s", quote_literal_cstr(static_cast<char*>(lfirst(cell))));
-    return arguments.data;
+const char* settings_arguments(const Request& request) {
+    return psprintf(", '%s', '%s', '%s', '%s'", request.least, request.most, request.plain_updates,
+                    request.fold_moves_version ? "true" : "false");
+}
+
+// Their numbers, and the names of the key's columns.
+const char* column_arguments(const TableInfo* info, AttrNumber attnum) {
+    CountedColumns columns = {attnum, info->key.count, {}};
+    StringInfoData names;
+    initStringInfo(&names);
+    for (int i = 0; i < info->key.count; i++) {
+        columns.key[i] = info->key.columns[i].attnum;
+        appendStringInfo(&names, ", %s", quote_literal_cstr(column_name(info, columns.key[i])));
+    }
+    return psprintf(", '%s'%s", counted_columns_argument(columns), names.data);
 }
 
 TriggerCommand create_trigger(Relation rel, const TriggerKind& kind, const char* column,
@@ -335,27 +267,37 @@ void run_trigger_command(Oid relid, AttrNumber attnum, const Bitmapset* key,
     }
 }
 
-// Renamed, as a rule. Its counters go by the former name.
+// Renamed in a restored copy, as a rule: perhaps it is this one.
 void refuse_gone_column(Relation rel, const TableInfo* info) {
     each_escrow(info, [&](const EscrowColumn& column) {
-        if (column.attnum != InvalidAttrNumber || NameStr(column.name)[0] == '\0')
-            return;
-        ereport(
-            ERROR,
-            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-             errmsg("column \"%s\" of table \"%s\", which has escrow counters, is gone or has "
-                    "another type",
-                    NameStr(column.name), RelationGetRelationName(rel)),
-             errhint("Rename it back and call interlock.disable_escrow before it is renamed. To "
-                     "lose the changes that were not in its rows: SELECT "
-                     "interlock.disable_escrow(%s, %s).",
-                     quote_literal_cstr(qualified_name(rel)),
-                     quote_literal_cstr(NameStr(column.name)))));
+        if (column.attnum == InvalidAttrNumber && column.well_formed)
+            raise_column_gone(rel, column);
     });
 }
 
+// Two columns of one label would share their counters.
+void refuse_taken_label(Relation rel, const TableInfo* info, const Request& request) {
+    const EscrowColumn* other = escrow_of_label(info, request.column);
+    if (other != nullptr && other->attnum != request.attnum)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("column \"%s\" of table \"%s\" was renamed, and its escrow counters "
+                               "still have its former name \"%s\"",
+                               NameStr(other->name), RelationGetRelationName(rel), request.column),
+                        errhint("%s", call_of_enable(rel, *other))));
+}
+
+const EscrowColumn* counted_column(Relation rel, const TableInfo* info, AttrNumber attnum) {
+    const EscrowColumn* column = escrow_of(info, attnum);
+    return column != nullptr ? column : escrow_left_behind(rel, info, attnum);
+}
+
+// By the name that the column has; one that is gone by its former name.
 const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const char* column) {
-    const EscrowColumn* found = escrow_of_name(info, column);
+    AttrNumber attnum = find_attribute(info->columns, column);
+    const EscrowColumn* found =
+        attnum != InvalidAttrNumber ? counted_column(rel, info, attnum) : nullptr;
+    if (found == nullptr)
+        found = escrow_of_label(info, column);
     if (found == nullptr)
         ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                         errmsg("column \"%s\" of table \"%s\" has no escrow counters", column,
@@ -366,15 +308,40 @@ const EscrowColumn* column_to_disable(Relation rel, const TableInfo* info, const
 // All parts are decided, and the lock keeps others out.
 // But the fold has only the parts that its snapshot has.
 void end_counters(Relation rel, const EscrowColumn& column) {
-    require_own_trigger(rel, table_info(rel), column);
-    fold_column(rel, &column.name);
-    if (has_parts(RelationGetRelid(rel), column))
+    bool is_whole = escrow_of(table_info(rel), column.attnum) != nullptr;
+    if (is_whole)
+        require_own_trigger(rel, table_info(rel), column);
+    fold_column(rel, column, !is_whole);
+    if (is_whole && has_parts(RelationGetRelid(rel), column))
         raise_concurrent_update();
+}
+
+// Only counters with reservations are left.
+void give_label(Relation rel, const EscrowColumn& column, const char* label) {
+    Oid relid = RelationGetRelid(rel);
+    EscrowColumn former = {}; // that had the name
+    namestrcpy(&former.label, label);
+    former.name = former.label;
+    forget_expired_of_column(relid, former);
+    refuse_reservations_of(rel, former);
+    forget_old_parts(relid, label);
+    forget_old_parts(relid, NameStr(column.label));
+    rename_counters(relid, column.label, former.label);
+}
+
+List* drops_of_triggers(Relation rel, const char* label) {
+    List* drops = NIL;
+    for (const TriggerKind* kind : {&kRowTrigger, &kTruncateTrigger}) {
+        char* command = drop_of_column_trigger(rel, kind->function, label);
+        if (command != nullptr)
+            drops = lappend(drops, command);
+    }
+    return drops;
 }
 
 void refuse_reservations_of(Relation rel, const EscrowColumn& column) {
     int count;
-    const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+    const int64* counters = counters_of(RelationGetRelid(rel), column.label, &count);
     refuse_reservations(rel, column, counters, count);
 }
 
@@ -384,7 +351,7 @@ bool lock_counter_value(Relation rel, const EscrowColumn& column, int64 id, int6
     NameData name;
     text* key;
     bool found = false;
-    if (column.has_key && read_counter(id, &table, &name, &key))
+    if (read_counter(id, &table, &name, &key))
         as_untrusted(rel->rd_rel->relowner, SECURITY_NOFORCE_RLS, [&] {
             const EscrowCounter* counter = counter_of_name(rel, table_info(rel), &column, id, key);
             found = counter != nullptr && lock_value(*counter, true, value);
@@ -404,7 +371,7 @@ void insert_returns(const EscrowColumn& column, int64 counter, AmountSum sum) {
 // By parts that are then folded. The lock keeps all others from loading the counters.
 void return_expired_of_column(Relation rel, const EscrowColumn& column) {
     int count;
-    const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+    const int64* counters = counters_of(RelationGetRelid(rel), column.label, &count);
     for (int i = 0; i < count; i++) {
         AmountSum sum = {};
         end_expired(column, counters[i], &sum);
@@ -417,7 +384,7 @@ void return_expired_of_column(Relation rel, const EscrowColumn& column) {
 // Those of a column that is gone.
 void forget_expired_of_column(Oid relid, const EscrowColumn& column) {
     int count;
-    const int64* counters = counters_of(relid, column.name, &count);
+    const int64* counters = counters_of(relid, column.label, &count);
     forget_expired(counters, count);
 }
 
@@ -431,21 +398,36 @@ bool fits_reserved(Relation rel, const EscrowColumn& column, int64 id, int64 gre
     return total.is_at_most(greatest);
 }
 
+// Whether the counters go by the table's key, as they will from now on.
+bool has_table_key(const TableInfo* info, const EscrowColumn& column) {
+    if (column.key_count != info->key.count)
+        return false;
+    for (int i = 0; i < column.key_count; i++)
+        if (column.key[i] != info->key.columns[i].attnum)
+            return false;
+    return true;
+}
+
 // Reservations last over a change of the limits: what they give back has to fit then. They do not
 // last over another key, or where counters were ended by other means than disable_escrow.
 void check_reservations(Relation rel, const TableInfo* info, const EscrowColumn* present,
                         const Request& request) {
-    EscrowColumn before = {};
-    namestrcpy(&before.name, request.column);
-    if (present == nullptr || !present->has_key) {
-        Form_pg_attribute attribute = TupleDescAttr(info->columns, request.attnum - 1);
-        amount_scale(attribute->atttypid, attribute->atttypmod, &before.scale);
-        return_expired_of_column(rel, before);
+    if (present == nullptr) {
+        EscrowColumn before = {};
+        namestrcpy(&before.label, request.column);
+        before.name = before.label;
+        forget_expired_of_column(info->relid, before);
         refuse_reservations_of(rel, before);
         return;
     }
+    if (escrow_of(info, request.attnum) == nullptr || !has_table_key(info, *present)) {
+        return_expired_of_column(rel, *present);
+        end_counters(rel, *present);
+        refuse_reservations_of(rel, *present);
+        return;
+    }
     int count;
-    const int64* counters = counters_of(info->relid, present->name, &count);
+    const int64* counters = counters_of(info->relid, present->label, &count);
     for (int i = 0; i < count; i++) {
         if (!fits_reserved(rel, *present, counters[i], request.greatest))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

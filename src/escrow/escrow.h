@@ -2,15 +2,19 @@
 // commit. docs/internals/escrow.md is the design, and names the rules E1 to E14.
 //
 // The configuration of a column is two triggers, ENABLE ALWAYS: BEFORE ROW for INSERT, UPDATE and
-// DELETE, and BEFORE TRUNCATE. Both depend on the column: the server drops them with it, and
-// refuses to change its type. A dump does not have that; but the column is their first argument,
-// too. The others of the first one are minimum, maximum (empty: none), what becomes of plain
-// updates, whether a fold moves the version, and the columns of the key. A key that has other
-// columns by now makes the verbs refuse (55000): the parts of a counter are found by the key's
-// values.
+// DELETE, and BEFORE TRUNCATE. Both depend on the column and on those of the key: the server drops
+// them with the column, and refuses to change a type. The column is their first argument, its
+// number and those of the key's columns, then the names of these, are their last ones
+// (escrow/counted_columns.h). The others of the first trigger are minimum, maximum (empty: none),
+// what becomes of plain updates, and whether a fold moves the version.
 //
-// A counter begins with the first change of a row by a verb. Its parts name its id, which is never
-// used again.
+// The parts of a counter are found by the values of these columns, whatever their names are now and
+// whatever the table's key is by then. A key of other columns makes the functions that take a key
+// refuse (55000) until enable_escrow is called again; without a unique index over the former
+// columns, new rows are refused, too, as they could share a counter.
+//
+// A counter begins with the first change of a row by a function. Its parts name its id, which is
+// never used again.
 #pragma once
 
 #include "table/key.h"
@@ -28,8 +32,10 @@ struct EscrowLimits {
 
 struct EscrowColumn {
     const char* trigger;
-    const char* twin; // another trigger for the same; null: none, as it should be
-    NameData name;
+    const char* twin;  // another trigger for the same; null: none, as it should be
+    bool well_formed;  // its arguments are as enable_escrow writes them
+    NameData label;    // the column in the arguments, by which the journal knows it: a former name
+    NameData name;     // as it is now; the label where it is gone
     AttrNumber attnum; // InvalidAttrNumber: the column is gone, or the arguments are forged
     Oid type;
     int scale;          // digits behind the point
@@ -37,7 +43,9 @@ struct EscrowColumn {
     char enabled;
     PlainUpdates plain_updates;
     bool fold_moves_version;
-    bool has_key;           // the table's key is still that of the arguments
+    int key_count;          // 0: they are gone, or no types for a counter
+    AttrNumber* key;        // the columns by whose values its counters go, in that order
+    Bitmapset* key_columns; // the same
     const char* least_text; // as the arguments have them
     const char* most_text;
     Oid trigger_oid;
@@ -51,7 +59,15 @@ void load_escrow(TableInfo* info, const Trigger* trigger);
 
 const EscrowColumn* escrow_of(const TableInfo* info, AttrNumber attnum);
 const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger);
-const EscrowColumn* escrow_of_name(const TableInfo* info, const char* name); // it may be gone
+const EscrowColumn* escrow_of_label(const TableInfo* info, const char* label); // it may be gone
+
+// The column whose row trigger is gone, or is not as enable_escrow made it, while the other one is
+// there: what the journal has of it can be added to the rows. Null: it is not there either.
+const EscrowColumn* escrow_left_behind(Relation rel, const TableInfo* info, AttrNumber attnum);
+
+// The unique index that names rows by the columns of the counters: the table's key, as a rule.
+// Null: there is none now.
+const UniqueKey* key_of_counters(const TableInfo* info, const EscrowColumn& column);
 
 // Its BEFORE ROW trigger sorts after all others of ours: it takes the parts of a row that is
 // written, so nothing may keep the row from being written after it.
@@ -73,7 +89,16 @@ void each_escrow(const TableInfo* info, Visit&& visit) {
 uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid);
 
 // A trigger's arguments, as enable_escrow gives them.
-enum EscrowArgument { kColumn, kLeast, kMost, kPlainUpdates, kMovesVersion, kKeyColumns };
+enum EscrowArgument {
+    kColumn,
+    kLeast,
+    kMost,
+    kPlainUpdates,
+    kMovesVersion,
+    kColumnNumbers, // escrow/counted_columns.h
+    kKeyColumns
+};
+constexpr int kTruncateColumnNumbers = 1; // of the other trigger
 
 bool parse_plain_updates(std::string_view word, PlainUpdates* updates);
 constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
@@ -81,9 +106,18 @@ constexpr const char* kPlainUpdateWords[] = {"reject", "delta"};
 // Raises 55000 for a table that was made unlogged later: a crash empties it, and not the journal.
 void require_logged(Relation rel);
 
-// The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, the
-// key has changed, or the table has become a partition or unlogged.
+// The column in use: raises 55000 when it is gone, its triggers do not fire in all sessions, no
+// unique index names the rows by the columns of its counters, or the table has become a partition
+// or unlogged.
 const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumber attnum);
+
+// Each raises 55000 with the way back, on which no part is lost.
+[[noreturn]] void raise_column_gone(Relation rel, const EscrowColumn& column);
+[[noreturn]] void raise_key_changed(Relation rel, const TableInfo* info,
+                                    const EscrowColumn& column);
+
+// The call of enable_escrow with the present settings.
+const char* call_of_enable(Relation rel, const EscrowColumn& column);
 
 // --- Amounts, as integers of the column's smallest step -----------------------------------------
 

@@ -52,7 +52,8 @@ COMMENT ON TRIGGER zzz_interlock_counted_table ON interlock_internal.escrow_coun
 SELECT pg_catalog.pg_extension_config_dump('interlock_internal.escrow_counter',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_class t WHERE t.oid = rel)');
 COMMENT ON TABLE interlock_internal.escrow_counter IS
-'The rows and columns that are changed by parts. key: the values of the table''s key. An id is never used again.';
+'The rows and columns that are changed by parts. column_name: the name that the column had when enable_escrow was called last. key: the values of
+the columns that were the table''s key then. An id is never used again.';
 
 CREATE SEQUENCE interlock_internal.escrow_part_number INCREMENT BY 1024;
 REVOKE ALL ON SEQUENCE interlock_internal.escrow_part_number FROM PUBLIC;
@@ -95,23 +96,30 @@ CREATE FUNCTION interlock_internal.escrow_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_trigger() IS
 'Keeps plain writes of a column with escrow counters within its limits. Created by enable_escrow; arguments: the column, minimum, maximum,
-plain_updates, fold_moves_version, and the columns of the key.';
+plain_updates, fold_moves_version, the numbers of the column and of those of the key, and the names of the latter.';
 
 CREATE FUNCTION interlock_internal.escrow_truncate_trigger() RETURNS trigger
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_truncate_trigger() IS
-'Ends the escrow counters of all rows of the table. Created by enable_escrow.';
+'Ends the escrow counters of all rows of the table. Created by enable_escrow; arguments: the column, the numbers of the
+column and of those of the key, and the names of the latter.';
 
 CREATE FUNCTION interlock_internal.escrow_entry(
     counter bigint, OUT inf bigint, OUT sup bigint, OUT folded_at timestamptz, OUT changed_at timestamptz)
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.escrow_entry(bigint) IS
-'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller may not read.';
+'For the view escrow: what shared memory has of a counter, in the smallest steps of its column. Null where it has nothing, and for a counter that the caller
+may not read; pg_read_all_stats sees the times.';
 
 CREATE FUNCTION interlock_internal.may_read_counter(rel regclass, column_name name) RETURNS boolean
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.may_read_counter(regclass, name) IS
 'For the views escrow and reservations: whether the caller may read the column, and the key by which its counters go.';
+
+CREATE FUNCTION interlock_internal.counted_column(rel regclass, column_name name) RETURNS smallint
+    LANGUAGE c STABLE AS 'MODULE_PATHNAME';
+COMMENT ON FUNCTION interlock_internal.counted_column(regclass, name) IS
+'For the views escrow and reservations: the number of the column whose counters the journal has under that name. Null where it is gone.';
 
 CREATE FUNCTION interlock.enable_escrow(
     rel regclass, column_name name, minimum numeric = '0', maximum numeric = NULL, plain_updates text = 'reject',
@@ -121,15 +129,17 @@ COMMENT ON FUNCTION interlock.enable_escrow(regclass, name, numeric, numeric, te
 'Makes the column an escrow counter in each row: adjust changes it without waiting for the commits of others, and it never leaves the limits
 in any snapshot. For the owner of the table. The column is smallint, integer, bigint or numeric(p, s) with at most 18 digits, NOT NULL, and in no key
 or unique index. plain_updates: an UPDATE that changes the column is refused (reject), or taken as a change by the
-difference (delta: for SET c = c - 1). fold_moves_version: whether folding parts into the row moves its version. Calling it again changes the settings.
+difference (delta: for SET c = c - 1). fold_moves_version: whether folding parts into the row moves its version. Calling it again changes the settings, and makes the counters go
+by the names and the key that the table has now; all parts are added to the rows before.
 Waits for all transactions that adjust. Errors: 42501 not the owner, 42804 type, 22023 limits or plain_updates, 0A000 a partitioned, temporary or
-unlogged table or a key of another type than integer, uuid or text, 55000 a value outside of the limits, or the column is used otherwise.';
+unlogged table or a key of another type than integer, uuid or text, 55000 a value outside of the limits, the column is used otherwise, or
+there are reservations and the table has got another key.';
 
 CREATE FUNCTION interlock.disable_escrow(rel regclass, column_name name) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.disable_escrow(regclass, name) IS
 'Adds all parts to the rows and removes the triggers. For the owner of the table. Waits for all transactions that adjust.
-Errors: 42501 not the owner, 55000 the column has no escrow counters.';
+Errors: 42501 not the owner, 55000 the column has no escrow counters, or reservations, or no unique index is over the columns of the key any more.';
 
 CREATE FUNCTION interlock.adjust(
     rel regclass, key text, column_name name, delta numeric, wait interlock.seconds = '0', OUT remaining numeric)
@@ -140,9 +150,10 @@ CREATE FUNCTION interlock.adjust(
 COMMENT ON FUNCTION interlock.adjust(regclass, text, name, numeric, interlock.seconds) IS
 'Changes the counter by delta, and returns what is left for certain: the value if all open transactions that take commit, and those that
 return do not. Needs what UPDATE ... SET column = column + delta WHERE key = ... needs. key: the table''s primary key, else its narrowest unique
-key. wait: for transactions whose end decides whether it fits. Under SERIALIZABLE, row security, and without shared_preload_libraries the row itself is changed, under its
+key. wait: for transactions of others whose end can make it fit. Under SERIALIZABLE, row security, and without shared_preload_libraries the row itself is changed, under its
 lock. Errors: IL012 not enough left, or not enough room below the maximum, P0002 no such row, 22023 delta is zero, not finite or has too many
-digits, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
+digits, 55000 no escrow counters, or their triggers do not fire, or the table has got another key, 25006 read-only transaction, IL004 being edited (under
+SERIALIZABLE and row security).';
 COMMENT ON FUNCTION interlock.adjust(regclass, "any", name, numeric, interlock.seconds) IS
 'As adjust(regclass, text, name, numeric, interlock.seconds), for a key of another type.';
 
@@ -186,20 +197,22 @@ CREATE FUNCTION interlock.fold_escrow(rel regclass, key "any") RETURNS bigint
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, text) IS
 'Adds the committed parts of counters to their rows, as the sweeper does normally within a second, and returns the number of counters. key: of one row
 alone. Gives back what expired reservations have taken before. Waits for the locks of the rows, and has them to the end of the transaction. The values stay the same. Runs as the table''s owner, restricted. Needs UPDATE on some
-column. Errors: IL004 being edited, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
+column. Errors: IL004 being edited, 55000 the columns of the counters, or of their key, do not name a row any more, 09000 a trigger suppresses it, 42501 row security hides rows from the caller.';
 COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
 
 CREATE VIEW interlock.escrow WITH (security_barrier) AS
-    SELECT c.rel::pg_catalog.regclass, c.key, c.column_name, p.parts, p.amount,
+    SELECT c.rel::pg_catalog.regclass, CASE WHEN m.reads THEN c.key END AS key, a.attname AS column_name, p.parts,
+           CASE WHEN m.reads THEN p.amount END AS amount,
            pg_catalog.round(e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS remaining,
            pg_catalog.round(e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS at_most,
            pg_catalog.round((e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step, s.digits)
-               OPERATOR(pg_catalog.-) v.reserved AS undecided, v.reserved,
+               OPERATOR(pg_catalog.-) v.reserved AS undecided, CASE WHEN m.reads THEN v.reserved END AS reserved,
            e.folded_at, CASE WHEN p.parts OPERATOR(pg_catalog.>) 0 THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) e.changed_at END AS behind
       FROM interlock_internal.escrow_counter c
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-      JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND a.attname OPERATOR(pg_catalog.=) c.column_name AND NOT a.attisdropped
+      JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND NOT a.attisdropped
+                                    AND a.attnum OPERATOR(pg_catalog.=) interlock_internal.counted_column(c.rel::pg_catalog.regclass, c.column_name)
      CROSS JOIN LATERAL (
            SELECT pg_catalog.count(*) AS parts, COALESCE(pg_catalog.sum(j.amount), 0::pg_catalog.numeric) AS amount
              FROM interlock_internal.escrow_part j
@@ -213,10 +226,11 @@ CREATE VIEW interlock.escrow WITH (security_barrier) AS
              FROM (SELECT CASE WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
                                THEN (a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047 ELSE 0 END AS digits) d) s
      CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
-     WHERE interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name);
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name) AS reads) m
+     WHERE m.reads OR (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables of which the caller may read the column and the key: its values, the committed parts that are not folded yet and their sum, and
 what is left for certain (remaining) and at most if all open transactions end in the best way. undecided: what these take and return together. These three are null while the counter is not in shared memory. reserved: what
 reservations hold. folded_at: when the sweeper has added parts to the row last. behind: for how long parts have waited for that; null if there are none. Tables whose
-rows row security hides from the caller are left out.';
+rows row security hides from the caller are left out. pg_read_all_stats sees all, without the key and the numbers where it may not read them.';

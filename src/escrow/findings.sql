@@ -18,6 +18,8 @@ BEGIN ATOMIC
               FROM interlock_internal.list_own_triggers() t
              WHERE t.is_check
              GROUP BY t.tgrelid) e
-     WHERE e.tgname < 'zzzz' OR e.last_of_others > e.tgname;
+     WHERE e.tgname < 'zzzz' OR e.last_of_others > e.tgname
+    UNION ALL
+    SELECT c.rel, c.severity, concat_ws('; ', c.finding, c.evidence), c.advice, 'escrow' FROM interlock_internal.list_cut_off_counters() c;
 END;
-COMMENT ON FUNCTION interlock_internal.list_escrow_findings() IS 'For advise and the view guards: tables whose escrow counters refuse writes.';
+COMMENT ON FUNCTION interlock_internal.list_escrow_findings() IS 'For advise and the view guards: tables whose escrow counters refuse writes or have lost their key.';

@@ -46,27 +46,30 @@ DueCounters read_due(const char* query) {
     return due;
 }
 
-// Those of a table, or of one row, in the order of their ids.
-DueCounters due_of(Oid rel, const text* key) {
-    const char* wanted = key != nullptr ? quote_literal_cstr(text_to_cstring(key)) : "NULL";
+// Those of a column, or of one row, in the order of their ids.
+DueCounters due_of(Oid rel, const EscrowColumn& column, const text* key) {
     return read_due(psprintf(
         "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key FROM "
         "interlock_internal.escrow_counter c WHERE c.rel::pg_catalog.oid OPERATOR(pg_catalog.=) %u "
-        "AND (%s::pg_catalog.text IS NULL OR c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text) AND "
+        "AND c.column_name OPERATOR(pg_catalog.=) %s::pg_catalog.name%s AND "
         "EXISTS (SELECT FROM interlock_internal.escrow_part p WHERE p.counter "
         "OPERATOR(pg_catalog.=) c.id) ORDER BY c.id USING OPERATOR(pg_catalog.<)",
-        rel, wanted, wanted));
+        rel, quote_literal_cstr(NameStr(column.label)),
+        key == nullptr ? ""
+                       : psprintf(" AND c.key OPERATOR(pg_catalog.=) %s::pg_catalog.text",
+                                  quote_literal_cstr(text_to_cstring(key)))));
 }
 
 const EscrowColumn* column_of(const TableInfo* info, const DueCounter& due) {
-    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
-    const EscrowColumn* column = attnum != InvalidAttrNumber ? escrow_of(info, attnum) : nullptr;
-    return column != nullptr && column->has_key && column->twin == nullptr ? column : nullptr;
+    const EscrowColumn* column = escrow_of_label(info, NameStr(due.column));
+    bool is_usable = column != nullptr && column->attnum != InvalidAttrNumber &&
+                     column->twin == nullptr && key_of_counters(info, *column) != nullptr;
+    return is_usable ? column : nullptr;
 }
 
-// kNotInUse: the column is gone or has no triggers. kOtherKey: the counter is of another key than
-// the table's, others of the column need not be. The parts stay. kNoRow: there is none, or it is
-// locked. kSome: there may be more parts.
+// kNotInUse: the column is gone or has no triggers, or no unique index names the rows. kOtherKey:
+// the counter is of another key, others of the column need not be. The parts stay. kNoRow: there
+// is none, or it is locked. kSome: there may be more parts.
 enum class Fold : uint8 { kNotInUse, kOtherKey, kNoTable, kNoRow, kSome, kFolded };
 
 // Parts that came after the snapshot may pay for those that it has.
@@ -76,10 +79,9 @@ void require_limits(const EscrowCounter& counter, const AmountSum& value) {
 }
 
 // By hand it waits for the row.
-Fold fold_counter(Relation rel, const DueCounter& due, bool is_by_hand,
+Fold fold_counter(Relation rel, const EscrowColumn* column, const DueCounter& due, bool is_by_hand,
                   TimestampTz stop_at = DT_NOEND) {
     const TableInfo* info = table_info(rel);
-    const EscrowColumn* column = column_of(info, due);
     Fold result = Fold::kNotInUse;
     if (column == nullptr)
         return result;
@@ -154,7 +156,7 @@ Fold fold_due(const CounterRun& run, const DueCounter& due) {
     Relation rel = try_relation_open(due.rel, NoLock);
     if (rel == nullptr)
         return Fold::kNoTable;
-    Fold result = fold_counter(rel, due, false, stop_at);
+    Fold result = fold_counter(rel, column_of(table_info(rel), due), due, false, stop_at);
     relation_close(rel, NoLock);
     return result;
 }
@@ -296,15 +298,35 @@ void sweep_counters(SweepRun* run, List*) {
 
 } // namespace
 
-void fold_column(Relation rel, const NameData* column) {
-    DueCounters due = due_of(RelationGetRelid(rel), nullptr);
-    for (int i = 0; i < due.count; i++)
-        if (strcmp(NameStr(due.first[i].column), NameStr(*column)) == 0 &&
-            fold_counter(rel, due.first[i], true) != Fold::kFolded)
+void fold_column(Relation rel, const EscrowColumn& column, bool skips_gone_rows) {
+    DueCounters due = due_of(RelationGetRelid(rel), column, nullptr);
+    for (int i = 0; i < due.count; i++) {
+        Fold result = fold_counter(rel, &column, due.first[i], true);
+        if (result == Fold::kOtherKey)
+            raise_key_changed(rel, table_info(rel), column);
+        if (result != Fold::kFolded && !(skips_gone_rows && result == Fold::kNoRow))
             ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                             errmsg("could not fold the escrow counters of column \"%s\" of table "
                                    "\"%s\"",
-                                   NameStr(*column), RelationGetRelationName(rel))));
+                                   NameStr(column.name), RelationGetRelationName(rel))));
+    }
+}
+
+static int64 fold_by_hand(Relation rel, const EscrowColumn& column, const text* key) {
+    DueCounters due = due_of(RelationGetRelid(rel), column, key);
+    int64 folded = 0;
+    bool reads_all = may_read_all(rel, GetUserId());
+    for (int i = 0; i < due.count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        auto fold = [&] {
+            folded += fold_counter(rel, &column, due.first[i], true) == Fold::kFolded ? 1 : 0;
+        };
+        if (reads_all)
+            fold();
+        else
+            hiding_row(rel, fold);
+    }
+    return folded;
 }
 
 extern const SweepTask kEscrowSweep = {
@@ -326,11 +348,12 @@ void refuse_row_security(Relation rel) {
                         errhint("The sweeper folds them, or the owner of the table.")));
 }
 
-const text* name_argument(const Arguments& arguments, int n, Relation rel) {
-    const TableInfo* info = table_info(rel);
-    Key key = key_argument(arguments, n, rel, info);
-    require_table_key(info, key);
-    return counter_key(info, key);
+// Raises 55000 for parts that cannot be folded: they would stay without a word.
+void require_foldable(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+    if (column.attnum == InvalidAttrNumber)
+        raise_column_gone(rel, column);
+    if (key_of_counters(info, column) == nullptr)
+        raise_key_changed(rel, info, column);
 }
 
 } // namespace
@@ -345,23 +368,24 @@ Datum fold_escrow(PG_FUNCTION_ARGS) {
     PreventCommandIfParallelMode("interlock.fold_escrow()");
     Relation rel = open_table(arguments.relation(0), RowExclusiveLock, ACL_UPDATE);
     refuse_row_security(rel);
-    if (!arguments.is_null(1))
-        require_key_rights(rel, table_info(rel));
-    const text* name = arguments.is_null(1) ? nullptr : name_argument(arguments, 1, rel);
-    return_expired_of(rel, name);
-    DueCounters due = due_of(RelationGetRelid(rel), name);
+    const TableInfo* info = table_info(rel);
+    bool is_one = !arguments.is_null(1);
+    Key key = {};
+    if (is_one)
+        key = key_argument(arguments, 1, rel, info);
     int64 folded = 0;
-    bool reads_all = may_read_all(rel, GetUserId());
-    for (int i = 0; i < due.count; i++) {
-        CHECK_FOR_INTERRUPTS();
-        auto fold = [&] {
-            folded += fold_counter(rel, due.first[i], true) == Fold::kFolded ? 1 : 0;
-        };
-        if (reads_all)
-            fold();
-        else
-            hiding_row(rel, fold);
-    }
+    each_escrow(info, [&](const EscrowColumn& column) {
+        if (!column.well_formed || column.twin != nullptr)
+            return;
+        require_foldable(rel, info, column);
+        if (is_one) {
+            require_key_rights(rel, column);
+            require_counter_key(rel, info, column, key);
+        }
+        const text* values = is_one ? counter_key(info, column, key) : nullptr;
+        return_expired_of(rel, column, values);
+        folded += fold_by_hand(rel, column, values);
+    });
     close_table(rel);
     PG_RETURN_INT64(folded);
 }

@@ -6,9 +6,9 @@
 
 namespace interlock {
 
-// Folds the counters of the table's column that have parts; 55000 when one of them keeps some.
-// Under ACCESS EXCLUSIVE.
-void fold_column(Relation rel, const NameData* column);
+// Folds the counters of the column that have parts; 55000 when one of them keeps some. Under ACCESS
+// EXCLUSIVE. Rows may be gone where the triggers were.
+void fold_column(Relation rel, const EscrowColumn& column, bool skips_gone_rows);
 
 extern const SweepTask kEscrowSweep;
 

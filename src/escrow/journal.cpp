@@ -2,7 +2,6 @@
 
 #include "escrow/reservation.h"
 #include "escrow/scan.h"
-#include "server/arguments.h"
 #include "server/error.h"
 #include "server/sequence.h"
 #include "table/subscription.h"
@@ -55,41 +54,6 @@ void insert_row(Relation rel, Datum* values, bool* nulls) {
 }
 
 } // namespace
-
-// prints_alike() is for values; a text of another collation may equal another text.
-bool may_name_counter(const TableInfo* info, AttrNumber attnum) {
-    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
-    if (attribute->attgenerated != '\0') // after the trigger that ends the counter of the old key
-        return false;
-    switch (attribute->atttypid) {
-    case INT2OID:
-    case INT4OID:
-    case INT8OID:
-    case UUIDOID:
-        return true;
-    case TEXTOID:
-    case VARCHAROID:
-        return get_collation_isdeterministic(attribute->attcollation);
-    default:
-        return false;
-    }
-}
-
-text* counter_key(const TableInfo* info, const Key& key) {
-    Datum* texts = static_cast<Datum*>(palloc(sizeof(Datum) * key.by->count));
-    for (int i = 0; i < key.by->count; i++) {
-        Oid type = TupleDescAttr(info->columns, key.by->columns[i].attnum - 1)->atttypid;
-        texts[i] = CStringGetTextDatum(print_value(type, key.values[i]));
-    }
-    ArrayType* array = construct_array(texts, key.by->count, TEXTOID, -1, false, TYPALIGN_INT);
-    return cstring_to_text(print_value(TEXTARRAYOID, PointerGetDatum(array)));
-}
-
-void require_table_key(const TableInfo* info, const Key& key) {
-    if (!is_named_by_table_key(info, key))
-        refuse_argument("key", "must be the key of the table",
-                        psprintf("It is %s.", list_of_columns(info, info->key)));
-}
 
 namespace {
 
@@ -231,6 +195,19 @@ int64 forget_counters(Oid rel, const NameData& column) {
     return count;
 }
 
+void rename_counters(Oid rel, const NameData& from, const NameData& to) {
+    each_counter(rel, from, RowExclusiveLock, [&](Relation counters, HeapTuple tuple) {
+        int column = kColumnName;
+        Datum name = NameGetDatum(&to);
+        bool is_null = false;
+        HeapTuple renamed = heap_modify_tuple_by_cols(tuple, RelationGetDescr(counters), 1, &column,
+                                                      &name, &is_null);
+        CatalogTupleUpdate(counters, &renamed->t_self, renamed);
+        return true;
+    });
+    CommandCounterIncrement();
+}
+
 int64* counters_of(Oid rel, const NameData& column, int* count) {
     int room = 8;
     auto* counters = static_cast<int64*>(palloc(sizeof(int64) * room));
@@ -290,7 +267,7 @@ NextCounter next_counter_with_parts(int64 from) {
 
 bool has_parts(Oid rel, const EscrowColumn& column) {
     bool found = false;
-    each_counter(rel, column.name, AccessShareLock, [&](Relation counters, HeapTuple tuple) {
+    each_counter(rel, column.label, AccessShareLock, [&](Relation counters, HeapTuple tuple) {
         UndecidedParts parts =
             read_undecided(column, DatumGetInt64(column_of(counters, tuple, kId).value));
         found = parts.committed_count + parts.count > 0;
@@ -465,15 +442,22 @@ Range range_of(int64 row, const UndecidedParts& parts) {
     return {inf.amount(), sup.amount()};
 }
 
-TransactionId undecided_transaction(int64 counter) {
-    TransactionId xid = InvalidTransactionId;
+TransactionId deciding_transaction(const EscrowColumn& column, int64 counter, int64 delta) {
+    TransactionId found = InvalidTransactionId;
     SnapshotData dirty;
     InitDirtySnapshot(dirty);
-    scan_parts(counter, AccessShareLock, &dirty, [&](Relation, HeapTuple) {
-        xid = dirty.xmin;
-        return !TransactionIdIsValid(xid);
+    scan_parts(counter, AccessShareLock, &dirty, [&](Relation rel, HeapTuple tuple) {
+        if (!TransactionIdIsValid(dirty.xmin))
+            return true;
+        Effects effects =
+            effects_of({amount_of_part(column, rel, tuple), reserved_by_part(column, rel, tuple)});
+        bool makes_room = delta < 0 ? effects.inf_on_commit > 0 || effects.inf_on_abort > 0
+                                    : effects.sup_on_commit > 0 || effects.sup_on_abort > 0;
+        if (makes_room)
+            found = dirty.xmin;
+        return !makes_room;
     });
-    return xid;
+    return found;
 }
 
 } // namespace interlock

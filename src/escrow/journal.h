@@ -10,16 +10,24 @@ namespace interlock {
 // What a counter is found by: the values of the key, as text.
 struct CounterName {
     Oid rel;
-    const NameData* column;
+    const NameData* column; // EscrowColumn::label
     text* key;
 };
 
 // The type of a key column may have no settings or collation that make one value two texts.
 bool may_name_counter(const TableInfo* info, AttrNumber attnum);
-text* counter_key(const TableInfo* info, const Key& key);
+text* counter_key(const TableInfo* info, const EscrowColumn& column, const Key& key);
+// Null: one of them is null, as can be once the table's key is another one.
+text* counter_key(const TableInfo* info, const EscrowColumn& column, HeapTuple row);
 
-// 22023 for the values of another unique index.
-void require_table_key(const TableInfo* info, const Key& key);
+// The key whose values the text has. False: there is no such key now.
+bool read_counter_key(const TableInfo* info, const EscrowColumn& column, const text* values,
+                      Key* key);
+
+// The key must be the one by which the counters go: 22023 for the values of another unique index,
+// 55000 where the table has got another key.
+void require_counter_key(Relation rel, const TableInfo* info, const EscrowColumn& column,
+                         const Key& key);
 
 Oid counter_table();
 
@@ -33,6 +41,8 @@ int64 create_counter(const CounterName& name);
 // Whether there is a counter of that id, as of now, and where.
 bool read_counter(int64 counter, Oid* rel, NameData* column, text** key = nullptr);
 void delete_counter(int64 counter);
+// Those of a column that has got another label.
+void rename_counters(Oid rel, const NameData& from, const NameData& to);
 
 // The first counter from an id on that has parts, as of now. Deleted parts stay in the index while
 // a snapshot of any transaction may see them, and each is stepped over: after a million of them the
@@ -82,8 +92,8 @@ UndecidedParts read_undecided(const EscrowColumn& column, int64 counter);
 
 Range range_of(int64 row, const UndecidedParts& parts);
 
-// A transaction of another session whose part of the counter is undecided; InvalidTransactionId
-// when there is none.
-TransactionId undecided_transaction(int64 counter);
+// A transaction of another session whose end can make room for the delta; InvalidTransactionId when
+// there is none.
+TransactionId deciding_transaction(const EscrowColumn& column, int64 counter, int64 delta);
 
 } // namespace interlock

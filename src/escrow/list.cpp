@@ -1,5 +1,6 @@
 // What the views escrow and reservations call.
 
+#include "escrow/counted_columns.h"
 #include "escrow/journal.h"
 #include "escrow/memory.h"
 #include "server/arguments.h"
@@ -26,12 +27,12 @@ bool may_read_column(Oid rel, AttrNumber attnum) {
            ACLCHECK_OK;
 }
 
-bool is_trigger_of(const Trigger* trigger, const char* column) {
+bool is_trigger_of(const Trigger* trigger, const char* label) {
     if (argument_count(trigger) <= kKeyColumns)
         return false;
     NameData name;
     name_argument(trigger, kColumn, &name);
-    return strcmp(NameStr(name), column) == 0;
+    return strcmp(NameStr(name), label) == 0;
 }
 
 // The counters' own column, and those of their key.
@@ -53,42 +54,49 @@ bool may_read_columns_of(const Trigger* trigger, Oid rel) {
     return may_read;
 }
 
+// What the triggers say of a column.
+struct Seen {
+    AttrNumber attnum; // InvalidAttrNumber: it is gone
+    bool may_read;
+};
+
 // Counters go by values of the columns that their trigger depends on: the table's primary key may
 // be another one, and their names may be those of others. With a forged trigger beside it, the
 // columns of both.
-bool may_read_columns(Oid rel, const char* column) {
+Seen see_triggers(Oid rel, const char* label) {
     Oid function = own_trigger_function("escrow_trigger");
-    bool is_known = false, may_read = true;
+    bool is_known = false;
+    Seen seen = {get_attnum(rel, label), true};
     each_trigger(rel, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
-        if (trigger->tgfoid != function || !may_read)
+        if (trigger->tgfoid != function)
             return;
         in_scratch([&] {
-            if (!read_arguments(triggers, row, trigger) || !is_trigger_of(trigger, column))
+            CountedColumns columns;
+            if (!read_arguments(triggers, row, trigger) || !is_trigger_of(trigger, label))
                 return;
             is_known = true;
-            may_read = may_read_columns_of(trigger, rel);
+            seen.may_read = seen.may_read && may_read_columns_of(trigger, rel);
+            if (read_counted_columns(rel, trigger, kColumnNumbers, &columns))
+                seen.attnum = columns.column;
         });
     });
-    return is_known && may_read;
-}
-
-bool may_read(Oid rel, const char* column) {
-    return (may_read_table(rel) || may_read_columns(rel, column)) &&
-           check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
+    seen.may_read = (may_read_table(rel) || (is_known && seen.may_read)) &&
+                    check_enable_rls(rel, InvalidOid, true) != RLS_ENABLED;
+    return seen;
 }
 
 struct Answer {
     struct {
         Oid role;
         Oid rel;
-        NameData column;
+        NameData label;
     } key;
-    bool may_read;
+    Seen seen;
 };
 
 // Once in a statement for all counters of a column: any role can put thousands of triggers with
 // megabytes of arguments on a table of its own.
-bool may_read(FunctionCallInfo call, Oid rel, const NameData& column) {
+Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
     FmgrInfo* function = call->flinfo;
     if (function->fn_extra == nullptr) {
         HASHCTL control = {};
@@ -99,26 +107,41 @@ bool may_read(FunctionCallInfo call, Oid rel, const NameData& column) {
                                          HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
     }
     auto* answers = static_cast<HTAB*>(function->fn_extra);
-    decltype(Answer::key) key = {GetUserId(), rel, column};
+    decltype(Answer::key) key = {GetUserId(), rel, label};
     auto* known = static_cast<Answer*>(hash_search(answers, &key, HASH_FIND, nullptr));
     if (known != nullptr)
-        return known->may_read;
-    bool answer = may_read(rel, NameStr(column));
+        return known->seen;
+    Seen seen = see_triggers(rel, NameStr(label));
     known = static_cast<Answer*>(hash_search(answers, &key, HASH_ENTER, nullptr));
-    known->may_read = answer;
-    return answer;
+    known->seen = seen;
+    return seen;
 }
+
+Seen seen_of(FunctionCallInfo call) {
+    Arguments arguments(call);
+    NameData label;
+    memset(NameStr(label), 0, NAMEDATALEN);
+    namestrcpy(&label, arguments.name(1, "column_name"));
+    return see_column(call, arguments.relation(0), label);
+}
+
+bool sees_all() { return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS); }
+
+// What a role may see of an entry: its times, or the values, too.
+enum class Sight : uint8 { kNothing, kTimes, kAll };
 
 // Any role can call the function with any number. An entry of another epoch, from before a rewrite
 // of the table or another trigger, says nothing any more.
-bool read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state) {
+Sight read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state) {
     Oid rel;
-    NameData column;
-    if (!read_counter(counter, &rel, &column) || get_rel_name(rel) == nullptr)
-        return false;
-    AttrNumber attnum = get_attnum(rel, NameStr(column));
-    return attnum != InvalidAttrNumber && may_read(call, rel, column) &&
-           read_entry(counter, state) && epoch_of(rel, attnum, state->trigger) == state->epoch;
+    NameData label;
+    if (!read_counter(counter, &rel, &label) || get_rel_name(rel) == nullptr)
+        return Sight::kNothing;
+    Seen seen = see_column(call, rel, label);
+    if (seen.attnum == InvalidAttrNumber || (!seen.may_read && !sees_all()) ||
+        !read_entry(counter, state) || epoch_of(rel, seen.attnum, state->trigger) != state->epoch)
+        return Sight::kNothing;
+    return seen.may_read ? Sight::kAll : Sight::kTimes;
 }
 
 } // namespace
@@ -126,6 +149,7 @@ bool read_visible_entry(FunctionCallInfo call, int64 counter, EntryState* state)
 extern "C" {
 PG_FUNCTION_INFO_V1(escrow_entry);
 PG_FUNCTION_INFO_V1(may_read_counter);
+PG_FUNCTION_INFO_V1(counted_column);
 PG_FUNCTION_INFO_V1(may_end_reservation);
 
 // escrow_entry(counter) -> (inf, sup, folded_at, changed_at), in the smallest steps of the column
@@ -133,21 +157,25 @@ Datum escrow_entry(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     EntryState entry = {};
     int64 counter = DatumGetInt64(arguments.required(0, "counter"));
-    bool found = read_visible_entry(fcinfo, counter, &entry);
+    Sight sight = read_visible_entry(fcinfo, counter, &entry);
     const FoldTimes& times = entry.times;
     Datum values[4] = {Int64GetDatum(entry.range.inf), Int64GetDatum(entry.range.sup),
                        TimestampTzGetDatum(times.folded_at), TimestampTzGetDatum(times.changed_at)};
-    bool nulls[4] = {!found, !found, !found || times.folded_at == 0,
-                     !found || times.changed_at == 0};
+    bool nulls[4] = {sight != Sight::kAll, sight != Sight::kAll,
+                     sight == Sight::kNothing || times.folded_at == 0,
+                     sight == Sight::kNothing || times.changed_at == 0};
     return result_row(fcinfo, values, nulls);
 }
 
 // may_read_counter(rel, column_name)
-Datum may_read_counter(PG_FUNCTION_ARGS) {
-    Arguments arguments(fcinfo);
-    NameData column;
-    namestrcpy(&column, arguments.name(1, "column_name"));
-    PG_RETURN_BOOL(may_read(fcinfo, arguments.relation(0), column));
+Datum may_read_counter(PG_FUNCTION_ARGS) { PG_RETURN_BOOL(seen_of(fcinfo).may_read); }
+
+// counted_column(rel, column_name)
+Datum counted_column(PG_FUNCTION_ARGS) {
+    AttrNumber attnum = seen_of(fcinfo).attnum;
+    if (attnum == InvalidAttrNumber)
+        PG_RETURN_NULL();
+    PG_RETURN_INT16(attnum);
 }
 
 // may_end_reservation(role_name, rel). In a view, whose owner is not the caller.

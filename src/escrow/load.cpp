@@ -1,3 +1,4 @@
+#include "escrow/counted_columns.h"
 #include "escrow/journal.h"
 
 #include "marker/marker.h"
@@ -38,22 +39,70 @@ uint64 epoch_of(Oid relid, AttrNumber attnum, Oid trigger_oid) {
 
 namespace {
 
-// Of types whose input runs no code of others: the trigger may be forged, and the key retyped.
-bool has_key(const TableInfo* info, const Trigger* trigger) {
-    if (info->key.count == 0 || argument_count(trigger) - kKeyColumns != info->key.count)
-        return false;
-    for (int i = 0; i < info->key.count; i++)
-        if (strcmp(column_name(info, info->key.columns[i].attnum),
-                   trigger->tgargs[kKeyColumns + i]) != 0 ||
-            !may_name_counter(info, info->key.columns[i].attnum))
+// By name: in a restored copy, until enable_escrow is called again.
+bool find_named_columns(const TableInfo* info, const Trigger* trigger, const char* column,
+                        int first_key, CountedColumns* columns) {
+    columns->column = find_attribute(info->columns, column);
+    columns->key_count = Min(argument_count(trigger) - first_key, INDEX_MAX_KEYS);
+    for (int i = 0; i < columns->key_count; i++) {
+        columns->key[i] = find_attribute(info->columns, trigger->tgargs[first_key + i]);
+        if (columns->key[i] == InvalidAttrNumber)
             return false;
+    }
+    return columns->key_count > 0;
+}
+
+// Of types whose input runs no code of others: the trigger may be forged, and the key retyped.
+void set_key(const TableInfo* info, EscrowColumn* column, const CountedColumns& columns) {
+    Bitmapset* key = nullptr;
+    for (int i = 0; i < columns.key_count; i++) {
+        if (columns.key[i] > info->columns->natts || !may_name_counter(info, columns.key[i]))
+            return;
+        key = bms_add_member(key, columns.key[i]);
+    }
+    if (bms_num_members(key) != columns.key_count)
+        return;
+    column->key_count = columns.key_count;
+    column->key = static_cast<AttrNumber*>(palloc(sizeof(AttrNumber) * columns.key_count));
+    memcpy(column->key, columns.key, sizeof(AttrNumber) * columns.key_count);
+    column->key_columns = key;
+}
+
+// False: it is gone, or has another type.
+bool set_column(const TableInfo* info, EscrowColumn* column, AttrNumber attnum) {
+    if (attnum == InvalidAttrNumber || attnum > info->columns->natts)
+        return false;
+    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
+    if (attribute->attisdropped ||
+        !amount_scale(attribute->atttypid, attribute->atttypmod, &column->scale))
+        return false;
+    column->name = attribute->attname;
+    column->range = range_of_type(attribute->atttypid, attribute->atttypmod);
+    column->attnum = attnum;
+    column->type = attribute->atttypid;
     return true;
+}
+
+// `numbers` and the arguments after it say which columns.
+bool load_columns(TableInfo* info, const Trigger* trigger, int numbers, EscrowColumn* column) {
+    CountedColumns columns;
+    name_argument(trigger, kColumn, &column->label);
+    column->name = column->label;
+    if (read_counted_columns(info->relid, trigger, numbers, &columns) ||
+        find_named_columns(info, trigger, NameStr(column->label), numbers + 1, &columns))
+        set_key(info, column, columns);
+    return set_column(info, column, columns.column);
+}
+
+bool is_same(const EscrowColumn& left, const EscrowColumn& right) {
+    return strcmp(NameStr(left.label), NameStr(right.label)) == 0 ||
+           (left.attnum == right.attnum && left.attnum != InvalidAttrNumber);
 }
 
 // Any role with TRIGGER on the table can make another one for the column. Parts would count twice.
 void find_twin(EscrowColumn* column) {
     for (EscrowColumn* other = column->next; other != nullptr; other = other->next)
-        if (strcmp(NameStr(other->name), NameStr(column->name)) == 0) {
+        if (other->well_formed && is_same(*other, *column)) {
             other->twin = column->trigger;
             column->twin = other->trigger;
         }
@@ -79,21 +128,15 @@ void load_escrow(TableInfo* info, const Trigger* trigger) {
     if (argument_count(trigger) <= kKeyColumns ||
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &column->plain_updates))
         return;
-    name_argument(trigger, kColumn, &column->name);
-    find_twin(column);
+    column->well_formed = true;
     column->least_text = pstrdup(trigger->tgargs[kLeast]);
     column->most_text = pstrdup(trigger->tgargs[kMost]);
     column->fold_moves_version = strcmp(trigger->tgargs[kMovesVersion], "true") == 0;
-    column->has_key = has_key(info, trigger);
-    AttrNumber attnum = find_attribute(info->columns, NameStr(column->name));
-    if (attnum == InvalidAttrNumber)
+    bool is_there = load_columns(info, trigger, kColumnNumbers, column);
+    find_twin(column);
+    if (!is_there)
         return;
-    Form_pg_attribute attribute = TupleDescAttr(info->columns, attnum - 1);
-    if (!amount_scale(attribute->atttypid, attribute->atttypmod, &column->scale))
-        return;
-    column->range = range_of_type(attribute->atttypid, attribute->atttypmod);
-    column->attnum = attnum;
-    column->type = attribute->atttypid;
+    AttrNumber attnum = column->attnum;
     column->trigger_oid = trigger->tgoid;
     column->epoch = epoch_of(info->relid, attnum, trigger->tgoid);
     info->counted = bms_add_member(info->counted, attnum);
@@ -126,10 +169,37 @@ const EscrowColumn* escrow_of_trigger(const TableInfo* info, const char* trigger
     });
 }
 
-const EscrowColumn* escrow_of_name(const TableInfo* info, const char* name) {
-    return find_escrow(info, [name](const EscrowColumn& column) {
-        return strcmp(NameStr(column.name), name) == 0;
+const EscrowColumn* escrow_of_label(const TableInfo* info, const char* label) {
+    return find_escrow(info, [label](const EscrowColumn& column) {
+        return strcmp(NameStr(column.label), label) == 0;
     });
+}
+
+const EscrowColumn* escrow_left_behind(Relation rel, const TableInfo* info, AttrNumber attnum) {
+    const TriggerDesc* triggers = triggers_of(rel);
+    for (int i = 0; triggers != nullptr && i < triggers->numtriggers; i++) {
+        const Trigger* trigger = &triggers->triggers[i];
+        CountedColumns columns;
+        if (!trigger_calls(trigger, "escrow_truncate_trigger") || argument_count(trigger) == 0 ||
+            !read_counted_columns(info->relid, trigger, kTruncateColumnNumbers, &columns) ||
+            columns.column != attnum)
+            continue;
+        auto* column = static_cast<EscrowColumn*>(palloc0(sizeof(EscrowColumn)));
+        column->trigger = pstrdup(trigger->tgname);
+        name_argument(trigger, kColumn, &column->label);
+        set_key(info, column, columns);
+        if (!set_column(info, column, attnum))
+            return nullptr;
+        column->least_text = DatumGetCString(
+            DirectFunctionCall1(numeric_out, numeric_of(*column, column->range.least)));
+        column->most_text = "";
+        return column;
+    }
+    return nullptr;
+}
+
+const UniqueKey* key_of_counters(const TableInfo* info, const EscrowColumn& column) {
+    return column.key_count > 0 ? find_key(info, column.key_columns) : nullptr;
 }
 
 namespace {
@@ -151,7 +221,57 @@ bool fires_last(const TableInfo* info, const EscrowColumn& column) {
     return last;
 }
 
+const char* list_of_key(const TableInfo* info, const EscrowColumn& column) {
+    StringInfoData list;
+    initStringInfo(&list);
+    for (int i = 0; i < column.key_count; i++)
+        appendStringInfo(&list, "%s%s", i == 0 ? "" : ", ",
+                         quote_identifier(column_name(info, column.key[i])));
+    return list.data;
+}
+
 } // namespace
+
+const char* call_of_enable(Relation rel, const EscrowColumn& column) {
+    return psprintf("SELECT interlock.enable_escrow(%s, %s, %s, %s, %s, %s)",
+                    quote_literal_cstr(qualified_name(rel)),
+                    quote_literal_cstr(NameStr(column.name)), quote_literal_cstr(column.least_text),
+                    column.most_text[0] == '\0' ? "NULL" : quote_literal_cstr(column.most_text),
+                    quote_literal_cstr(kPlainUpdateWords[static_cast<int>(column.plain_updates)]),
+                    column.fold_moves_version ? "true" : "false");
+}
+
+void raise_column_gone(Relation rel, const EscrowColumn& column) {
+    ereport(
+        ERROR,
+        (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+         errmsg("column \"%s\" of table \"%s\", which has escrow counters, is gone or has "
+                "another type",
+                NameStr(column.label), RelationGetRelationName(rel)),
+         errhint("Rename it back, and call interlock.enable_escrow before it is renamed again. "
+                 "Only if it was dropped, call interlock.disable_escrow for its former name.")));
+}
+
+void raise_key_changed(Relation rel, const TableInfo* info, const EscrowColumn& column) {
+    const char* table = RelationGetRelationName(rel);
+    if (column.key_count == 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("a column of the key of table \"%s\" was renamed, or has another type, "
+                        "since its escrow counters were enabled",
+                        table),
+                 errhint("Change it back, and call interlock.enable_escrow before it is changed "
+                         "again.")));
+    const char* enable = call_of_enable(rel, column);
+    bool is_unique = key_of_counters(info, column) != nullptr;
+    ereport(ERROR,
+            (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+             errmsg("the key of table \"%s\" has changed since its escrow counters were enabled",
+                    table),
+             is_unique ? errhint("%s", enable)
+                       : errhint("ALTER TABLE %s ADD UNIQUE (%s); then %s", qualified_name(rel),
+                                 list_of_key(info, column), enable)));
+}
 
 void require_own_trigger(Relation rel, const TableInfo* info, const EscrowColumn& column) {
     if (column.twin != nullptr)
@@ -199,12 +319,8 @@ const EscrowColumn* usable_escrow(Relation rel, const TableInfo* info, AttrNumbe
                                table),
                         errhint("Detach it, or call interlock.disable_escrow.")));
     require_logged(rel);
-    if (!column->has_key)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("the key of table \"%s\" has changed since its escrow counters were "
-                               "enabled",
-                               table),
-                        errhint("Rename its columns back, or call interlock.disable_escrow.")));
+    if (key_of_counters(info, *column) == nullptr)
+        raise_key_changed(rel, info, *column);
     return column;
 }
 

@@ -1,5 +1,6 @@
 #include "escrow/mechanism.h"
 
+#include "escrow/counted_columns.h"
 #include "escrow/escrow.h"
 #include "table/settings_json.h"
 
@@ -7,7 +8,7 @@ namespace interlock {
 
 namespace {
 
-Reading read(Oid, const Trigger* trigger, Setting* setting) {
+Reading read(Oid rel, const Trigger* trigger, Setting* setting) {
     PlainUpdates updates;
     if (argument_count(trigger) <= kKeyColumns ||
         !parse_plain_updates(trigger->tgargs[kPlainUpdates], &updates))
@@ -18,7 +19,9 @@ Reading read(Oid, const Trigger* trigger, Setting* setting) {
     arguments.add("maximum", most[0] == '\0' ? nullptr : most);
     arguments.add("plain_updates", kPlainUpdateWords[static_cast<int>(updates)]);
     arguments.add_flag("fold_moves_version", strcmp(trigger->tgargs[kMovesVersion], "true") == 0);
-    setting->key = trigger->tgargs[kColumn];
+    NameData name;
+    setting->key = name_counted_column(rel, trigger, &name) ? pstrdup(NameStr(name))
+                                                            : trigger->tgargs[kColumn];
     setting->arguments = arguments.finish();
     return Reading::kFound;
 }

@@ -18,6 +18,7 @@ struct EscrowEntry {
     uint64 epoch; // 0: it was dropped while it was pinned
     Oid trigger;  // that the epoch is of
     Range range;
+    Effects open; // of all pins together
     FoldTimes times;
     TimestampTz decided_at; // the last end of a transaction that has changed it
 };
@@ -83,8 +84,9 @@ EscrowEntry* find_entry(int64 counter) {
 }
 
 // Under the spinlock.
-void pin(EscrowEntry* entry, TimestampTz now) {
+void pin(EscrowEntry* entry, const Effects& effects, TimestampTz now) {
     entry->pins++;
+    entry->open.add(effects);
     if (entry->times.changed_at == 0)
         entry->times.changed_at = now;
 }
@@ -95,6 +97,7 @@ void apply(EscrowEntry* entry, const Effects& effects, bool committed) {
     entry->decided_at = now;
     entry->range.inf += committed ? effects.inf_on_commit : effects.inf_on_abort;
     entry->range.sup -= committed ? effects.sup_on_commit : effects.sup_on_abort;
+    entry->open.remove(effects);
     entry->pins--;
     SpinLockRelease(&entry->lock);
 }
@@ -240,50 +243,32 @@ bool make_room() {
     return false;
 }
 
-Verdict grant(EscrowEntry* entry, int64 delta, EscrowLimits limits, Range* after) {
+Verdict grant(EscrowEntry* entry, const Part& part, EscrowLimits limits, CounterState* after) {
     TimestampTz now = GetCurrentStatementStartTimestamp();
+    int64 delta = part.amount;
     SpinLockAcquire(&entry->lock);
     Verdict verdict = test_delta(entry->range, delta, limits);
     if (verdict == Verdict::kGranted) {
         (delta < 0 ? entry->range.inf : entry->range.sup) += delta;
-        pin(entry, now);
+        pin(entry, effects_of(part), now);
     }
-    *after = entry->range;
+    *after = {entry->range, entry->open};
     SpinLockRelease(&entry->lock);
     return verdict;
 }
 
 } // namespace
 
-Verdict test_delta(Range range, int64 delta, EscrowLimits limits) {
-    int64 worst, best;
-    if (delta < 0) {
-        if (pg_add_s64_overflow(range.inf, delta, &worst) ||
-            pg_add_s64_overflow(range.sup, delta, &best))
-            return Verdict::kInsufficient;
-        return worst >= limits.least  ? Verdict::kGranted
-               : best >= limits.least ? Verdict::kPending
-                                      : Verdict::kInsufficient;
-    }
-    if (pg_add_s64_overflow(range.sup, delta, &worst) ||
-        pg_add_s64_overflow(range.inf, delta, &best))
-        return Verdict::kInsufficient;
-    return worst <= limits.most  ? Verdict::kGranted
-           : best <= limits.most ? Verdict::kPending
-                                 : Verdict::kInsufficient;
-}
-
 bool has_escrow_memory() { return header != nullptr; }
 
-Verdict grant_in_memory(int64 counter, uint64 epoch, int64 delta, EscrowLimits limits,
-                        EscrowEntry** entry, Range* after) {
+Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
+                        EscrowEntry** entry, CounterState* after) {
     Verdict verdict = Verdict::kNoEntry;
     for (bool settled = false;; settled = true) {
         LWLockAcquire(header->lock, LW_SHARED);
         *entry = find_entry(counter);
-        verdict = *entry != nullptr && (*entry)->epoch == epoch
-                      ? grant(*entry, delta, limits, after)
-                      : Verdict::kNoEntry;
+        verdict = *entry != nullptr && (*entry)->epoch == epoch ? grant(*entry, part, limits, after)
+                                                                : Verdict::kNoEntry;
         LWLockRelease(header->lock);
         if (settled || verdict == Verdict::kGranted || verdict == Verdict::kNoEntry)
             return verdict;
@@ -299,14 +284,14 @@ bool has_entry(int64 counter, uint64 epoch) {
     return found;
 }
 
-bool pin_entry(int64 counter, uint64 epoch, EscrowEntry** entry) {
+bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry) {
     LWLockAcquire(header->lock, LW_SHARED);
     *entry = find_entry(counter);
     bool found = *entry != nullptr && (*entry)->epoch == epoch;
     if (found) {
         TimestampTz now = GetCurrentStatementStartTimestamp();
         SpinLockAcquire(&(*entry)->lock);
-        pin(*entry, now);
+        pin(*entry, effects_of(part), now);
         SpinLockRelease(&(*entry)->lock);
     }
     LWLockRelease(header->lock);
@@ -360,6 +345,9 @@ bool enter_counter(int64 counter, uint64 epoch, Oid trigger, Range range, InDoub
             entry->epoch = epoch;
             entry->trigger = trigger;
             entry->range = range;
+            entry->open = {};
+            for (int i = 0; i < count; i++)
+                entry->open.add(in_doubt[i].effects);
             entry->times = {0, now}; // the parts may be older
             entry->decided_at = now;
         }

@@ -22,6 +22,9 @@ struct Effects {
         inf_on_abort += other.inf_on_abort;
         sup_on_abort += other.sup_on_abort;
     }
+    void remove(const Effects& other) {
+        add({-other.inf_on_commit, -other.sup_on_commit, -other.inf_on_abort, -other.sup_on_abort});
+    }
 };
 
 // What a part changes: the value, and what is reserved. A reservation of n is {-n, n}, its
@@ -53,22 +56,31 @@ struct Range {
     int64 sup;
 };
 
+struct CounterState {
+    Range range;
+    Effects open; // what transactions that are undecided will do, all of them together
+};
+
 // What a delta would get.
 Verdict test_delta(Range range, int64 delta, EscrowLimits limits);
+
+// Whether a delta that is pending would fit if the open transactions ended in the best way. Else it
+// waits for reservations, or for the transaction itself, whose effects are not in `open`.
+bool can_fit(const CounterState& state, int64 delta, EscrowLimits limits);
 
 bool has_escrow_memory();
 
 // Tests and changes the entry of that epoch, and pins it (E1). A refusal comes after the notes are
-// settled (E5). `after` gets the values then. Raises nothing.
-Verdict grant_in_memory(int64 counter, uint64 epoch, int64 delta, EscrowLimits limits,
-                        EscrowEntry** entry, Range* after);
+// settled (E5). `after` gets the state then. Raises nothing.
+Verdict grant_in_memory(int64 counter, uint64 epoch, const Part& part, EscrowLimits limits,
+                        EscrowEntry** entry, CounterState* after);
 bool has_entry(int64 counter, uint64 epoch);
 
-// Pins the entry of that epoch for a change that needs no test and is not granted before the
-// commit. False: there is none.
-bool pin_entry(int64 counter, uint64 epoch, EscrowEntry** entry);
+// Pins the entry of that epoch for a part that needs no test and is not granted before the commit.
+// False: there is none.
+bool pin_entry(int64 counter, uint64 epoch, const Part& part, EscrowEntry** entry);
 
-// Applies effects and removes one pin.
+// Applies the effects with which it was pinned, and removes one pin.
 void end_pin(EscrowEntry* entry, const Effects& effects, bool committed);
 
 // A transaction that may still commit, as a load finds it.

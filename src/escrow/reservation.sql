@@ -12,9 +12,9 @@ COMMENT ON FUNCTION interlock.reserve(regclass, text, name, numeric, interlock.s
 'Takes the amount from the escrow counter until expires_at, as for a cart: confirm_reservation makes it a sale, cancel_reservation gives it back, and so does
 the sweeper when it has expired. outcome: reserved; insufficient, it does not fit whatever becomes of open transactions and reservations; pending, it would fit if some of
 them end well; not_found. token: for those functions. ttl: from now, above zero. holder: a label of at most 255 bytes. wait: for
-transactions whose end decides whether it fits. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
+transactions of others whose end can make it fit, not for reservations. Needs what adjust needs. The room below the maximum is kept, so it can be given back at any time. Under SERIALIZABLE, row
 security, and without shared_preload_libraries the row itself is changed, under its lock. Errors: 22023 the amount is not above zero, not finite or has
-too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, 25006 read-only transaction, IL004 being edited (where the row is changed).';
+too many digits, or ttl, holder or wait, 55000 no escrow counters, or their triggers do not fire, or the table has got another key, 25006 read-only transaction, IL004 being edited (under SERIALIZABLE and row security).';
 COMMENT ON FUNCTION interlock.reserve(regclass, "any", name, numeric, interlock.seconds, text, interlock.seconds) IS
 'As reserve(regclass, text, name, numeric, interlock.seconds, text, interlock.seconds), for a key of another type.';
 
@@ -43,15 +43,19 @@ COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
 'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
 
 CREATE VIEW interlock.reservations WITH (security_barrier) AS
-    SELECT c.rel::pg_catalog.regclass, c.key, c.column_name, r.amount, r.holder, r.role_name AS role,
+    SELECT c.rel::pg_catalog.regclass, CASE WHEN m.reads THEN c.key END AS key, COALESCE(a.attname, c.column_name) AS column_name,
+           CASE WHEN m.reads THEN r.amount END AS amount, r.holder, r.role_name AS role,
            CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
            r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
       FROM interlock_internal.escrow_reservation r
       JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
       JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) m
-     WHERE m.may_end OR interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name);
+      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND NOT a.attisdropped
+                                         AND a.attnum OPERATOR(pg_catalog.=) interlock_internal.counted_column(c.rel::pg_catalog.regclass, c.column_name)
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) e
+     CROSS JOIN LATERAL (SELECT e.may_end, e.may_end OR interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name) AS reads) m
+     WHERE m.reads OR (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
 'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the
-key, but not of tables whose rows row security hides from the caller. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';
+key, but not of tables whose rows row security hides from the caller. pg_read_all_stats sees all, without the key and the amount where it may not read them. token: null for those who may not end it. expired: its deadline has passed, and the sweeper has not given it back yet.';

@@ -93,10 +93,10 @@ DuePage read_page(TimestampTz from, TimestampTz until) {
         2, types, values, nullptr);
 }
 
-DuePage read_due_of(Oid rel, const text* key) {
-    Oid types[3] = {TIMESTAMPTZOID, OIDOID, TEXTOID};
-    Datum values[3] = {TimestampTzGetDatum(GetCurrentTimestamp()), ObjectIdGetDatum(rel),
-                       PointerGetDatum(key)};
+DuePage read_due_of(Oid rel, const EscrowColumn& column, const text* key) {
+    Oid types[4] = {TIMESTAMPTZOID, OIDOID, TEXTOID, NAMEOID};
+    Datum values[4] = {TimestampTzGetDatum(GetCurrentTimestamp()), ObjectIdGetDatum(rel),
+                       PointerGetDatum(key), NameGetDatum(&column.label)};
     return read_due(
         "SELECT c.id, c.rel::pg_catalog.oid, c.column_name, c.key, "
         "pg_catalog.count(*), pg_catalog.max(r.expires_at) FROM "
@@ -104,8 +104,8 @@ DuePage read_due_of(Oid rel, const text* key) {
         "interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter "
         "WHERE r.expires_at OPERATOR(pg_catalog.<=) $1 AND c.rel::pg_catalog.oid "
         "OPERATOR(pg_catalog.=) $2 AND ($3 IS NULL OR c.key OPERATOR(pg_catalog.=) "
-        "$3) GROUP BY c.id",
-        3, types, values, key != nullptr ? nullptr : "  n");
+        "$3) AND c.column_name OPERATOR(pg_catalog.=) $4 GROUP BY c.id",
+        4, types, values, key != nullptr ? nullptr : "  n ");
 }
 
 // The table or the counter was dropped: there is nothing to give it back to.
@@ -123,10 +123,10 @@ Return of_done(bool is_all) { return is_all ? Return::kAll : Return::kSome; }
 
 Return return_in(Relation rel, const DueCounter& due, bool wait, int64* count) {
     const TableInfo* info = table_info(rel);
-    AttrNumber attnum = find_attribute(info->columns, NameStr(due.column));
-    if (attnum == InvalidAttrNumber || escrow_of(info, attnum) == nullptr)
+    const EscrowColumn* column = escrow_of_label(info, NameStr(due.column));
+    if (column == nullptr || column->attnum == InvalidAttrNumber)
         return Return::kNotInUse;
-    const EscrowColumn* column = usable_escrow(rel, info, attnum);
+    column = usable_escrow(rel, info, column->attnum);
     const EscrowCounter* counter = counter_of_name(rel, info, column, due.id, due.key);
     return of_done(counter == nullptr || return_expired(*counter, wait, count));
 }
@@ -236,9 +236,9 @@ bool return_between(CounterRun* returning, TimestampTz from, TimestampTz until) 
 
 } // namespace
 
-void return_expired_of(Relation rel, const text* key) {
+void return_expired_of(Relation rel, const EscrowColumn& column, const text* key) {
     int64 count = 0;
-    DuePage due = read_due_of(RelationGetRelid(rel), key);
+    DuePage due = read_due_of(RelationGetRelid(rel), column, key);
     for (int i = 0; i < due.count; i++)
         while (return_in(rel, due.first[i], true, &count) == Return::kSome)
             CHECK_FOR_INTERRUPTS();

@@ -6,9 +6,9 @@
 
 namespace interlock {
 
-// In the caller's transaction: of all counters of the table, or of those of one key. Waits for
+// In the caller's transaction: of all counters of the column, or of that of one key. Waits for
 // others that end them.
-void return_expired_of(Relation rel, const text* key);
+void return_expired_of(Relation rel, const EscrowColumn& column, const text* key);
 
 // Of all counters, in a run of the sweeper.
 void sweep_reservations(SweepRun* run);

@@ -153,10 +153,12 @@ bool open_counter(Held* held, Oid table, const NameData& name, text* key) {
     if (held->rel == nullptr)
         return false;
     const TableInfo* info = table_info(held->rel);
-    AttrNumber attnum = find_attribute(info->columns, NameStr(name));
-    if (attnum == InvalidAttrNumber || escrow_of(info, attnum) == nullptr)
+    const EscrowColumn* column = escrow_of_label(info, NameStr(name));
+    if (column == nullptr)
         return true;
-    const EscrowColumn* column = usable_escrow(held->rel, info, attnum);
+    if (column->attnum == InvalidAttrNumber && column->well_formed)
+        raise_column_gone(held->rel, *column);
+    column = usable_escrow(held->rel, info, column->attnum);
     held->counter = counter_of_name(held->rel, info, column, held->reservation.counter, key);
     if (held->counter == nullptr)
         return true;

@@ -37,7 +37,7 @@ Datum set_escrow(PG_FUNCTION_ARGS) {
     EscrowCounter* counter = &named->counter;
     const KeyedRow& row = counter->row;
     usable_escrow(row.rel, row.info, counter->column->attnum);
-    require_change_rights(row.rel, row.info, *counter->column);
+    require_change_rights(row.rel, *counter->column);
     int64 wanted = amount_argument(arguments, 3, "value", *counter->column);
     if (wanted < counter->limits.least || wanted > counter->limits.most)
         refuse_argument("value", "is outside of the limits of the counter");
@@ -106,11 +106,11 @@ Named* read_named(const Arguments& arguments, LOCKMODE mode, AclMode right) {
     const TableInfo* info = table_info(rel);
     AttrNumber attnum = column_number(rel, arguments.name(2, "column_name"));
     const EscrowColumn* column = escrow_of(info, attnum);
-    if (column == nullptr || !column->has_key)
+    if (column == nullptr || key_of_counters(info, *column) == nullptr)
         column = usable_escrow(rel, info, attnum);
     auto* named = static_cast<Named*>(palloc(sizeof(Named)));
     named->key = key_argument(arguments, 1, rel, info);
-    require_table_key(info, named->key);
+    require_counter_key(rel, info, *column, named->key);
     named->counter = counter_of({rel, info, &named->key}, column);
     return named;
 }

@@ -116,6 +116,14 @@ void need_grant_room() {
 
 void note_grant(EscrowEntry* entry, const Part& part) { grants.add({entry, effects_of(part), -1}); }
 
+Effects own_effects(const EscrowEntry* entry) {
+    Effects sum = {};
+    for (const GrantItem& item : grants)
+        if (item.entry == entry)
+            sum.add(item.effects);
+    return sum;
+}
+
 void note_own_row(int64 counter) {
     register_once(&registered, end_transaction, end_subtransaction);
     own_rows.add(counter);

@@ -1,4 +1,4 @@
-// What the present transaction has done to entries and rows of counters, until it ends.
+// What the current transaction has done to entries and rows of counters, until it ends.
 #pragma once
 
 #include "escrow/memory.h"
@@ -8,6 +8,7 @@ namespace interlock {
 // Room for one more item, so that note_grant raises nothing (E1).
 void need_grant_room();
 void note_grant(EscrowEntry* entry, const Part& part);
+Effects own_effects(const EscrowEntry* entry); // of this transaction on the entry
 
 // Rows that the transaction has written itself: their counters are not loaded (E7).
 void note_own_row(int64 counter);

@@ -17,8 +17,8 @@ namespace {
 const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info);
 int64 value_in(const RowChange& change, const EscrowColumn& column, TupleTableSlot* row);
 void check_limits(const RowChange& change, const EscrowColumn& column);
+void require_unique(const RowChange& change, const EscrowColumn& column);
 void end_counter(const RowChange& change, const EscrowColumn& column);
-bool moves_key(const RowChange& change);
 void check_update(RowChange* change, const EscrowColumn& column);
 
 } // namespace
@@ -42,6 +42,7 @@ Datum escrow_trigger(PG_FUNCTION_ARGS) {
         require_last_word(rel, change.info, TRIGGER_TYPE_INSERT);
         change.new_row = trigger->tg_trigslot;
         require_logged(rel); // or it could get the parts of a row that a crash has taken
+        require_unique(change, column);
         check_limits(change, column);
         return PointerGetDatum(trigger->tg_trigtuple);
     }
@@ -68,10 +69,10 @@ Datum escrow_truncate_trigger(PG_FUNCTION_ARGS) {
         if (column.attnum == InvalidAttrNumber)
             return;
         int count;
-        const int64* counters = counters_of(RelationGetRelid(rel), column.name, &count);
+        const int64* counters = counters_of(RelationGetRelid(rel), column.label, &count);
         forget_expired(counters, count);
         refuse_reservations(rel, column, counters, count);
-        (void)forget_counters(RelationGetRelid(rel), column.name);
+        (void)forget_counters(RelationGetRelid(rel), column.label);
     });
     return 0;
 }
@@ -82,9 +83,13 @@ namespace {
 const EscrowColumn* column_of_trigger(const TriggerData* trigger, const TableInfo* info) {
     const char* name = trigger->tg_trigger->tgname;
     const EscrowColumn* column = escrow_of_trigger(info, name);
-    if (column == nullptr || column->attnum == InvalidAttrNumber || !column->has_key)
+    if (column == nullptr || !column->well_formed)
         raise_forged(trigger->tg_relation, name, "enable_escrow");
     require_own_trigger(trigger->tg_relation, info, *column);
+    if (column->attnum == InvalidAttrNumber)
+        raise_column_gone(trigger->tg_relation, *column);
+    if (column->key_count == 0)
+        raise_key_changed(trigger->tg_relation, info, *column);
     return column;
 }
 
@@ -109,17 +114,33 @@ void check_limits(const RowChange& change, const EscrowColumn& column) {
                            NameStr(column.name), RelationGetRelationName(change.rel))));
 }
 
-// With all that it points to in the memory of the statement.
+// Else two rows could share a counter.
+void require_unique(const RowChange& change, const EscrowColumn& column) {
+    if (key_of_counters(change.info, column) == nullptr)
+        raise_key_changed(change.rel, change.info, column);
+}
+
+// With all that it points to in the memory of the statement. Null: the row can have none.
 EscrowCounter* counter_in(const RowChange& change, const EscrowColumn& column) {
+    HeapTuple row = row_in(change.old_row);
+    text* values = counter_key(change.info, column, row);
+    if (values == nullptr)
+        return nullptr;
     auto* key = static_cast<Key*>(palloc(sizeof(Key)));
-    *key = key_of_tuple(change.info, row_in(change.old_row));
+    *key = key_of_tuple(change.info, row);
     auto* counter = static_cast<EscrowCounter*>(palloc(sizeof(EscrowCounter)));
-    *counter = counter_of({change.rel, change.info, key}, &column);
+    *counter = {{change.rel, change.info, key},
+                &column,
+                limits_of(column),
+                {change.info->relid, &column.label, values},
+                0};
     return counter;
 }
 
 void end_counter(const RowChange& change, const EscrowColumn& column) {
     EscrowCounter* counter = counter_in(change, column);
+    if (counter == nullptr)
+        return;
     enter_gate(*counter, ExclusiveLock);
     counter->id = find_counter(counter->name);
     if (counter->id == 0)
@@ -138,11 +159,10 @@ void end_counter(const RowChange& change, const EscrowColumn& column) {
     delete_counter(counter->id);
 }
 
-bool moves_key(const RowChange& change) {
+bool moves_key(const RowChange& change, const EscrowColumn& column) {
     TupleDesc columns = RelationGetDescr(change.rel);
-    for (int i = 0; i < change.info->key.count; i++)
-        if (!same_value(columns, change.old_row, change.new_row,
-                        change.info->key.columns[i].attnum))
+    for (int i = 0; i < column.key_count; i++)
+        if (!same_value(columns, change.old_row, change.new_row, column.key[i]))
             return true;
     return false;
 }
@@ -185,8 +205,10 @@ int64 change_between(const EscrowColumn& column, int64 before, int64 after) {
 // The row is locked, so the old value is the newest one.
 void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta, int64 value) {
     EscrowCounter* counter = counter_in(*change, column);
+    if (counter == nullptr)
+        raise_key_changed(change->rel, change->info, column);
     enter_gate(*counter, ShareLock);
-    Range after;
+    CounterState after;
     Verdict verdict = change_in_row(counter, {delta, 0}, &value, &after);
     if (verdict != Verdict::kGranted)
         refuse_delta(*change, *counter, delta, verdict);
@@ -195,7 +217,7 @@ void change_by_delta(RowChange* change, const EscrowColumn& column, int64 delta,
 
 // A trigger that keeps the old value would lose the parts that the write replaces.
 void check_own_write(const RowChange& change, const EscrowColumn& column, int64 after) {
-    if (after != escrow_write->value || moves_key(change))
+    if (after != escrow_write->value || moves_key(change, column))
         ereport(ERROR,
                 (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
                  errmsg("a trigger of table \"%s\" changes what is written for the escrow counters "
@@ -211,10 +233,13 @@ void check_update(RowChange* change, const EscrowColumn& column) {
         escrow_write->passed = true;
         return;
     }
-    if (moves_key(*change)) {
+    if (moves_key(*change, column)) {
+        require_unique(*change, column);
         if (after != before)
             refuse_plain_update(*change, column);
         EscrowCounter* counter = counter_in(*change, column);
+        if (counter == nullptr)
+            return;
         enter_gate(*counter, ExclusiveLock);
         counter->id = find_counter(counter->name);
         if (counter->id == 0)

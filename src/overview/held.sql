@@ -61,10 +61,14 @@ SELECT 'idempotency_claim', c.name, c.rel, NULL, NULL, NULL, c.since, c.expires_
   FROM interlock_internal.list_held_claims() c
  UNION ALL
 SELECT 'row_marker', m.name, m.rel, m.holder, NULL, NULL, m.since, m.expires_at, CASE WHEN m.note IS NULL THEN 0 END, NULL, m.note
-  FROM interlock_internal.list_held_markers() m;
+  FROM interlock_internal.list_held_markers() m
+ UNION ALL
+SELECT 'reservation', r.key COLLATE pg_catalog."default", r.rel, r.holder, r.role::pg_catalog.text, NULL, r.reserved_at, r.expires_at, 0, NULL, NULL
+  FROM interlock.reservations r
+ WHERE NOT r.expired;
 GRANT SELECT ON interlock.held TO PUBLIC;
 COMMENT ON VIEW interlock.held IS
-'Every live hold, by kind: lease, permit, key_lock, applock, idempotency_claim, row_marker. Only the kinds asked for are read. name: the key;
-of a claim scope:key, of a marker the key of the row in table rel. since: of locks, the start of the transaction. expires_at: null: with the
-transaction or session. waiters: sessions that it keeps waiting. note: why a table was not looked at. It waits for no lock. Markers are shown to those
-who may read the row, claims to those who may use the scope; pg_read_all_stats sees all, but keys of rows.';
+'Every live hold, by kind: lease, permit, key_lock, applock, idempotency_claim, row_marker, reservation. Only the kinds asked for are read. name: the key;
+of a claim scope:key, of a marker or a reservation the key of the row in table rel. since: of locks, the start of the transaction. expires_at: null: with the
+transaction or session. waiters: sessions that it keeps waiting. note: why a table was not looked at. It waits for no lock. Markers and reservations are
+shown to those who may read the row, claims to those who may use the scope; pg_read_all_stats sees all, but keys of rows.';

@@ -14,12 +14,15 @@ interlock.sweeper = off
 interlock.key_names = 4096
 max_prepared_transactions = 5
 max_locks_per_transaction = 256
+max_connections = 20
 ));
 $node->start;
 
 my $asked = $node;
 sub ask { return $asked->safe_psql('postgres', $_[0]); }
 sub as_role { my ($role, $sql) = @_; return ask("SET ROLE $role; $sql"); }
+# A session of the role: the role of the session has what it has reserved.
+sub as_login { my ($role, $sql) = @_; return $asked->safe_psql('postgres', $sql, extra_params => [ '-U', $role ]); }
 sub held
 {
     my ($where, $columns) = @_;
@@ -30,7 +33,7 @@ sub start_waiting { my ($session, $sql) = @_; $session->query_until(qr/started/,
 
 ask(q(
     CREATE EXTENSION pg_interlock;
-    CREATE ROLE owner; CREATE ROLE reader; CREATE ROLE other; CREATE ROLE monitor; CREATE ROLE app;
+    CREATE ROLE owner; CREATE ROLE reader LOGIN; CREATE ROLE other LOGIN; CREATE ROLE monitor LOGIN; CREATE ROLE app;
     GRANT pg_monitor TO monitor;
     GRANT CREATE ON SCHEMA public TO owner;
     SET ROLE owner;
@@ -42,6 +45,10 @@ ask(q(
     SELECT interlock.enable_marker('renamed');
     ALTER TABLE renamed RENAME COLUMN lock_until TO gone;
     GRANT SELECT ON renamed TO reader;
+    CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
+    INSERT INTO item VALUES (7, 5);
+    SELECT interlock.enable_escrow('item', 'stock');
+    GRANT SELECT ON item TO reader;
     RESET ROLE;
     CREATE TABLE memo (id int);
     SELECT interlock.define_idempotency_scope('pay', ttl => '7 days', stale_after => '1 day'), interlock.grant_idempotency_scope('pay', 'app');
@@ -54,6 +61,8 @@ ask(q(SELECT interlock.acquire_lease('a/b', '1 day', holder => 'worker 1'), inte
 ask(q(SELECT interlock.lock_row('"Odd ""table"', '{"id": 1, "part": "p"}'::jsonb, 'anna'), interlock.lock_row('"Odd ""table"', '{"id": 2, "part": "p"}'::jsonb, 'ben', '1 ms')));
 ask(q(SELECT interlock.idempotency_claim('pay', 'order 1'), interlock.idempotency_claim('pay', 'done')));
 ask(q(SELECT interlock.idempotency_complete('pay', 'done', (SELECT token FROM interlock.idempotency WHERE key = 'done'))));
+ask(q(SELECT interlock.reserve('item', 7, 'stock', 2, '1 day', holder => 'cart 1'), interlock.reserve('item', 7, 'stock', 1, '1 us')));
+ask(q(SELECT interlock.adjust('item', 7, 'stock', -1)));
 ask(q(BEGIN; SELECT interlock.lock_key('prepared'); PREPARE TRANSACTION 'it''s'));
 ask(q(BEGIN; INSERT INTO memo VALUES (1); SAVEPOINT s; INSERT INTO memo VALUES (2); SELECT interlock.getapplock('app lock', 'Update'); PREPARE TRANSACTION 'other'));
 my $one = session(extra_params => ['-v', 'x=y']);
@@ -65,8 +74,9 @@ is(ask(held('true')), join("\n", "applock app lock prepared transaction \"other\
         "key_lock both batch $me 0 shared", "key_lock doc batch $me 0 intent_exclusive", "key_lock doc/1 batch $me 0 exclusive",
         "key_lock prepared prepared transaction \"it's\" $me 0 exclusive", "lease a/b worker 1 $me 0 exclusive", "lease s reader $me 0 shared",
         "permit p first $me 0 permit", "permit p second $me 0 permit",
+        "reservation {7} item cart 1 $me 0",
         'row_marker renamed not looked at: A marker column is gone or has another type.', 'row_marker {"id": 1, "part": "p"} "Odd ""table" anna 0'), 'each hold has a line');
-is(ask(held('true', 'count(*), count(since), count(expires_at), count(pid)')), '13 12 6 4', 'with times and processes');
+is(ask(held('true', 'count(*), count(since), count(expires_at), count(pid)')), '14 13 7 4', 'with times and processes');
 is(ask(q(SELECT bool_and(since <= now() AND (expires_at IS NULL OR expires_at > now())) FROM interlock.held)), 't', 'which are those of live holds');
 ask(q(SELECT interlock.acquire_lease('bound', bind => 'session')));
 is(ask(held(q(name = 'bound'))), '', 'what ends with its session is gone');
@@ -98,6 +108,14 @@ my $marks = q(kind = 'row_marker' AND note IS NULL);
 is(as_role('reader', held($marks, 'name, holder')), '{"id": 1, "part": "p"} anna', 'a role with SELECT sees the marker');
 is(as_role('other', held(q(kind = 'row_marker'))), '', 'another does not, nor what was not looked at');
 is(as_role('monitor', held($marks, q(coalesce(name, '-'), rel, holder))), '- "Odd ""table" anna', 'a monitor sees it without the key');
+is(as_login('reader', held(q(kind = 'reservation'), 'name, holder')), '{7} cart 1', 'ESC-53: a role with SELECT sees the reservation');
+is(as_login('other', held(q(kind = 'reservation'))), '', 'another does not');
+is(as_login('monitor', held(q(kind = 'reservation'), q(coalesce(name, '-'), rel, holder))), '- item cart 1', 'ESC-53: a monitor sees it without the key');
+is(as_login('monitor', q(SELECT key IS NULL, amount IS NULL, token IS NULL, column_name, holder, expired FROM interlock.reservations ORDER BY expired)),
+    "t|t|t|stock|cart 1|f\nt|t|t|stock||t", 'ESC-53: in the view of reservations, too');
+is(as_login('monitor', q(SELECT rel, column_name, parts > 0, behind IS NOT NULL FROM interlock.escrow WHERE num_nulls(key, amount, remaining, at_most, undecided, reserved) = 6)),
+    'item|stock|t|t', 'ESC-53: and how far the fold is behind, without the numbers');
+is(as_login('other', q(SELECT count(*) FROM interlock.escrow)), 0, 'no other role sees that');
 is(as_role('other', held(q(kind = 'idempotency_claim'), q(coalesce(name, '-')))), '-', 'SEC-10: another role sees no claim, and no name of one that is not committed');
 is(as_role('app', held(q(kind = 'idempotency_claim'), q(coalesce(name, '-')))), "-\npay:order 1", 'a role with the scope sees what is committed');
 is(as_role('monitor', held(q(kind = 'idempotency_claim'), 'name')), "pay:open\npay:order 1", 'a monitor sees both');
@@ -138,7 +156,7 @@ ask(q(DO $$BEGIN FOR i IN 1 .. 200 LOOP
 ask(q(SELECT count(interlock.acquire_lease('many/' || i % 70 || '/' || i, '1 day')) FROM generate_series(1, 3000) i));
 ask(q(BEGIN; SELECT interlock.lock_keys(array_agg('many ' || i)) FROM generate_series(1, 1000) i; PREPARE TRANSACTION 'many'));
 is(ask(q(SELECT string_agg(kind || ' ' || n, ', ' ORDER BY kind) FROM (SELECT kind, count(*) AS n FROM interlock.held WHERE note IS NULL GROUP BY 1) t)),
-    'applock 1, idempotency_claim 2, key_lock 1005, lease 3002, permit 2, row_marker 201', 'thousands of holds are listed');
+    'applock 1, idempotency_claim 2, key_lock 1005, lease 3002, permit 2, reservation 1, row_marker 201', 'thousands of holds are listed');
 is(ask(q(SELECT sum(waiters) FROM interlock.held)), 6, 'and waiters among them');
 
 # --- On a standby, and without preload ---------------------------------------------------------------------------
@@ -150,7 +168,7 @@ $standby->start;
 $node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 $asked = $standby;
 is(ask(q(SELECT string_agg(kind || ' ' || n, ', ' ORDER BY kind) FROM (SELECT kind, count(*) AS n FROM interlock.held WHERE note IS NULL GROUP BY 1) t)),
-    'idempotency_claim 1, row_marker 201', 'a standby has what tables have');
+    'idempotency_claim 1, reservation 1, row_marker 201', 'a standby has what tables have');
 $standby->stop;
 $asked = $node;
 
@@ -162,7 +180,7 @@ $_->quit for $one, $two;
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $node->restart;
 is(ask(q(SELECT string_agg(kind || ' ' || n, ', ' ORDER BY kind) FROM (SELECT kind, count(*) AS n FROM interlock.held WHERE note IS NULL GROUP BY 1) t)),
-    'applock 1, idempotency_claim 1, key_lock 1001, row_marker 201', 'without preload there are no leases');
+    'applock 1, idempotency_claim 1, key_lock 1001, reservation 1, row_marker 201', 'without preload there are no leases');
 is(ask(held(q(kind = 'idempotency_claim'), q(name, coalesce(waiters::text, '-')))), 'pay:order 1 -', 'and waiters for claims are not known');
 ask(q(ROLLBACK PREPARED 'many')); ask(q(ROLLBACK PREPARED 'other')); ask(q(ROLLBACK PREPARED 'it''s'));
 $two = session();

@@ -99,6 +99,20 @@ my %make = (
             CREATE TRIGGER closed BEFORE UPDATE ON page FOR EACH ROW EXECUTE FUNCTION closed()));
         as('app', q(SELECT FROM interlock.lock_rows('page', ARRAY[1, 2, 3], 'anna', '0.1 s')));
     },
+    'Counters are not folded' => sub {
+        my $adjust = q(SELECT interlock.adjust('item', 1, 'stock', -1));
+        as('owner', q(
+            CREATE TABLE item (id int PRIMARY KEY, stock int NOT NULL);
+            INSERT INTO item VALUES (1, 9);
+            SELECT interlock.enable_escrow('item', 'stock');
+            GRANT SELECT, UPDATE ON item TO app));
+        as('app', $adjust);
+        as('owner', q(
+            CREATE FUNCTION counting() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the warehouse is being counted'; END $$;
+            CREATE TRIGGER counting BEFORE UPDATE ON item FOR EACH ROW EXECUTE FUNCTION counting()));
+        as('app', $adjust) for 1 .. 3;
+        $node->poll_query_until('shop', q(SELECT count(*) = 1 FROM interlock.sweeper WHERE database = 'shop' AND last_error LIKE '%being counted%'));
+    },
     'Writers collide on one row' => sub {
         # The alert compares rates: it takes two looks at the counters.
         my $load = q(DO $$ BEGIN FOR n IN 1 .. 1001 LOOP

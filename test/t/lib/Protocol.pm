@@ -15,7 +15,7 @@ our @EXPORT = qw(start send_query send_call send_statement send_sync answer quer
 plan skip_all => 'needs sockets in the file system' unless $PostgreSQL::Test::Utils::use_unix_sockets;
 
 # start(NODE [, DATABASE]): a session in that database, or in "postgres": its socket, the pid of its process, of its last answer
-# the SQLSTATE, message and detail of an error, the warnings as SQLSTATE and message, the rows and the command tag, and the
+# the SQLSTATE, message, detail and hint of an error, the warnings as SQLSTATE and message, the rows and the command tag, and the
 # payloads of all notifications.
 sub start
 {
@@ -81,14 +81,14 @@ sub answer
 {
     my ($session) = @_;
     my $value;
-    @$session{qw(error message detail tag rows warnings)} = (undef, undef, undef, undef, [], []);
+    @$session{qw(error message detail hint tag rows warnings)} = (undef, undef, undef, undef, undef, [], []);
     delete $session->{coming};
     while (1)
     {
         my ($type, $length) = unpack('a N', receive($session, 5));
         my $body = receive($session, $length - 4);
         $session->{pid} = unpack('N', $body) if $type eq 'K';
-        @$session{qw(error message detail)} = map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : undef } qw(C M D) if $type eq 'E';
+        @$session{qw(error message detail hint)} = map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : undef } qw(C M D H) if $type eq 'E';
         push @{ $session->{warnings} }, join(' ', map { $body =~ /(?:^|\0)$_([^\0]*)/ ? $1 : '' } qw(C M)) if $type eq 'N';
         @$session{qw(tag rows)} = (unpack('Z*', $body), delete $session->{coming} // []) if $type eq 'C';
         push @{ $session->{notifications} }, (unpack('N Z* Z*', $body))[2] if $type eq 'A';
