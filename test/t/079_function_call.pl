@@ -19,8 +19,8 @@ $node->safe_psql('postgres', q(
 ));
 
 my %oids = map { split / / } split /\n/, $node->safe_psql('postgres',
-    q(SELECT proname || ' ' || coalesce(max(oid) FILTER (WHERE 'interlock.seconds'::regtype != ALL (proargtypes)), max(oid)) FROM pg_proc
-      WHERE pronamespace = 'interlock'::regnamespace AND '"any"'::regtype != ALL (proargtypes) GROUP BY proname));
+    q(SELECT proname || ' ' || max(oid) FROM pg_proc WHERE pronamespace = 'interlock'::regnamespace
+      AND '"any"'::regtype != ALL (proargtypes) GROUP BY proname));
 
 sub begin_call { my ($session, $function, @values) = @_; return send_call($session, $oids{$function} // $function, @values); }
 sub call { my ($session, @call) = @_; begin_call($session, @call); return answer($session); }
