@@ -6,7 +6,8 @@
 //     transaction  setup and call are in one transaction, which is rolled back
 //     sql          with $1 to $n, each once
 //     arguments    numbers, texts, booleans, null, objects (JSON), arrays (of PostgreSQL), or
-//                  {"$bigint"}, {"$uuid"}, {"$date"}, {"$timestamp"}, {"$bytes"} (hex): what the language has for it,
+//                  {"$bigint"}, {"$uuid"}, {"$date"}, {"$timestamp"}, {"$bytes"} (hex), {"$duration"} (PT5S): what the
+//                  language has for it,
 //                  {"$json"}: JSON as the users of the driver give it where it would be mistaken for an array,
 //                  {"$query"}: the first value of this query, as the driver returns it
 //     answer       the first row: null, booleans, and all else as text. None: no error
@@ -53,7 +54,7 @@ async function valueOf(argument, query, json) {
     switch (kind) {
         case '$bigint': return BigInt(value);
         case '$timestamp': return new Date(value);
-        case '$uuid': case '$date': return value; // JavaScript has no type for them
+        case '$uuid': case '$date': case '$duration': return value; // JavaScript has no type for them
         case '$bytes': return Buffer.from(value, 'hex');
         case '$json': return json(value);
         case '$query': return (await query(value))[0][0];

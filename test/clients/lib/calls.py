@@ -13,6 +13,7 @@ def as_types(kind, value):
     """What Python has for a value."""
     return {
         "$bigint": int, "$uuid": uuid.UUID, "$date": datetime.date.fromisoformat, "$bytes": bytes.fromhex,
+        "$duration": lambda text: datetime.timedelta(seconds=float(text[2:-1])),
         "$timestamp": lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")),
     }[kind](value)
 

@@ -323,7 +323,7 @@ def check_lost_connections(client):
 
     @check("while a lease is waited for: it is not granted to the dead")
     def _():
-        acquire = "SELECT outcome FROM interlock.acquire_lease($1, '5 min', $2)"
+        acquire = "SELECT outcome FROM interlock.acquire_lease($1, '5 min', CAST($2 AS interval))"
         sql("SELECT FROM interlock.acquire_lease('client', '5 min')")
         lost("SELECT", lambda: client.rows(acquire, "client", datetime.timedelta(minutes=5)))
         sql("SELECT interlock.break_lease('client', 'test')")

@@ -207,7 +207,7 @@ final class Page
             '$bigint' => (int) $value,
             '$timestamp' => (new DateTimeImmutable($value))->format('Y-m-d H:i:s.uP'),
             '$bytes' => '\x'.$value,
-            '$uuid', '$date' => $value,
+            '$uuid', '$date', '$duration' => $value,
             '$json' => json_encode($value),
             '$query' => $query($value, [])[0][0],
             default => json_encode($argument),

@@ -92,7 +92,7 @@ module Page
     when '$date' then Date.iso8601(value)
     when '$timestamp' then Time.iso8601(value)
     when '$bytes' then "\\x#{value}"
-    when '$uuid' then value
+    when '$uuid', '$duration' then value
     when '$json' then json.(value)
     when '$query' then query.(value, []).first.first
     else json.(argument)
