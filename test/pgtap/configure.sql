@@ -133,6 +133,9 @@ ALTER TABLE line DISABLE TRIGGER USER;
 SELECT is((SELECT enforced FROM interlock.guards WHERE rel = 'line'::regclass), false, 'which is off');
 SELECT is(changes('{"guard_children": null}', rel => 'line'), ARRAY['unguard_children parent => ''public.invoice'''], 'removed');
 SELECT is(interlock.configuration('line'), '{}', 'and gone');
+CREATE TABLE note_of_invoice (id int PRIMARY KEY, invoice_id int REFERENCES invoice);
+SELECT is(changes('{"guard_children": {"invoice": true}}', rel => 'note_of_invoice'), ARRAY['guard_children parent => ''public.invoice'''], 'true guards the only foreign key');
+SELECT is(changes('{"guard_children": {"invoice": null}}', rel => 'note_of_invoice'), ARRAY['unguard_children parent => ''public.invoice'''], 'and null removes that');
 SELECT throws_ok($$SELECT interlock.configure('line', '{"guard_children": {"nowhere": {}}}', true)$$, '42P01', NULL, 'a parent that does not exist');
 
 -- all or nothing
