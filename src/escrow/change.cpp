@@ -176,7 +176,7 @@ Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState*
         grant_in_memory(counter.id, counter.column->epoch, part, counter.limits, &entry, after);
     if (verdict == Verdict::kGranted)
         note_grant(entry, part);
-    if (verdict != Verdict::kNoEntry)
+    else if (verdict == Verdict::kPending)
         after->open.remove(own_effects(entry));
     return verdict;
 }

@@ -44,7 +44,8 @@ EscrowCounter* counter_of_name(Relation rel, const TableInfo* info, const Escrow
 bool load_entry(const EscrowCounter& counter, bool wait,
                 CountedKind counted_as = CountedKind::kNone);
 
-// Tests the part in memory, and notes what was granted (E1). kNoEntry: there is none.
+// Tests the part in memory, and notes what was granted (E1). kNoEntry: there is none. Only of one
+// that is pending `after` has what is open without this transaction's own.
 Verdict grant_part(const EscrowCounter& counter, const Part& part, CounterState* after);
 
 // The direct path (E13), under the lock of the row, whose column has `value`: tests the part, and

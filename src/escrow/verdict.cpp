@@ -29,7 +29,7 @@ bool can_fit(const CounterState& state, int64 delta, EscrowLimits limits) {
     if (delta < 0) {
         for (int64 amount : {state.range.inf, open.inf_on_commit, open.inf_on_abort, delta})
             best.add(amount);
-        return !best.is_at_most(limits.least - 1) || limits.least == PG_INT64_MIN;
+        return best.wraps > 0 || (best.wraps == 0 && best.low >= limits.least);
     }
     for (int64 amount : {state.range.sup, -open.sup_on_commit, -open.sup_on_abort, delta})
         best.add(amount);
