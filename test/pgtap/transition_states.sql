@@ -22,7 +22,7 @@ SELECT interlock.define_transitions('orders', 'status', '{"new": ["paid"], "paid
     guards => '{"new": {"paid": "any_order(orders,orders)"}}');
 INSERT INTO orders DEFAULT VALUES;
 INSERT INTO orders DEFAULT VALUES;
-SELECT is_empty('SELECT * FROM interlock.advise('orders')', 'TRN-50: nothing is found');
+SELECT is_empty($$SELECT * FROM interlock.advise('orders')$$, 'TRN-50: nothing is found');
 ALTER TYPE payment RENAME VALUE 'paid' TO 'settled';
 SELECT is(says($$UPDATE orders SET status = 'settled' WHERE id = 1$$),
     'IL002: "status" in table "orders" cannot go from "new" to "settled"' || E'\n' ||
@@ -34,25 +34,25 @@ SELECT matches(says($$SELECT interlock.transition('orders', 1, 'new', 'paid')$$)
 CREATE TABLE elsewhere (id int PRIMARY KEY, status payment);
 SELECT is(says($$SELECT interlock.configure('elsewhere', interlock.configuration('orders') #- '{transitions,status,guards,new}')$$),
     '22P02: invalid input value for enum payment: "paid"' || E'\n' || 'Labels of type payment: "new", "settled", "shipped".', 'TRN-50: the settings elsewhere');
-SELECT results_eq('SELECT rel, severity, finding FROM interlock.advise('orders')',
+SELECT results_eq($$SELECT rel, severity, finding FROM interlock.advise('orders')$$,
     $$VALUES ('orders'::regclass, 'broken', 'transitions of column "status" name states that type payment does not have: "paid"')$$,
     'TRN-50: a finding');
 DO $$BEGIN EXECUTE (SELECT advice FROM interlock.advise('orders')); END$$; -- as it says
-SELECT is_empty('SELECT * FROM interlock.advise('orders')', 'TRN-50: and it is gone');
+SELECT is_empty($$SELECT * FROM interlock.advise('orders')$$, 'TRN-50: and it is gone');
 SELECT is(interlock.configuration('orders') #> '{transitions,status}', '{"guards": {"new": {"settled": "public.any_order(public.orders,public.orders)"}},
     "initial": ["new"], "on_repeat": "reject", "transitions": {"new": ["settled"], "settled": ["shipped"]}}', 'TRN-50: nothing else has changed');
 SELECT is(says($$UPDATE orders SET status = 'settled' WHERE id = 1$$), 'done', 'TRN-50: the update passes');
 -- two at once: nobody knows which is which
 ALTER TYPE payment RENAME VALUE 'settled' TO 'a';
 ALTER TYPE payment RENAME VALUE 'shipped' TO 'b';
-SELECT results_eq('SELECT finding, advice FROM interlock.advise('orders')',
+SELECT results_eq($$SELECT finding, advice FROM interlock.advise('orders')$$,
     $$VALUES ('transitions of column "status" name states that type payment does not have: "settled", "shipped"',
               'the owner of the table calls interlock.define_transitions with the labels that the type has; SELECT interlock.configuration(''orders'') shows the current transitions')$$,
     'TRN-50: two labels');
 -- a new label is in no transition: no finding, and no state
 SELECT interlock.define_transitions('orders', 'status', '{"new": ["a"], "a": ["b"]}');
 ALTER TYPE payment ADD VALUE 'refunded';
-SELECT is_empty('SELECT * FROM interlock.advise('orders')', 'TRN-50: a label that was added');
+SELECT is_empty($$SELECT * FROM interlock.advise('orders')$$, 'TRN-50: a label that was added');
 
 -- TRN-51: a new row that is refused is named, with a key that the server has made, of many rows too
 CREATE TABLE task (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, title text, state text);

@@ -177,7 +177,7 @@ row '1.11', 'transfers that lock both accounts by name, in both directions', sub
 row '3.11', 'its arguments have the names of SQL Server', sub {
     my ($ann) = sessions(1);
     is($ann->ask(q{SELECT interlock.getapplock(resource => 'Account:1', lockmode => 'Exclusive', lockowner => 'Session', locktimeout => 5000)}), 0, 'sp_getapplock');
-    is($ann->ask(q{SELECT interlock.getapplock(Resource => 'Account:1', Lock_Mode => 'EXCLUSIVE', Lock_Owner => 'session')}), 0, 'in any case');
+    is($ann->ask(q{SELECT interlock.getapplock(Resource => 'Account:1', LockMode => 'EXCLUSIVE', LockOwner => 'session')}), 0, 'in any case');
     is($ann->ask(q{SELECT interlock.applock_mode('public', 'Account:1', 'Session'), interlock.applock_test('public', 'Account:1', 'Shared', 'Session')}), 'Exclusive|1', 'APPLOCK_MODE, APPLOCK_TEST');
     is($ann->ask(q{SELECT interlock.releaseapplock(resource => 'Account:1', lockowner => 'Session')}), 0, 'sp_releaseapplock') for 1, 2;
     is($ann->ask(q{SELECT interlock.releaseapplock('Account:1', 'Session')}), -999, 'which says that there is nothing more to release');
