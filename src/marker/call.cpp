@@ -40,10 +40,11 @@ void count_call(const MarkedRow& call, bool is_conflict) {
 }
 
 int64 ttl_argument(const Arguments& arguments, int n, const Marker* marker) {
-    return arguments.is_null(n) ? marker->ttl
-                                : duration_argument(arguments.interval(n, "ttl"), "ttl",
-                                                    "It is how long the row stays locked, such as "
-                                                    "'5 min'. The function never waits.");
+    return arguments.is_null(n)
+               ? marker->ttl
+               : duration_argument(arguments.interval(n, "ttl"), "ttl",
+                                   "It is how long the row stays locked, such as "
+                                   "'5 min'; lock_timeout limits how long it waits for a writer.");
 }
 
 Look look(const MarkedRow& call, RowLock lock) {

@@ -28,12 +28,13 @@ struct Request {
     bool sweep_index;
     bool names_status; // else the column has the default name
     const char* columns[kMarkerRoles];
+    const char* present[kMarkerRoles]; // those of the marker; null: none, or it is gone
 };
 
 Request read_request(const Arguments& arguments);
+void read_columns(const Arguments& arguments, const Marker* present, Request* request);
 void check_columns(Relation rel, const Request& request);
-void add_missing_columns(Oid relid, const char* table, const Request& request,
-                         const Marker* present);
+void add_missing_columns(Oid relid, const char* table, const Request& request);
 void date_open_markers(const char* table, const Request& request);
 void create_sweep_index(Oid relid, const char* table, const Request& request);
 const char* trigger_name(Relation rel, const Marker* present);
@@ -58,6 +59,7 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
     Oid relid = RelationGetRelid(rel);
     const Marker* present = marker_of(table_info(rel));
     refuse_partition(rel, present != nullptr && present->is_clone);
+    read_columns(arguments, present, &request);
     check_columns(rel, request);
     const char* trigger = trigger_name(rel, present);
     require_last_word_of(rel, trigger, TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE);
@@ -67,10 +69,11 @@ Datum enable_marker(PG_FUNCTION_ARGS) {
 
     with_spi([&] {
         as_configuring_owner(relid, [&] {
+            refuse_moved_marker(relid, request.present, request.columns);
             refuse_foreign_status(relid, request.columns);
             refuse_unadopted_status(relid, request.columns, request.names_status);
         });
-        add_missing_columns(relid, table, request, present);
+        add_missing_columns(relid, table, request);
         as_configuring_owner(relid, [&] { date_open_markers(table, request); });
         if (request.sweep_index)
             create_sweep_index(relid, table, request);
@@ -116,19 +119,25 @@ Request read_request(const Arguments& arguments) {
     request.enforce = arguments.boolean(2, "enforce");
     request.notify = notify_argument(arguments, 3);
     request.sweep_index = arguments.boolean(4 + kMarkerRoles, "sweep_index");
+    return request;
+}
+
+void read_columns(const Arguments& arguments, const Marker* present, Request* request) {
     constexpr const char* names[kMarkerRoles] = {"status_column", "holder_column", "time_column",
                                                  "until_column", "reason_column"};
-    request.names_status = !arguments.is_null(4 + kStatus);
+    request->names_status = !arguments.is_null(4 + kStatus);
     for (int role = 0; role < kMarkerRoles; role++) {
-        bool is_default = role == kStatus && !request.names_status;
-        request.columns[role] = is_default ? kDefaultStatus : arguments.name(4 + role, names[role]);
+        request->columns[role] = arguments.is_null(4 + role)
+                                     ? pstrdup(unnamed_column(present, role))
+                                     : arguments.name(4 + role, names[role]);
+        if (present != nullptr && present->columns[role].attnum != InvalidAttrNumber)
+            request->present[role] = pstrdup(NameStr(present->columns[role].name));
         for (int other = 0; other < role; other++)
-            if (strcmp(request.columns[role], request.columns[other]) == 0)
+            if (strcmp(request->columns[role], request->columns[other]) == 0)
                 ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                                 errmsg("column \"%s\" cannot have two roles in a marker",
-                                       request.columns[role])));
+                                       request->columns[role])));
     }
-    return request;
 }
 
 const char* role_types(int role) {
@@ -171,9 +180,9 @@ void check_columns(Relation rel, const Request& request) {
     }
 }
 
-bool has_column(const Marker* marker, const char* name) {
-    for (int role = 0; marker != nullptr && role < kMarkerRoles; role++)
-        if (strcmp(NameStr(marker->columns[role].name), name) == 0)
+bool is_of_marker(const Request& request, const char* name) {
+    for (const char* column : request.present)
+        if (column != nullptr && strcmp(column, name) == 0)
             return true;
     return false;
 }
@@ -195,8 +204,7 @@ void report_columns(Oid relid, const char* adopted, const char* added) {
                      "reason_column.")));
 }
 
-void add_missing_columns(Oid relid, const char* table, const Request& request,
-                         const Marker* present) {
+void add_missing_columns(Oid relid, const char* table, const Request& request) {
     constexpr const char* definitions[kMarkerRoles] = {"pg_catalog.int2 NOT NULL DEFAULT 0",
                                                        "pg_catalog.text", "pg_catalog.timestamptz",
                                                        "pg_catalog.timestamptz", "pg_catalog.text"};
@@ -209,7 +217,7 @@ void add_missing_columns(Oid relid, const char* table, const Request& request,
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s %s", table, quote_identifier(column),
                                  definitions[role]));
             add_name(&added, column);
-        } else if (!has_column(present, column)) {
+        } else if (!is_of_marker(request, column)) {
             add_name(&adopted, column);
         }
     }

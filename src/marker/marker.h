@@ -76,12 +76,19 @@ const Marker* require_marker(Relation rel, const TableInfo* info);
 // inside with_spi; `columns` has the names by role.
 void refuse_foreign_status(Oid relid, const char* const* columns);
 
-// The status column where no other is named.
-constexpr const char* kDefaultStatus = "lock_status";
+// Raises 55000 when rows are held in columns of the marker that `columns` does not have: others
+// could lock them at once. `present` has those of the marker by role, null where one is gone.
+void refuse_moved_marker(Oid relid, const char* const* present, const char* const* columns);
 
-// The defaults of enable_marker for two others.
-constexpr const char* kDefaultHolder = "lock_by";
-constexpr const char* kDefaultTime = "lock_time";
+// The columns, by role, where no other is named and there is no marker yet.
+constexpr const char* kDefaultColumns[kMarkerRoles] = {"lock_status", "lock_by", "lock_time",
+                                                       "lock_until", "lock_reason"};
+
+// The column that a call has which names none: that of the marker, which may be null.
+inline const char* unnamed_column(const Marker* present, int role) {
+    return present != nullptr && present->well_formed ? NameStr(present->columns[role].name)
+                                                      : kDefaultColumns[role];
+}
 
 // Raises 55000 when the status column would be added beside those of a hand-made lock, which would
 // go on beside the marker: a row would have two holders. So it is when a column for the holder or

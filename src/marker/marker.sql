@@ -14,19 +14,20 @@ argument: full, to send key and holder, too.';
 
 CREATE FUNCTION interlock.enable_marker(
     rel regclass, ttl interlock.seconds = '5 min', enforce boolean = true, notify text = 'off',
-    status_column name = NULL, holder_column name = 'lock_by', time_column name = 'lock_time',
-    until_column name = 'lock_until', reason_column name = 'lock_reason', sweep_index boolean = true) RETURNS void
+    status_column name = NULL, holder_column name = NULL, time_column name = NULL,
+    until_column name = NULL, reason_column name = NULL, sweep_index boolean = true) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.enable_marker(regclass, interlock.seconds, boolean, text, name, name, name, name, name, boolean) IS
 'Enables markers, with which users and programs hold rows while they edit them: status 0 is free, 1 is being edited. For the owner of the table.
-Missing columns are added, existing ones adopted (a NOTICE lists both). status_column null: lock_status. ttl is how long a marker lives without a touch. enforce: only the
+Missing columns are added, existing ones adopted (a NOTICE lists both). A column that is null: the one of the table''s marker, else lock_status, lock_by, lock_time,
+lock_until and lock_reason. ttl is how long a marker lives without a touch. enforce: only the
 holder may update or delete the row (IL004); without it a live marker only cannot be taken over. notify: NOTIFY
 interlock_row_lock with {table, event} (on), or {table, key, event, holder} (full): every listener sees them. sweep_index: an index over the deadlines of marked rows, so that a sweep
 is as fast in a large table; without it a sweep reads the table, and rows are marked and released in their page (HOT).
-Calling it again changes the settings. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
+Calling it again changes the settings, and other columns only while no row is held. A status column with other values than 0 and 1, with a 1 that has no holder and no time,
 with transitions or with a CHECK that lets other values in is refused, and so is adding one to a table whose holder column has
 holders, or, when status_column is null, one that has a column for the holder or the time: a hand-made lock would be ignored. Errors: 42501 not the owner, 42804 column type, 22023
-ttl not positive, 55000 the status column means something else.';
+ttl not positive, 55000 the status column means something else, or rows are held in other columns.';
 
 CREATE FUNCTION interlock.disable_marker(rel regclass) RETURNS void
     LANGUAGE c AS 'MODULE_PATHNAME';

@@ -84,12 +84,15 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     return Reading::kFound;
 }
 
+const Marker* present_on(Relation rel) { return marker_of(table_info(rel)); }
+
 // What becomes of sweep_index => false: an index of the owner stays, and serves.
 bool keeps_index(Relation rel, JsonbContainer* arguments) {
     const char* columns[kMarkerRoles];
     for (int role = 0; role < kMarkerRoles; role++) {
         const JsonbValue* name = member_of(arguments, kColumns[role]);
-        columns[role] = name->type == jbvString ? text_at(kColumns[role], name) : kDefaultStatus;
+        columns[role] = name->type == jbvString ? text_at(kColumns[role], name)
+                                                : unnamed_column(present_on(rel), role);
     }
     return has_sweep_index(RelationGetRelid(rel), columns, true);
 }
@@ -97,8 +100,11 @@ bool keeps_index(Relation rel, JsonbContainer* arguments) {
 Jsonb* stored_form(Relation rel, const char*, Jsonb* arguments) {
     JsonObject stored;
     each_member(&arguments->root, [&](const char* name, const JsonbValue* value) {
-        if (value->type == jbvNull && strcmp(name, kColumns[kStatus]) == 0)
-            stored.add(name, kDefaultStatus);
+        int role = 0;
+        while (role < kMarkerRoles && strcmp(name, kColumns[role]) != 0)
+            role++;
+        if (value->type == jbvNull && role < kMarkerRoles)
+            stored.add(name, unnamed_column(present_on(rel), role));
         else if (value->type == jbvBool && strcmp(name, "sweep_index") == 0)
             stored.add_flag(name, value->val.boolean || keeps_index(rel, &arguments->root));
         else

@@ -195,6 +195,33 @@ void refuse_foreign_status(Oid relid, const char* const* columns) {
     table_close(rel, AccessShareLock);
 }
 
+void refuse_moved_marker(Oid relid, const char* const* present, const char* const* columns) {
+    int moved = 0;
+    while (moved < kMarkerRoles &&
+           (present[moved] == nullptr || strcmp(present[moved], columns[moved]) == 0))
+        moved++;
+    if (moved == kMarkerRoles || present[kStatus] == nullptr)
+        return;
+    StringInfoData held;
+    initStringInfo(&held);
+    appendStringInfo(&held, "t.%s OPERATOR(pg_catalog.=) 1", quote_identifier(present[kStatus]));
+    if (present[kUntil] != nullptr)
+        appendStringInfo(&held, " AND t.%s OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()",
+                         quote_identifier(present[kUntil]));
+    Relation rel = table_open(relid, AccessShareLock);
+    int64 count = count_rows(rel, held.data);
+    if (count > 0)
+        ereport(ERROR,
+                (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                 errmsg("the marker of table \"%s\" cannot move from column \"%s\" to \"%s\" "
+                        "while rows are held: " INT64_FORMAT,
+                        RelationGetRelationName(rel), present[moved], columns[moved], count),
+                 errhint("Release them first, with unlock_row or force_unlock_row, or wait "
+                         "until they have expired. A call that names no columns keeps those "
+                         "of the marker.")));
+    table_close(rel, AccessShareLock);
+}
+
 namespace {
 
 // What hand-made locks call their status.
@@ -282,8 +309,8 @@ void refuse_unadopted_status(Oid relid, const char* const* columns, bool names_s
     bool is_half =
         find_attribute(all, columns[kStatus]) == InvalidAttrNumber && (has_holder || has_time);
     // Columns that the caller has named are meant.
-    bool is_unnamed = (has_holder && strcmp(columns[kHolder], kDefaultHolder) == 0) ||
-                      (has_time && strcmp(columns[kTime], kDefaultTime) == 0);
+    bool is_unnamed = (has_holder && strcmp(columns[kHolder], kDefaultColumns[kHolder]) == 0) ||
+                      (has_time && strcmp(columns[kTime], kDefaultColumns[kTime]) == 0);
     if (is_half && !names_status && (is_unnamed || has_usual_status(rel)))
         refuse_half(rel, columns, columns[has_holder ? kHolder : kTime]);
     if (is_half && has_holder)

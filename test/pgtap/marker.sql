@@ -1,6 +1,6 @@
 -- What callers of markers rely on.
 BEGIN;
-SELECT plan(95);
+SELECT plan(106);
 
 CREATE TABLE page (id int PRIMARY KEY, body text);
 SELECT interlock.enable_versioning('page');
@@ -234,6 +234,29 @@ SELECT locked FROM interlock.lock_row('draft', 1, 'anna');
 SELECT is(hint_of($$SELECT interlock.save_row('draft', 1, 'anna', '{"body": "b"}', 1)$$),
     'The marker is still held. Read the row, and call save_row again with its version, or unlock_row to give up.', 'MRK-54: the hint of a conflict');
 SELECT is(interlock.save_row('draft', 1, 'anna', '{"body": "b"}', (SELECT version FROM draft)), 5::bigint, 'MRK-54: as it says');
+
+CREATE TABLE flagged (id int PRIMARY KEY, is_locked boolean NOT NULL DEFAULT false, locked_by text, locked_at timestamptz);
+INSERT INTO flagged VALUES (1, true, 'anna', now());
+ALTER TABLE flagged ALTER is_locked DROP DEFAULT, ALTER is_locked TYPE int USING is_locked::int, ALTER is_locked SET DEFAULT 0;
+SELECT is(says($$SELECT interlock.enable_marker('flagged', status_column => 'is_locked', holder_column => 'locked_by', time_column => 'locked_at')$$), 'done', 'MRK-50: a boolean that became an integer');
+SELECT results_eq($$SELECT locked, holder FROM interlock.lock_row('flagged', 1, 'bert')$$, $$VALUES (false, 'anna')$$, 'MRK-50: keeps its holder');
+
+-- MRK-57: a call that names no columns keeps those of the marker, and so every holder
+CREATE TABLE adopted (id int PRIMARY KEY, st int NOT NULL DEFAULT 0, locked_by text, locked_at timestamptz);
+INSERT INTO adopted VALUES (1), (2);
+SELECT interlock.enable_marker('adopted', status_column => 'st', holder_column => 'locked_by', time_column => 'locked_at');
+SELECT locked FROM interlock.lock_row('adopted', 1, 'anna');
+SELECT is(says($$SELECT interlock.enable_marker('adopted', ttl => '10 min')$$), 'done', 'MRK-57: without names');
+SELECT results_eq($$SELECT locked, holder FROM interlock.lock_row('adopted', 1, 'bert')$$, $$VALUES (false, 'anna')$$, 'MRK-57: there is one holder');
+SELECT hasnt_column('public', 'adopted', 'lock_status', 'MRK-57: nothing was added');
+SELECT is(says($$SELECT interlock.configure('adopted', '{"marker": {"ttl": "20 min"}}')$$), 'done', 'MRK-57: by configure');
+SELECT results_eq($$SELECT locked, holder FROM interlock.lock_row('adopted', 1, 'bert')$$, $$VALUES (false, 'anna')$$, 'MRK-57: there is one holder still');
+SELECT matches(says($$SELECT interlock.enable_marker('adopted', status_column => 'lock_status')$$),
+    '^55000: the marker of table "adopted" cannot move from column "st" to "lock_status" while rows are held: 1', 'MRK-57: another status');
+SELECT matches(says($$SELECT interlock.enable_marker('adopted', holder_column => 'lock_by')$$),
+    '^55000: the marker of table "adopted" cannot move from column "locked_by" to "lock_by"', 'MRK-57: another holder');
+SELECT is(interlock.unlock_row('adopted', 1, 'anna'), true, 'MRK-57: released');
+SELECT is(says($$SELECT interlock.enable_marker('adopted', holder_column => 'lock_by')$$), 'done', 'MRK-57: then it moves');
 
 SELECT * FROM finish();
 ROLLBACK;
