@@ -10,7 +10,8 @@
 //
 // wait: how many seconds to wait at most, 0 by default. signal: ends the wait, and the work. `outcome` is 'acquired', else
 // 'held' or 'recovering': the time is over. `pool` should have a connection that nothing else waits on. withLease throws when
-// the lease is lost, or the signal is aborted, or the work throws.
+// the lease is lost, or the work throws, or the signal is aborted during the wait. Work that returns after that is a result: a
+// lease that was not lost has protected it.
 //
 // lease.signal is aborted when the lease is lost, or could not be renewed for three quarters of ttl: stop then. A paused
 // process sees that too late, so assert lease.token in each transaction that writes.

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { DataSource, EntitySchema } from 'typeorm';
 import { callAll } from './lib/calls.mjs';
 import { checkPage, codeOf, freshNotes } from './lib/client.mjs';
-import { check, load, strictErrors } from './lib/page.mjs';
+import { check, load, strictErrors, strictErrorsOf } from './lib/page.mjs';
 
 const client = new pg.Client();
 await client.connect();
@@ -36,6 +36,16 @@ const sources = [owner, page.source, await connect(), await connect([VersionSubs
 const [, , plain, guarded] = sources.map((source) => source.getRepository(Note));
 
 await check('ORM-50: the code of the page passes tsc --strict', () => assert.equal(strictErrors('clients/typeorm'), ''));
+await check('ORM-50: so does the call that leases.md documents', () => assert.equal(strictErrorsOf(`
+    import { type Client, type Pool, listen, withLease } from './lease-heartbeat.mjs'
+    export async function run(pool: Pool, connect: () => Client) {
+        const listener = listen(connect)
+        const stop = new AbortController()
+        const { outcome, result } = await withLease(pool, 'report:daily', 30, async ({ token, signal }) => signal.aborted ? '' : token,
+            { wait: 60, listener, signal: stop.signal, name: 'node 1' })
+        await listener.close()
+        return outcome === 'held' ? undefined : result?.length
+    }`), ''));
 await fresh('schema synchronization leaves an integer column and its default', async () => {
     const { rows: [{ type }] } = await client.query(
         `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'note'::regclass AND attname = 'version'`);

@@ -37,9 +37,11 @@ export async function loadCode(page) {
 const typedCode = (page) => blocks(page, 'typescript').join('\n');
 
 // What tsc --strict says about the code of the page: nothing.
-export function strictErrors(page) {
+export const strictErrors = (page) => strictErrorsOf(typedCode(page));
+
+export function strictErrorsOf(code) {
     copyFileSync(`${process.env.ROOT}/examples/lease-heartbeat.d.mts`, 'lease-heartbeat.d.mts');
-    writeFileSync('page.mts', typedCode(page));
+    writeFileSync('page.mts', code);
     const options = '--strict --noEmit --skipLibCheck --experimentalDecorators --target es2022 --module nodenext --types node';
     return spawnSync('npx', ['tsc', ...options.split(' '), 'page.mts'], { encoding: 'utf8' }).stdout;
 }
