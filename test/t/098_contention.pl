@@ -119,7 +119,7 @@ counts('turned off', "kind = 'versioning'", '', 'SET interlock.count_contention 
 # --- Transitions --------------------------------------------------------------------------------------------------
 
 my $moves = "rel = 'doc'::regclass AND kind = 'transitions'";
-counts('transitions: moved, changed before, not allowed', $moves, 'transitions: calls 4 conflicts 1 refusals 2', q(SELECT interlock.transition('doc', 1, 'new', 'open')),
+counts('transitions: moved, moved before, not allowed', $moves, 'transitions: calls 4 refusals 3', q(SELECT interlock.transition('doc', 1, 'new', 'open')),
     q(SELECT interlock.transition('doc', 1, 'new', 'open')), q(SELECT interlock.transition('doc', 1, 'open', 'new')), q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'new')));
 counts('the verb as a statement', $moves, 'transitions: calls 1', 'SET interlock.direct_execution = off', q(SELECT interlock.transition('doc', 3, 'new', 'open')));
 counts('a row that does not match', $moves, 'transitions: calls 1 conflicts 1', q(SELECT outcome FROM interlock.try_transition('doc', 1, 'open', 'done', match => '{"body": "never"}')));

@@ -45,7 +45,7 @@ during('blind_updates', 'blind_updates_without', q(SELECT interlock.enable_versi
     'the advice' => q(advise() WHERE rel = 'note'::regclass AND finding ~ 'without comparing' AND advice IS NOT NULL) ]);
 
 during('coupons', 'coupons_with', q(SELECT interlock.define_transitions('coupon', 'status', '{"unused": ["redeemed"]}')), [
-    'the table whose transitions come too late' => q(contention WHERE rel = 'coupon'::regclass AND kind = 'transitions' AND conflicts > 0),
+    'the table whose transitions come too late' => q(contention WHERE rel = 'coupon'::regclass AND kind = 'transitions' AND refusals > 0),
     'what may follow what' => q(transitions WHERE rel = 'coupon'::regclass AND from_state = 'unused' AND to_state = 'redeemed') ]);
 
 # An editor who comes back marks the document again, and on a fast machine each comes back within a second.
