@@ -79,38 +79,25 @@ bool prints_names(Oid base) {
     }
 }
 
-void add(Printing* all, const Printing& more) {
-    all->styles = all->styles || more.styles;
-    all->names = all->names || more.names;
-    all->money = all->money || more.money;
-}
-
-// What the fields of a row type depend on.
-Printing printing_of_fields(Oid type) {
-    Printing all = {};
-    TupleDesc fields = lookup_rowtype_tupdesc_copy(type, -1);
-    for (int i = 0; i < fields->natts; i++)
-        if (!TupleDescAttr(fields, i)->attisdropped)
-            add(&all, json_form(TupleDescAttr(fields, i)->atttypid).prints_by);
-    return all;
-}
-
+// What the output function of a row, an array or a range prints within, it prints as the session's
+// settings say. The fields of a row type can change, so all settings count for it.
 Printing printing_of(const JsonForm& form) {
     if (form.kind == JsonKind::kObject)
-        return printing_of_fields(form.base);
-    if (OidIsValid(form.element))
-        return json_form(form.element).prints_by;
-    switch (get_typtype(form.base)) {
-    case TYPTYPE_RANGE:
-        return json_form(get_range_subtype(form.base)).prints_by;
-    case TYPTYPE_MULTIRANGE:
-        return json_form(get_multirange_range(form.base)).prints_by;
-    default:
-        return {.styles = form.kind == JsonKind::kFloat ||
-                          (form.kind == JsonKind::kText && !prints_alike(form.base)),
-                .names = prints_names(form.base),
-                .money = form.base == MONEYOID};
+        return {.styles = true, .names = true, .money = true};
+    Oid within = form.element;
+    if (get_typtype(form.base) == TYPTYPE_RANGE)
+        within = get_range_subtype(form.base);
+    else if (get_typtype(form.base) == TYPTYPE_MULTIRANGE)
+        within = get_multirange_range(form.base);
+    if (OidIsValid(within)) {
+        Printing printing = json_form(within).prints_by;
+        printing.styles = true;
+        return printing;
     }
+    return {.styles = form.kind == JsonKind::kFloat ||
+                      (form.kind == JsonKind::kText && !prints_alike(form.base)),
+            .names = prints_names(form.base),
+            .money = form.base == MONEYOID};
 }
 
 JsonForm make_form(Oid type) {
