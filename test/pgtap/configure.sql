@@ -59,7 +59,7 @@ SELECT is(changes('{"marker": {"ttl": 90, "notify": "yes"}}'), ARRAY['enable_mar
 SELECT is(changes('{"marker": {"ttl": "1 min 30 s", "notify": "on", "status_column": null, "enforce": true}}'), '{}', 'another form of it');
 SELECT is(interlock.configuration('product')->'marker', '{"ttl": "00:01:30", "enforce": true, "notify": "on", "status_column": "lock_status", "holder_column": "lock_by",
     "time_column": "lock_time", "until_column": "lock_until", "reason_column": "lock_reason", "sweep_index": true}', 'a marker');
-SELECT is(changes('{"marker": {"notify": "full", "ttl": "36 h"}}'), ARRAY['enable_marker ttl => ''1 day 12:00:00'', notify => ''full'', status_column => ''lock_status'''], 'another notify');
+SELECT is(changes('{"marker": {"notify": "full", "ttl": "36 h"}}'), ARRAY['enable_marker ttl => ''1 day 12:00:00'', notify => ''full'', status_column => ''lock_status'', holder_column => ''lock_by'', time_column => ''lock_time'', until_column => ''lock_until'', reason_column => ''lock_reason'''], 'another notify');
 SELECT is(interlock.configuration('product')#>>'{marker,notify}', 'full', 'is read');
 SELECT is(cardinality(changes('{"marker": {"sweep_index": false, "notify": "off"}}')), 1, 'without the index');
 SELECT is(changes('{"marker": {"sweep_index": false, "notify": "off"}}'), '{}', 'once');
