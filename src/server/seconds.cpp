@@ -31,7 +31,7 @@ bool is_number(const char* text, double* number) {
 
 } // namespace
 
-bool read_seconds(char* text, fmNodePtr context, Datum* interval) {
+bool read_seconds(char* text, Node* context, Datum* interval) {
     double number;
     if (is_number(text, &number)) {
         *interval = interval_of(number);

@@ -9,6 +9,6 @@ namespace interlock {
 
 // A text of an interval or of a number of seconds. False: it is neither, and the context of an
 // error that does not raise has been told; else this raises 22007.
-bool read_seconds(char* text, fmNodePtr context, Datum* interval);
+bool read_seconds(char* text, Node* context, Datum* interval);
 
 } // namespace interlock
