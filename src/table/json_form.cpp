@@ -10,7 +10,7 @@ HTAB* forms = nullptr;
 uint64 type_changes = 0;
 uint64 forms_of = 0; // the changes that they have seen
 
-void note_type_change(Datum, int, uint32) { type_changes++; }
+void note_type_change(Datum, CatalogCache, uint32) { type_changes++; }
 
 HTAB* current_forms() {
     static bool watched = false;

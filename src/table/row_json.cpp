@@ -140,8 +140,8 @@ struct Elements {
     bool come_back; // as they are
 };
 
-// Whether a value that is no null comes back from a member of an array or of a row. There the null
-// of JSON would be that of SQL, and a string may stand for JSON that jsonb does not take.
+// Whether a value that is no null comes back from an element of an array. There the null of JSON
+// would be that of SQL, and a string may stand for JSON that jsonb does not take.
 bool comes_back(JsonKind kind, const JsonbValue& json) {
     return kind == JsonKind::kJson    ? json.type != jbvNull && json.type != jbvString
            : kind == JsonKind::kJsonb ? json.type != jbvNull
@@ -201,19 +201,8 @@ Bitmapset* all_columns(TupleDesc columns) {
     return all;
 }
 
-bool fields_come_back(TupleDesc columns, const JsonMembers& members, const RowValues& row,
-                      const JsonbValue& object) {
-    for (int i = 0; i < members.count; i++) {
-        AttrNumber column = members.columns[i];
-        if (!row[column].isnull &&
-            !comes_back(json_form(TupleDescAttr(columns, column - 1)->atttypid).kind,
-                        object.val.object.pairs[i].value))
-            return false;
-    }
-    return true;
-}
-
-JsonbValue object_to_json(const JsonForm& form, Datum value) {
+// By the names of its fields always: the type may have others, in another order, when it is read.
+JsonbValue object_to_json(Datum value) {
     HeapTupleHeader header = DatumGetHeapTupleHeader(value);
     HeapTupleData tuple = {};
     tuple.t_len = HeapTupleHeaderGetDatumLength(header);
@@ -222,9 +211,7 @@ JsonbValue object_to_json(const JsonForm& form, Datum value) {
     TupleDesc columns = lookup_rowtype_tupdesc_copy(HeapTupleHeaderGetTypeId(header),
                                                     HeapTupleHeaderGetTypMod(header));
     JsonMembers members = json_members(columns, all_columns(columns));
-    RowValues row = values_of_row(columns, &tuple);
-    JsonbValue object = fields_to_json(columns, members, row);
-    return fields_come_back(columns, members, row, object) ? object : text_to_json(form, value);
+    return fields_to_json(columns, members, values_of_row(columns, &tuple));
 }
 
 // --- All of them ---------------------------------------------------------------------------------
@@ -242,7 +229,7 @@ JsonbValue other_to_json(Oid type, Datum value) {
     case JsonKind::kArray:
         return array_to_json(form, value);
     case JsonKind::kObject:
-        return object_to_json(form, value);
+        return object_to_json(value);
     case JsonKind::kText:
         return text_to_json(form, value);
     default: // a domain over one of the commonest types

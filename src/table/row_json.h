@@ -6,7 +6,8 @@
 // which would be called; arrays with other lower bounds than 1, or whose elements are arrays or
 // nulls in JSON; -0; and json that jsonb does not take, such as "\u0000". Of json the value counts,
 // without blanks, duplicates and the order of members. The null of JSON comes back as that of SQL,
-// except in a column that is NOT NULL.
+// except in a column that is NOT NULL. In a field of a row type, json that jsonb does not take
+// comes back as a string.
 #pragma once
 
 #include "server/stable_text.h"

@@ -56,5 +56,46 @@ my ($status, $out, $error) = $node->psql('postgres', q(\set VERBOSITY verbose
 SELECT interlock.try_versioned_update('page', 1, 0, '{"tags": "b=>1"}', row, 'merge') FROM base));
 like($error, qr/22P02.*HINT: +Give the row in argument "base" as a function of pg_interlock returned it/s, 'and one that is');
 
+# The type of a column has other attributes when the row is written back.
+$sql->(
+    'CREATE TYPE person AS (about jsonb, secret text, city text)',
+    'CREATE TABLE visit (id int PRIMARY KEY, person person)',
+    q(SELECT interlock.enable_versioning('visit'), interlock.enable_history('visit')),
+    q(INSERT INTO visit VALUES (1, ROW('null', 'secret', 'Ulm'))),
+    'ALTER TYPE person DROP ATTRIBUTE secret, ADD ATTRIBUTE street text',
+    'UPDATE visit SET person = NULL',
+    q(SELECT interlock.revert_row('visit', 1, to_version => 1)));
+is($sql->('SELECT (person).city, (person).street, (person).about FROM visit'),
+    'Ulm||', 'HIS-50: values come back by the names of attributes');
+
+# Written by one session and read by another, whose settings differ.
+sub in_session
+{
+    my ($settings, @statements) = @_;
+    return $sql->((map { "SET $_" } @$settings), @statements);
+}
+my @dmy = ("timezone = UTC", "datestyle = 'SQL, DMY'", 'intervalstyle = sql_standard');
+my @iso = ("timezone = UTC", "datestyle = 'ISO, MDY'", 'intervalstyle = postgres');
+$sql->(
+    'CREATE TABLE stay (id int PRIMARY KEY, days daterange, hours tstzrange, dates date[])',
+    q(SELECT interlock.enable_versioning('stay'), interlock.enable_history('stay')));
+in_session(\@dmy, q{INSERT INTO stay VALUES (1, '[02/03/2026,05/03/2026)', '[01/02/2026 10:00,02/02/2026 10:00)', '[0:1]={03/02/2026,04/02/2026}')});
+in_session(\@iso, 'UPDATE stay SET days = NULL, hours = NULL, dates = NULL', q(SELECT interlock.revert_row('stay', 1, to_version => 1)));
+is(in_session(\@iso, 'SELECT days, hours, dates FROM stay'),
+    '[2026-03-02,2026-03-05)|["2026-02-01 10:00:00+00","2026-02-02 10:00:00+00")|[0:1]={2026-02-03,2026-02-04}',
+    'HIS-50: ranges and arrays, under other settings');
+
+# The type gets an attribute that prints by the settings after the session has asked how its values print.
+$sql->(
+    'CREATE TYPE span AS (name text)',
+    'CREATE TABLE trip (id int PRIMARY KEY, span span)',
+    q(SELECT interlock.enable_versioning('trip'), interlock.enable_history('trip')));
+in_session(
+    \@dmy, q(INSERT INTO trip VALUES (1, ROW('a'))),
+    'ALTER TYPE span ADD ATTRIBUTE length interval',
+    q(UPDATE trip SET span = ROW('b', '-1 day +02:03')));
+in_session(\@iso, 'UPDATE trip SET span = NULL', q(SELECT interlock.revert_row('trip', 1, to_version => 2)));
+is(in_session(\@iso, 'SELECT (span).length FROM trip'), '-1 days +02:03:00', 'HIS-50: an attribute that was added');
+
 $node->stop;
 done_testing();
