@@ -93,9 +93,9 @@ $sql->(
 in_session(
     \@dmy, q(INSERT INTO trip VALUES (1, ROW('a'))),
     'ALTER TYPE span ADD ATTRIBUTE length interval',
-    q(UPDATE trip SET span = ROW('b', '-1 day +02:03')));
+    q(UPDATE trip SET span = ROW('b', '-1 day -02:03')));
 in_session(\@iso, 'UPDATE trip SET span = NULL', q(SELECT interlock.revert_row('trip', 1, to_version => 2)));
-is(in_session(\@iso, 'SELECT (span).length FROM trip'), '-1 days +02:03:00', 'HIS-50: an attribute that was added');
+is(in_session(\@iso, 'SELECT (span).length FROM trip'), '-1 days -02:03:00', 'HIS-50: an attribute that was added');
 
 $node->stop;
 done_testing();
