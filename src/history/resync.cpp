@@ -1,5 +1,5 @@
 // Sequences after logical replication, which replicates rows and no sequences: those of history
-// entries, floors of versions, tokens and audits are set above the values in their tables.
+// entries, starts of versions, tokens and audits are set above the values in their tables.
 //
 // Each sequence is locked against nextval before its table is read, and is never set back. Tables
 // are read as their owner, restricted, and past their policies.
@@ -14,7 +14,7 @@
 #include "table/plan.h"
 #include "table/restricted.h"
 #include "table/subscription.h"
-#include "version/floor.h"
+#include "version/start.h"
 #include "version/version.h"
 
 using namespace interlock;
@@ -162,20 +162,20 @@ Resync for_history(Oid table, Oid owner) {
 }
 
 // A row that was deleted had at most the version that its history has.
-Resync for_floor(Relation rel, const TableInfo* info, bool has_history) {
+Resync for_start(Relation rel, const TableInfo* info, bool has_history) {
     const Versioning* versioning = versioning_of(info);
     const char* query = query_of(NameStr(versioning->name), rows_of(rel));
     if (has_history)
         query = psprintf(
             "SELECT GREATEST((%s), (%s))", query,
             query_of(history_columns[kEntryVersion].name, qualified_name(history_of(info)->table)));
-    return {find_floor(versioning), query, highest_floor(versioning->kind)};
+    return {find_start(versioning), query, highest_start(versioning->kind)};
 }
 
 // The sequences of a table.
 struct Resyncs {
     Resync entries;
-    Resync floor;
+    Resync start;
 };
 
 Resyncs find_resyncs(Oid relid) {
@@ -189,7 +189,7 @@ Resyncs find_resyncs(Oid relid) {
     const Versioning* versioning = versioning_of(info);
     if (!RELATION_IS_OTHER_TEMP(rel) && versioning != nullptr && !versioning->is_clone &&
         versioning->column != InvalidAttrNumber && is_counter(versioning->kind))
-        found.floor = for_floor(rel, info, OidIsValid(found.entries.sequence));
+        found.start = for_start(rel, info, OidIsValid(found.entries.sequence));
     close_table(rel);
     return found;
 }
@@ -202,7 +202,7 @@ void resync_table(Oid relid, ReturnSetInfo* output) {
         return;
     }
     try_to_raise(found.entries, output);
-    try_to_raise(found.floor, output);
+    try_to_raise(found.start, output);
 }
 
 List* tables_with_sequences() {

@@ -8,7 +8,7 @@
 #include "table/own_table.h"
 #include "table/plan.h"
 #include "table/trigger_state.h"
-#include "version/floor.h"
+#include "version/start.h"
 #include "version/version.h"
 
 using namespace interlock;
@@ -31,7 +31,7 @@ void check_ignored_columns(Relation rel, const TableInfo* info, const Request& r
 void check_token_column(Relation rel, const TableInfo* info, AttrNumber attnum);
 bool is_time(Relation rel, AttrNumber column);
 void refuse_shared_columns(Relation rel, const TableInfo* info);
-bool wants_floor(Relation rel, const TableInfo* info, const char* column);
+bool wants_start(Relation rel, const TableInfo* info, const char* column);
 bool adopts_nullable(const TableInfo* info, AttrNumber column);
 void report_nulls(const char* table, const char* column, bool time);
 const char* trigger_name(Relation rel, const TableInfo* info);
@@ -61,7 +61,7 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
         request.events = TRIGGER_TYPE_INSERT | TRIGGER_TYPE_UPDATE;
     const char* trigger = trigger_name(rel, info);
     require_last_word_of(rel, trigger, request.events);
-    bool floor = wants_floor(rel, info, request.column);
+    bool start = wants_start(rel, info, request.column);
     bool may_have_nulls = column != InvalidAttrNumber && adopts_nullable(info, column);
     char* table = qualified_name(rel);
     close_table(rel); // the server refuses to alter a table that is open in this session
@@ -70,8 +70,8 @@ Datum enable_versioning(PG_FUNCTION_ARGS) {
         if (column == InvalidAttrNumber)
             run_command(psprintf("ALTER TABLE %s ADD COLUMN %s bigint NOT NULL DEFAULT 1", table,
                                  quote_identifier(request.column)));
-        if (floor)
-            create_floor(info->relid, request.column);
+        if (start)
+            create_start(info->relid, request.column);
         create_version_trigger(info->relid, table, trigger, request);
         if (may_have_nulls)
             report_nulls(table, request.column, time);
@@ -91,15 +91,15 @@ Datum disable_versioning(PG_FUNCTION_ARGS) {
                         errmsg("table \"%s\" is not versioned", RelationGetRelationName(rel))));
     refuse_partition(rel, versioning->is_clone);
     refuse_shared_columns(rel, info);
-    Oid floor = versioning->column != InvalidAttrNumber ? find_floor(versioning) : InvalidOid;
+    Oid start = versioning->column != InvalidAttrNumber ? find_start(versioning) : InvalidOid;
     char* table = qualified_name(rel);
     const char* trigger = quote_identifier(trigger_name(rel, info));
     close_table(rel);
 
     with_spi([&] {
         run_command(psprintf("DROP TRIGGER %s ON %s", trigger, table));
-        if (OidIsValid(floor))
-            drop_floor(info->relid, NameStr(versioning->name), floor);
+        if (OidIsValid(start))
+            drop_start(info->relid, NameStr(versioning->name), start);
     });
     record_change(change);
     PG_RETURN_VOID();
@@ -210,14 +210,14 @@ bool is_constant(const char* expression) {
 }
 
 // A default that was copied from another table, or that a tool has loaded; maybe in a partition.
-bool reads_no_own_floor(Oid relid, AttrNumber column) {
-    const char* name = floor_name(relid, column);
-    return name != nullptr && lacks_floor(relid, column, name);
+bool reads_no_own_start(Oid relid, AttrNumber column) {
+    const char* name = start_name(relid, column);
+    return name != nullptr && lacks_start(relid, column, name);
 }
 
-// A new row starts above the floor unless the owner computes the default otherwise: no default, or
+// A new row starts above the start unless the owner computes the default otherwise: no default, or
 // a constant one, would start a row that is inserted again at an old version.
-bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
+bool wants_start(Relation rel, const TableInfo* info, const char* column_name) {
     AttrNumber column = find_attribute(info->columns, column_name);
     if (column == InvalidAttrNumber)
         return true;
@@ -228,7 +228,7 @@ bool wants_floor(Relation rel, const TableInfo* info, const char* column_name) {
     TupleConstr* constraints = RelationGetDescr(rel)->constr;
     for (int i = 0; constraints != nullptr && i < constraints->num_defval; i++)
         if (constraints->defval[i].adnum == column && !is_constant(constraints->defval[i].adbin))
-            return reads_no_own_floor(info->relid, column);
+            return reads_no_own_start(info->relid, column);
     return true;
 }
 

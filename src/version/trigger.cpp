@@ -10,8 +10,8 @@
 #include "table/row.h"
 #include "version/blind.h"
 #include "version/blind_count.h"
-#include "version/floor.h"
 #include "version/housekeeping.h"
+#include "version/start.h"
 #include "version/version.h"
 
 namespace interlock {
@@ -23,7 +23,7 @@ using namespace interlock;
 namespace {
 
 bool move_version(RowChange* change, bool is_verb);
-void rise_above_floor(RowChange* change);
+void rise_above_start(RowChange* change);
 bool key_changes(const RowChange& change);
 void check_new_version(Relation rel, const TableInfo* info, TupleTableSlot* row);
 
@@ -54,7 +54,7 @@ Datum version_trigger(PG_FUNCTION_ARGS) {
     bool is_assigned = move_version(&change, is_fired_by_verb());
     bool leaves_key = key_changes(change);
     if (leaves_key && !is_assigned) // else the writer keeps its own in mind
-        rise_above_floor(&change);
+        rise_above_start(&change);
     note_versioned_write();
     refuse_unchecked_move(change);
     if (leaves_key)
@@ -229,20 +229,20 @@ bool key_changes(const RowChange& change) {
 }
 
 // The row takes a key that another one may have had, and whose clients hold versions of that one.
-void rise_above_floor(RowChange* change) {
+void rise_above_start(RowChange* change) {
     const Versioning* versioning = versioning_of(change->info);
     if (!is_counter(versioning->kind) || !key_of_table_changes(*change))
         return;
     bool is_null;
     Datum version = slot_getattr(change->new_row, versioning->column, &is_null);
-    int64 floor = present_floor(change->info);
-    if (token_of_datum(versioning->kind, version, is_null) > floor)
+    int64 start = present_start(change->info);
+    if (token_of_datum(versioning->kind, version, is_null) > start)
         return;
-    if (floor >= (versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX))
+    if (start >= (versioning->kind == TokenKind::kInteger ? PG_INT32_MAX : PG_INT64_MAX))
         refuse_end_of_range(change->rel, versioning);
     put(change, versioning->column,
-        {versioning->kind == TokenKind::kInteger ? Int32GetDatum(static_cast<int32>(floor + 1))
-                                                 : Int64GetDatum(floor + 1),
+        {versioning->kind == TokenKind::kInteger ? Int32GetDatum(static_cast<int32>(start + 1))
+                                                 : Int64GetDatum(start + 1),
          false});
 }
 
@@ -280,7 +280,7 @@ bool check_version(RowChange* change) {
     // No verb changes the table's key, but what a generated one is made of.
     bool takes_key = any_changes(*change, change->info->key_sources);
     if (takes_key)
-        rise_above_floor(change);
+        rise_above_start(change);
     if (takes_key || any_changes(*change, change->info->other_key_columns))
         note_departure(change->rel, change->info, row_in(change->old_row));
     return true;

@@ -34,7 +34,7 @@ struct Versioning {
     BlindUpdates blind_updates;
     char enabled;      // tgenabled
     bool is_clone;     // the trigger belongs to the partitioned parent
-    mutable Oid floor; // as it was found last (version/floor.h)
+    mutable Oid start; // as it was found last (version/start.h)
 };
 
 // Null when versioning is not enabled.

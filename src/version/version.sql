@@ -7,13 +7,13 @@ COMMENT ON FUNCTION interlock_internal.version_trigger() IS
 Refuses blind updates where the owner wants it (IL011). Accepts a counter set to exactly old+1, refuses any other value (IL001); a timestamp always moves forward, and is refused
 when it is more than a minute ahead of the clock (22008), in new rows too.';
 
-CREATE FUNCTION interlock.first_version(floor text) RETURNS bigint
+CREATE FUNCTION interlock.first_version(sequence text) RETURNS bigint
     LANGUAGE c STABLE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock.first_version(text) IS
 'The version a new row starts at: above the version of every row of the table that was deleted.
-The default of a version column calls it with the name of the sequence that stores that version. The sequence is found when a row is inserted,
-also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
-Errors: 22004, 22023 not schema.sequence, 42809 not a sequence, 42501 no SELECT on it.';
+The default of a version column calls it with the name of the sequence that stores that version. It is the sequence of a column with
+that default, also after it, its table or its schema was renamed; without one a row starts at 1, until enable_versioning creates it.
+Errors: 22004, 22023 not schema.sequence, 42501 no SELECT on it.';
 
 CREATE FUNCTION interlock.enable_versioning(
     rel regclass, version_column name = 'version', ignore_columns name[] = '{}', blind_updates text = 'allow')

@@ -165,7 +165,7 @@ end
 check 'ORM-4: a key that is used again meets the old version, and not with the default of the page' do
   [nil, Setting].each do |model|
     raw('DROP TABLE IF EXISTS settings CASCADE')
-    raw('DROP SEQUENCE IF EXISTS settings_lock_version_floor')
+    raw('DROP SEQUENCE IF EXISTS settings_lock_version_start')
     raw('CREATE TABLE settings (name text PRIMARY KEY, value text)')
     raw("SELECT interlock.enable_versioning('settings', 'lock_version')")
     model ||= Class.new(ApplicationRecord) { self.table_name, self.primary_key = 'settings', 'name' }

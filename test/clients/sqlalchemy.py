@@ -262,7 +262,7 @@ class Doc(page.Base):
     id = Column(Integer, primary_key=True)
     body = Column(Text)
     version = Column(page.BigInteger, nullable=False,
-                     server_default=text("interlock.first_version('public.doc_version_floor'::text)"))
+                     server_default=text("interlock.first_version('public.doc_version_start'::text)"))
 
 
 def differences(**options):

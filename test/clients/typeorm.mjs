@@ -67,7 +67,7 @@ await check('ORM-50: after enable_* the schema tool has nothing to change', asyn
         SELECT interlock.enable_versioning('counted'), interlock.enable_escrow('counted', 'stock'),
             interlock.define_transitions('counted', 'state', '{"open": ["paid"]}'), interlock.own_columns('counted', 'w', '{state}')`);
     const columns = { id: { type: 'int', primary: true }, stock: { type: 'int' }, state: { type: 'text' },
-        version: { type: 'int', version: true, default: () => `interlock.first_version('public.counted_version_floor')` } };
+        version: { type: 'int', version: true, default: () => `interlock.first_version('public.counted_version_start')` } };
     assert.deepEqual(await schemaChanges([new EntitySchema({ name: 'counted', columns })]), []);
 });
 await check('ORM-50: nor has it if it has made the table itself', async () => {

@@ -29,8 +29,8 @@ SELECT rel, severity, finding, advice FROM interlock.advise();
 INSERT INTO note VALUES (1) RETURNING version;
 -- a default without its sequence
 ALTER TABLE note ALTER version DROP DEFAULT;
-DROP SEQUENCE note_version_floor;
-ALTER TABLE note ALTER version SET DEFAULT interlock.first_version('public.note_version_floor');
+DROP SEQUENCE note_version_start;
+ALTER TABLE note ALTER version SET DEFAULT interlock.first_version('public.note_version_start');
 SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT interlock.enable_versioning('note', 'version', '{id}');
 SELECT rel, severity, finding, advice FROM interlock.advise();
@@ -61,7 +61,7 @@ SELECT interlock.disable_versioning('"No trigger"');
 SELECT rel, severity, finding, advice FROM interlock.advise();
 DROP TABLE "No trigger", copied;
 -- ORM-1: a schema file has the default, and neither the sequence nor the trigger
-CREATE TABLE loaded (id int PRIMARY KEY, version int NOT NULL DEFAULT interlock.first_version('public.loaded_version_floor'::text));
+CREATE TABLE loaded (id int PRIMARY KEY, version int NOT NULL DEFAULT interlock.first_version('public.loaded_version_start'::text));
 SELECT rel, severity, finding, advice FROM interlock.advise();
 SELECT interlock.enable_versioning('loaded');
 CREATE TABLE copied (LIKE loaded INCLUDING ALL);

@@ -82,16 +82,16 @@ SELECT lock_by, lock_until IS NOT NULL AS dated FROM owned.doc;
 RESET ROLE;
 SELECT interlock.disable_marker('owned.doc');
 
--- SEC-5: nor does he read for the owner which floor another table has
+-- SEC-5: nor does he read for the owner which start another table has
 CREATE TABLE hidden (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('hidden');
-SELECT setval('hidden_version_floor', 4711);
-REVOKE SELECT ON SEQUENCE hidden_version_floor FROM PUBLIC;
+SELECT setval('hidden_version_start', 4711);
+REVOKE SELECT ON SEQUENCE hidden_version_start FROM PUBLIC;
 SET ROLE interlock_owner;
-CREATE TABLE owned.copy (id int PRIMARY KEY, version bigint NOT NULL DEFAULT interlock.first_version('public.hidden_version_floor'));
+CREATE TABLE owned.copy (id int PRIMARY KEY, version bigint NOT NULL DEFAULT interlock.first_version('public.hidden_version_start'));
 RESET ROLE;
 SELECT interlock.enable_versioning('owned.copy');
-SELECT last_value, is_called FROM owned.copy_version_floor;
+SELECT last_value, is_called FROM owned.copy_version_start;
 DROP TABLE hidden;
 
 -- SEC-5: nor does an administrator run the check of a domain by declaring states

@@ -155,7 +155,7 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION no_object(jsonb, jsonb) FROM PUBLIC;
 SET ROLE interlock_writer;
 SELECT interlock.update_with_retry('owned', 1, 'no_object(jsonb, jsonb)');
--- a writer without any right on the sequence deletes and inserts, and the floor holds (OCC-9)
+-- a writer without any right on the sequence deletes and inserts, and the start holds (OCC-9)
 RESET ROLE;
 GRANT SELECT, INSERT, DELETE ON owned TO interlock_writer;
 SET ROLE interlock_writer;

@@ -1,4 +1,4 @@
-# pg_dump and restore into new oids: versions, their floor, transitions and markers go with the tables.
+# pg_dump and restore into new oids: versions, their start, transitions and markers go with the tables.
 
 use strict;
 use warnings;
@@ -69,7 +69,7 @@ $node->reload;
 ok($node->poll_query_until('target', 'SELECT lock_status = 0 FROM doc WHERE id = 2'), 'the sweeper finds a restored marker');
 is($node->safe_psql('target', "SELECT interlock.versioned_update('doc', 2, 1, '{\"body\": \"new\"}')"), 2, 'versions move on');
 is($node->safe_psql('target', "UPDATE doc SET seen = now() WHERE id = 2 RETURNING version"), 2, 'ignored columns are ignored still');
-is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'OCC-9: the floor came along');
+is($node->safe_psql('target', "INSERT INTO doc VALUES (3, 'again') RETURNING version"), 4, 'OCC-9: the start came along');
 ($ret, $out, $err) = $node->psql('target', "UPDATE orders SET status = 'new'");
 like($err, qr/cannot go from "paid" to "new"/, 'transitions are enforced');
 ($ret, $out, $err) = $node->psql('target', "INSERT INTO orders VALUES (2, 'paid')");

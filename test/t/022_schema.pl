@@ -111,7 +111,7 @@ sql(q(
 ));
 is(sql(q(SELECT string_agg(DISTINCT p.pronamespace::regnamespace::text, ' ') FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid WHERE tgrelid = 'app.new'::regclass)),
     'inside', 'SEC-11: triggers call the functions of the extension, and not those of a schema under its old name');
-is(sql(q(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'app.new'::regclass AND pg_get_expr(adbin, adrelid) ~ 'first')), "moved.first_version('app.new_version_floor'::text)",
+is(sql(q(SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'app.new'::regclass AND pg_get_expr(adbin, adrelid) ~ 'first')), "moved.first_version('app.new_version_start'::text)",
     'SEC-11: and so does the default');
 is(sql('SELECT column_name FROM moved.column_ownership'), 'id', 'SEC-11: lists find the triggers');
 is(sql("ALTER TABLE app.new DISABLE TRIGGER USER; SELECT count(*) FROM moved.advise() WHERE rel = 'app.new'::regclass"), 7, 'SEC-12: advise does, too');

@@ -20,8 +20,8 @@ my %made = (
     'a default' => q(CREATE TABLE long (a bigint);
         CREATE TRIGGER x BEFORE UPDATE ON long FOR EACH ROW EXECUTE FUNCTION interlock_internal.version_trigger('a', 'allow');
         DO $$ BEGIN EXECUTE format('ALTER TABLE long ALTER a SET DEFAULT length(%L)', repeat('a', 95000000)); END $$),
-    'a default that reads a floor' => q(CREATE TABLE long (a int);
-        DO $$ BEGIN EXECUTE format('ALTER TABLE long ADD b bigint DEFAULT interlock.first_version(''public.shared_version_floor'') + length(%L)', repeat('a', 95000000)); END $$),
+    'a default that reads a start' => q(CREATE TABLE long (a int);
+        DO $$ BEGIN EXECUTE format('ALTER TABLE long ADD b bigint DEFAULT interlock.first_version(''public.shared_version_start'') + length(%L)', repeat('a', 95000000)); END $$),
     'a constraint' => q(CREATE TABLE long (status text);
         DO $$ BEGIN EXECUTE format('ALTER TABLE long ADD CHECK (status <> %L)', repeat('a', 95000000)); END $$));
 for my $what (sort keys %made)

@@ -63,11 +63,11 @@ like($err, qr/duplicate key value violates unique constraint "doc_history_pkey"/
 is($new->safe_psql('postgres', 'SET ROLE owner; SELECT * FROM interlock.resync_sequences()'), '', 'OPS-2: a role that owns nothing moves nothing');
 $new->safe_psql('postgres', 'ALTER TABLE plain OWNER TO owner; ALTER TABLE doc OWNER TO owner');
 is($new->safe_psql('postgres', 'SET ROLE owner; SELECT sequence FROM interlock.resync_sequences() ORDER BY 1::text'),
-    "doc_version_floor\nplain_version_floor", 'OPS-2: an owner moves his, and not the history of another role');
+    "doc_version_start\nplain_version_start", 'OPS-2: an owner moves his, and not the history of another role');
 $new->safe_psql('postgres', 'ALTER TABLE doc OWNER TO CURRENT_USER; ALTER TABLE plain OWNER TO CURRENT_USER');
 $new->safe_psql('postgres', 'CREATE TABLE moved AS SELECT * FROM interlock.resync_sequences()');
-is($new->safe_psql('postgres', q(SELECT sequence, after FROM moved WHERE sequence::text NOT LIKE 'interlock.%' AND sequence <> 'doc_version_floor'::regclass ORDER BY sequence::text COLLATE "C")),
-    qq("Odd Part_history_id_seq"|1\n"Odd Part_version_floor"|1\ndoc_history_id_seq|6), 'OPS-2: a superuser all');
+is($new->safe_psql('postgres', q(SELECT sequence, after FROM moved WHERE sequence::text NOT LIKE 'interlock.%' AND sequence <> 'doc_version_start'::regclass ORDER BY sequence::text COLLATE "C")),
+    qq("Odd Part_history_id_seq"|1\n"Odd Part_version_start"|1\ndoc_history_id_seq|6), 'OPS-2: a superuser all');
 is($new->safe_psql('postgres', q(SELECT sequence, after FROM moved WHERE sequence::text LIKE 'interlock.%' ORDER BY sequence::text COLLATE "C")),
     $old_sequences, 'OPS-2: each sequence of the extension, to what the publisher had');
 is($new->safe_psql('postgres', 'SELECT count(*) FROM interlock.resync_sequences()'), 0, 'OPS-2: once is enough');

@@ -101,7 +101,7 @@ my @tables = map { ("t$_", "lair.t$_") } 1 .. 4;
 my @parts = map { ("t${_}_p1", "t${_}_p2", "lair.t${_}_p1") } 1 .. 4;
 my @relations = (@tables, @tables, @tables, @parts, 'kept', 'kept_history', 't1_history', 'lair.t1_history', 'lair.t2_history', 't1_pkey', 'lair.t1_pkey', 'v1', 'pg_class', 'pg_proc',
     'pg_stat_activity', 'information_schema.tables', 'interlock_internal.lease_store', 'interlock.idempotency', 'interlock.write_log', 'interlock.row_locks',
-    'interlock.writer_grant', 'interlock_internal.history_position', 'kept_version_floor', 'interlock.idempotency_token', 'pg_toast.pg_toast_1255');
+    'interlock.writer_grant', 'interlock_internal.history_position', 'kept_version_start', 'interlock.idempotency_token', 'pg_toast.pg_toast_1255');
 
 my %value = (
     'regclass' => sub { chance(0.85) ? quoted(one(@relations)) : one('0', '1', '999999', '4294967295', '16384', '20000') . '::oid' },

@@ -1,4 +1,4 @@
-#include "version/floor.h"
+#include "version/start.h"
 
 #include "server/sequence.h"
 #include "server/subtransaction.h"
@@ -12,8 +12,8 @@ namespace interlock {
 
 namespace {
 
-// Every role may read a floor; only the extension moves it, as the table's owner.
-void raise_floor(Oid sequence, int64 version) {
+// Every role may read a start; only the extension moves it, as the table's owner.
+void raise_start(Oid sequence, int64 version) {
     if (version <= value_of_sequence(sequence))
         return;
     // setval alone could lower a value that another session raised between the read and the write.
@@ -27,12 +27,12 @@ void raise_floor(Oid sequence, int64 version) {
 
 // To find it takes a scan of the catalogs. A table that gets or loses its default, which reads the
 // sequence, is known anew; without the default the sequence can be dropped unnoticed.
-Oid known_floor(const TableInfo* info) {
+Oid known_start(const TableInfo* info) {
     const Versioning* versioning = versioning_of(info);
-    if (!OidIsValid(versioning->floor) ||
-        !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->floor)))
-        versioning->floor = find_floor(versioning);
-    return versioning->floor;
+    if (!OidIsValid(versioning->start) ||
+        !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(versioning->start)))
+        versioning->start = find_start(versioning);
+    return versioning->start;
 }
 
 char* sequence_name(Oid sequence) {
@@ -42,30 +42,30 @@ char* sequence_name(Oid sequence) {
 
 char* table_name(Oid relid) { return sequence_name(relid); }
 
-// For ALTER TABLE: without those that inherit, which have versions and a floor of their own.
+// For ALTER TABLE: without those that inherit, which have versions and a start of their own.
 char* with_partitions(Oid relid) {
     const char* only = get_rel_relkind(relid) == RELKIND_PARTITIONED_TABLE ? "" : "ONLY ";
     return psprintf("%s%s", only, table_name(relid));
 }
 
-// The default of a table that was moved still has the name that its floor had there.
-char* choose_name(Oid relid, const char* column, Oid owner) {
-    const char* label = "floor";
+// The default of a table that was moved still has the name that its start had there.
+char* choose_name(Oid relid, const char* column) {
+    const char* label = "start";
     for (int pass = 1;; pass++) {
         char* name =
             ChooseRelationName(get_rel_name(relid), column, label, get_rel_namespace(relid), false);
         char* sequence =
             quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
-        if (!means_a_floor(sequence, owner))
+        if (!means_a_start(sequence))
             return sequence;
-        label = psprintf("floor%d", pass);
+        label = psprintf("start%d", pass);
     }
 }
 
 // To a sequence that belongs to the column.
 char* create_sequence(Oid relid, const char* column) {
     Oid owner = owner_of_table(relid);
-    char* sequence = choose_name(relid, column, owner);
+    char* sequence = choose_name(relid, column);
     run_command(psprintf("CREATE SEQUENCE %s", sequence));
     if (owner != GetUserId()) // an administrator; the server wants one owner for both
         run_command(psprintf("ALTER SEQUENCE %s OWNER TO %s", sequence,
@@ -83,7 +83,7 @@ bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
         Oid table = lfirst_oid(cell);
-        const char* in_default = floor_name(table, get_attnum(table, name));
+        const char* in_default = start_name(table, get_attnum(table, name));
         if (get_rel_relispartition(table) &&
             (in_default == nullptr || strcmp(in_default, named) != 0))
             return true;
@@ -91,27 +91,22 @@ bool has_other_defaults(Oid relid, AttrNumber column, const char* named) {
     return false;
 }
 
-// The highest of the floors that the table and its partitions have had, but for those of other
-// owners.
-int64 former_floor(Oid relid, const char* column) {
-    Oid owner = owner_of_table(relid);
+// The highest of the starts that the table and its partitions have had.
+int64 former_start(Oid relid, const char* column) {
     int64 highest = 0;
     List* names = NIL; // each once: to find one takes a look at the defaults of all tables
     ListCell* cell;
     foreach (cell, find_all_inheritors(relid, NoLock, nullptr)) {
-        Oid table = lfirst_oid(cell);
-        if (owner_of_table(table) != owner)
-            continue;
-        AttrNumber number = get_attnum(table, column);
-        Oid own = owned_sequence(table, number);
+        AttrNumber number = get_attnum(lfirst_oid(cell), column);
+        Oid own = owned_sequence(lfirst_oid(cell), number);
         if (OidIsValid(own))
             highest = Max(highest, value_of_sequence(own));
-        const char* named = floor_name(table, number);
-        if (named != nullptr && (!OidIsValid(own) || strcmp(named, sequence_name(own)) != 0))
+        const char* named = start_name(lfirst_oid(cell), number);
+        if (named != nullptr)
             names = list_append_unique(names, makeString(pstrdup(named)));
     }
     foreach (cell, names)
-        highest = Max(highest, own_floor(strVal(lfirst(cell)), owner));
+        highest = Max(highest, start_of_name(strVal(lfirst(cell))));
     return highest;
 }
 
@@ -124,10 +119,10 @@ void depend_on(Oid relid, AttrNumber column, Oid sequence) {
 
 } // namespace
 
-// Otherwise any role that may insert and delete could raise the floor to the end of the range, so
+// Otherwise any role that may insert and delete could raise the start to the end of the range, so
 // that no new row would have a first version; or, in a bigint, beyond the exact range of a client's
 // numbers.
-int64 highest_floor(TokenKind kind) {
+int64 highest_start(TokenKind kind) {
     constexpr int64 kHighestBigint = INT64CONST(1) << 52;
     return kind == TokenKind::kInteger ? PG_INT32_MAX / 2 : kHighestBigint;
 }
@@ -148,19 +143,19 @@ Oid versioned_root(Oid relid) {
     return root;
 }
 
-Oid floor_of_root(Oid root, const char* column) {
+Oid start_of_root(Oid root, const char* column) {
     return owned_sequence(root, get_attnum(root, column));
 }
 
 } // namespace
 
-Oid floor_of_column(Oid relid, AttrNumber column) {
+Oid start_of_column(Oid relid, AttrNumber column) {
     char* name = get_attname(relid, column, true);
-    return name != nullptr ? floor_of_root(versioned_root(relid), name) : InvalidOid;
+    return name != nullptr ? start_of_root(versioned_root(relid), name) : InvalidOid;
 }
 
-Oid find_floor(const Versioning* versioning) {
-    return floor_of_root(versioning->root, NameStr(versioning->name));
+Oid find_start(const Versioning* versioning) {
+    return start_of_root(versioning->root, NameStr(versioning->name));
 }
 
 void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
@@ -172,46 +167,46 @@ void note_departure(Relation rel, const TableInfo* info, HeapTuple row) {
     int64 version = token_of_datum(versioning->kind, value, is_null);
     if (version < 1)
         return;
-    Oid floor = known_floor(info);
-    if (OidIsValid(floor))
-        raise_floor(floor, Min(version, highest_floor(versioning->kind)));
+    Oid start = known_start(info);
+    if (OidIsValid(start))
+        raise_start(start, Min(version, highest_start(versioning->kind)));
 }
 
-int64 present_floor(const TableInfo* info) {
-    Oid floor = known_floor(info);
-    return OidIsValid(floor) ? value_of_sequence(floor) : 0;
+int64 present_start(const TableInfo* info) {
+    Oid start = known_start(info);
+    return OidIsValid(start) ? value_of_sequence(start) : 0;
 }
 
-bool lacks_floor(Oid relid, AttrNumber column, const char* named) {
+bool lacks_start(Oid relid, AttrNumber column, const char* named) {
     Oid sequence = owned_sequence(relid, column);
     return !OidIsValid(sequence) || strcmp(sequence_name(sequence), named) != 0 ||
            !is_recorded(relid, column, sequence) || has_other_defaults(relid, column, named);
 }
 
-void create_floor(Oid relid, const char* column) {
+void create_start(Oid relid, const char* column) {
     AttrNumber number = get_attnum(relid, column);
     TokenKind kind = TokenKind::kInteger;
     (void)token_kind_of(get_atttype(relid, number), &kind);
-    int64 former = Min(former_floor(relid, column), highest_floor(kind));
+    int64 former = Min(former_start(relid, column), highest_start(kind));
     Oid present = owned_sequence(relid, number);
     const char* sequence =
         OidIsValid(present) ? sequence_name(present) : create_sequence(relid, column);
     const char* literal = quote_literal_cstr(sequence);
-    as_owner_of(relid, [&] { raise_floor(owned_sequence(relid, number), former); });
+    as_owner_of(relid, [&] { raise_start(owned_sequence(relid, number), former); });
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s(%s)",
                          with_partitions(relid), quote_identifier(column),
                          own_function("first_version"), literal));
     depend_on(relid, number, owned_sequence(relid, number));
 }
 
-void drop_floor(Oid relid, const char* column, Oid sequence) {
-    const char* name = floor_name(relid, get_attnum(relid, column));
+void drop_start(Oid relid, const char* column, Oid sequence) {
+    const char* name = start_name(relid, get_attnum(relid, column));
     run_command(psprintf("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT 1", with_partitions(relid),
                          quote_identifier(column)));
     CommandCounterIncrement();
     // A partition that was detached meanwhile keeps its default and so the sequence. Any role can
     // write the same default for a table of its own.
-    if (name != nullptr && is_in_default(name, owner_of_table(relid)))
+    if (name != nullptr && is_in_default(name))
         return;
     char* drop = psprintf("DROP SEQUENCE %s", sequence_name(sequence));
     ErrorData* error = attempt([&] { run_command(drop); });

@@ -12,7 +12,7 @@ DROP TRIGGER change_key ON reborn;
 INSERT INTO reborn VALUES (1) RETURNING *;
 UPDATE reborn SET id = 11 WHERE id = 10 RETURNING *;
 INSERT INTO reborn VALUES (10) RETURNING *;
--- constant defaults, that of an integer cast to bigint among them, give way to the floor, others stay
+-- constant defaults, that of an integer cast to bigint among them, give way to the start, others stay
 CREATE TABLE defaults (id int PRIMARY KEY, i int DEFAULT 1, b bigint DEFAULT 1, e bigint DEFAULT 1::bigint, r bigint DEFAULT (random() * 0)::bigint + 7);
 SELECT interlock.enable_versioning('defaults', 'i'), interlock.disable_versioning('defaults');
 SELECT interlock.enable_versioning('defaults', 'e'), interlock.disable_versioning('defaults');
@@ -44,12 +44,12 @@ SELECT interlock.enable_versioning('forgetful');
 INSERT INTO forgetful SELECT generate_series(1, 5);
 DELETE FROM forgetful WHERE id = 1;
 ALTER TABLE forgetful ALTER version DROP DEFAULT;
-DROP SEQUENCE forgetful_version_floor;
+DROP SEQUENCE forgetful_version_start;
 DELETE FROM forgetful WHERE id = 2;
-CREATE SEQUENCE other_floor OWNED BY forgetful.version;
+CREATE SEQUENCE other_start OWNED BY forgetful.version;
 UPDATE forgetful SET id = 9 WHERE id = 3;
 DELETE FROM forgetful WHERE id = 9;
-SELECT last_value, is_called FROM other_floor;
+SELECT last_value, is_called FROM other_start;
 DROP TABLE forgetful;
 -- nobody uses the range up for the others, not even in a transaction that is rolled back
 CREATE ROLE interlock_clerk;
@@ -73,7 +73,7 @@ INSERT INTO reborn8 VALUES (2) RETURNING *;
 RESET ROLE;
 DROP TABLE reborn4, reborn8;
 DROP ROLE interlock_clerk;
--- a key that is generated, which our trigger sees before it is computed: the floor holds for it as well
+-- a key that is generated, which our trigger sees before it is computed: the start holds for it as well
 CREATE TABLE made (base int NOT NULL, id int GENERATED ALWAYS AS (base * 10) STORED PRIMARY KEY, v text);
 SELECT interlock.enable_versioning('made');
 INSERT INTO made (base) VALUES (1);
@@ -92,16 +92,16 @@ SELECT (SELECT version FROM made WHERE id = 10) > (SELECT version FROM made WHER
 DROP TABLE made;
 DROP TABLE reborn;
 DROP FUNCTION change_key;
--- the floor of a default with an old name is looked for once, and again when a sequence gets a column
+-- the start of a default with an old name is looked for once, and again when a sequence gets a column
 CREATE TABLE renamed (id int PRIMARY KEY);
 SELECT interlock.enable_versioning('renamed');
-ALTER SEQUENCE renamed_version_floor RENAME TO elsewhere;
+ALTER SEQUENCE renamed_version_start RENAME TO elsewhere;
 INSERT INTO renamed VALUES (1), (2) RETURNING *;
-CREATE TABLE twin (version bigint DEFAULT interlock.first_version('public.renamed_version_floor'));
-CREATE SEQUENCE twin_floor START 100;
-SELECT nextval('twin_floor');
+CREATE TABLE twin (version bigint DEFAULT interlock.first_version('public.renamed_version_start'));
+CREATE SEQUENCE twin_start START 100;
+SELECT nextval('twin_start');
 INSERT INTO renamed VALUES (3) RETURNING *;
-ALTER SEQUENCE twin_floor OWNED BY twin.version;
+ALTER SEQUENCE twin_start OWNED BY twin.version;
 INSERT INTO renamed VALUES (4) RETURNING *;
 DROP TABLE twin;
 INSERT INTO renamed VALUES (5) RETURNING *;
@@ -147,8 +147,8 @@ DELETE FROM whole;
 INSERT INTO whole_b VALUES (8, 'b') RETURNING *;
 INSERT INTO whole_c VALUES (8, 'c') RETURNING *;
 -- until then they are found
-ALTER TABLE whole_b ALTER version SET DEFAULT interlock.first_version('public.former_version_floor');
-ALTER TABLE whole_c ALTER version SET DEFAULT interlock.first_version('public.whole_c_version_floor');
+ALTER TABLE whole_b ALTER version SET DEFAULT interlock.first_version('public.former_version_start');
+ALTER TABLE whole_c ALTER version SET DEFAULT interlock.first_version('public.whole_c_version_start');
 ALTER TABLE whole_d ALTER version SET DEFAULT 1;
 ALTER TABLE whole_e ALTER version SET DEFAULT 1 + 1;
 SELECT rel, severity, finding, advice FROM interlock.advise() WHERE rel::text LIKE 'whole%' ORDER BY rel::text;
@@ -185,7 +185,7 @@ INSERT INTO leaf VALUES (2) RETURNING *;
 SELECT finding FROM interlock.advise() WHERE rel::text IN ('above', 'middle', 'leaf');
 DROP TABLE above;
 DROP FUNCTION nothing;
--- one that inherits keeps its own floor when the other one is enabled
+-- one that inherits keeps its own start when the other one is enabled
 CREATE TABLE elder (id int PRIMARY KEY, version bigint NOT NULL DEFAULT 1);
 CREATE TABLE heir (PRIMARY KEY (id)) INHERITS (elder);
 SELECT interlock.enable_versioning('heir'), interlock.enable_versioning('elder');

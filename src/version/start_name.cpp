@@ -1,0 +1,252 @@
+// Which sequence the name in a default refers to.
+//
+// The default names the sequence as text, since tools for schemas create the table before it. The
+// text is not looked up as a name: the sequence counts that belongs to a column whose default has
+// the text, wherever it was moved since. Of several the highest counts. Any role can make such a
+// column, so that those which create_start has not recorded raise the start to 2^30 at most, and
+// raise no error. Without any, rows start at 1.
+
+#include "version/start.h"
+
+#include "server/arguments.h"
+#include "server/scope.h"
+#include "server/sequence.h"
+#include "table/dependency.h"
+#include "table/own_table.h"
+#include "version/version.h"
+
+using namespace interlock;
+
+namespace {
+
+struct Candidate {
+    Oid sequence;
+    bool is_recorded;
+};
+
+// The only candidate for a text.
+struct Found {
+    char name[2 * (2 * NAMEDATALEN + 2) + 2]; // hash key
+    Candidate sole;
+    uint64 changes; // when it was found
+};
+
+// It is looked for again once any relation, schema or sequence has changed.
+HTAB* found_by_name = nullptr;
+uint64 catalog_changes = 0;
+
+void note_relation_change(Datum, Oid) { catalog_changes++; }
+void note_catalog_change(Datum, CatalogCache, uint32) { catalog_changes++; }
+
+// --- Defaults ------------------------------------------------------------------------------------
+
+// first_version(text)
+Oid function_of_defaults() {
+    Oid argument = TEXTOID;
+    return GetSysCacheOid3(PROCNAMEARGSNSP, Anum_pg_proc_oid, CStringGetDatum("first_version"),
+                           PointerGetDatum(buildoidvector(&argument, 1)),
+                           ObjectIdGetDatum(own_schema()));
+}
+
+// That of create_start is far shorter, and any role can make one of gigabytes.
+constexpr Size kMostDefaultBytes = 8192;
+
+// The argument of a call of first_version, below the cast to the column's type; else null.
+const char* name_in(const char* expression) {
+    Oid function = function_of_defaults();
+    auto* node = static_cast<Node*>(stringToNode(expression));
+    while (IsA(node, FuncExpr)) {
+        auto* call = reinterpret_cast<FuncExpr*>(node);
+        if (list_length(call->args) != 1)
+            return nullptr;
+        auto* argument = static_cast<Node*>(linitial(call->args));
+        if (call->funcid == function) {
+            auto* name = reinterpret_cast<Const*>(argument);
+            bool is_name = IsA(argument, Const) && !name->constisnull;
+            return is_name ? TextDatumGetCString(name->constvalue) : nullptr;
+        }
+        node = argument;
+    }
+    return nullptr;
+}
+
+// --- Sequences -----------------------------------------------------------------------------------
+
+void require_name(const char* name) {
+    List* parts;
+    if (!SplitIdentifierString(pstrdup(name), '.', &parts) || list_length(parts) != 2)
+        refuse_argument("sequence", "must be the name of a sequence and its schema");
+}
+
+bool has_default(Oid relid, AttrNumber column, const char* name) {
+    const char* in_default = start_name(relid, column);
+    return in_default != nullptr && strcmp(in_default, name) == 0;
+}
+
+// Calls visit(relid, column) for each column whose default has the text, but for temporary tables
+// of other sessions, of which any role can make thousands.
+template <typename Visit>
+void each_default(const char* name, Visit&& visit) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(ProcedureRelationId));
+    ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(function_of_defaults()));
+    Relation catalog = table_open(DependRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, DependReferenceIndexId, true, nullptr, lengthof(keys), keys);
+    HeapTuple tuple;
+    while (HeapTupleIsValid(tuple = systable_getnext(scan))) {
+        CHECK_FOR_INTERRUPTS();
+        auto* dependency = reinterpret_cast<Form_pg_depend>(GETSTRUCT(tuple));
+        if (dependency->classid != AttrDefaultRelationId)
+            continue;
+        ObjectAddress column = GetAttrDefaultColumnAddress(dependency->objid);
+        auto number = static_cast<AttrNumber>(column.objectSubId);
+        if (isOtherTempNamespace(get_rel_namespace(column.objectId)))
+            continue;
+        bool has_text = false;
+        if (OidIsValid(column.objectId))
+            in_scratch([&] { has_text = has_default(column.objectId, number, name); });
+        if (has_text)
+            visit(column.objectId, number);
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+}
+
+// The lock of those that may be another role's is that of SELECT, which does not conflict with
+// ALTER SEQUENCE.
+int64 value_of(const Candidate& candidate) {
+    if (candidate.is_recorded)
+        return Min(value_for_reader(candidate.sequence), highest_start(TokenKind::kBigint));
+    int64 value = 0;
+    (void)read_if_possible(candidate.sequence, AccessShareLock, &value);
+    return Min(value, highest_start(TokenKind::kInteger));
+}
+
+// Each once, however many partitions have the default.
+struct Candidates {
+    List* sequences = NIL;
+    List* recorded = NIL;
+
+    Candidate at(int i) const {
+        Oid sequence = list_nth_oid(sequences, i);
+        return {sequence, list_member_oid(recorded, sequence)};
+    }
+};
+
+Candidates find_candidates(const char* name) {
+    Candidates found;
+    each_default(name, [&](Oid relid, AttrNumber column) {
+        Oid sequence = start_of_column(relid, column);
+        if (!OidIsValid(sequence))
+            return;
+        found.sequences = list_append_unique_oid(found.sequences, sequence);
+        if (is_recorded(relid, column, sequence))
+            found.recorded = list_append_unique_oid(found.recorded, sequence);
+    });
+    return found;
+}
+
+void watch_catalogs() {
+    HASHCTL control = {};
+    control.keysize = sizeof(Found::name);
+    control.entrysize = sizeof(Found);
+    control.hcxt = TopMemoryContext;
+    found_by_name =
+        hash_create("interlock starts", 64, &control, HASH_ELEM | HASH_STRINGS | HASH_CONTEXT);
+    CacheRegisterRelcacheCallback(note_relation_change, 0);
+    CacheRegisterSyscacheCallback(NAMESPACEOID, note_catalog_change, 0);
+    CacheRegisterSyscacheCallback(SEQRELID, note_catalog_change, 0); // OWNED BY
+}
+
+// Null when it has to be looked for.
+Found* find_known(const char* name) {
+    if (found_by_name == nullptr)
+        watch_catalogs();
+    auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_FIND, nullptr));
+    return found != nullptr && found->changes == catalog_changes ? found : nullptr;
+}
+
+void note_known(const char* name, const Candidate& sole, uint64 changes) {
+    constexpr long kMost = 8192;
+    if (hash_get_num_entries(found_by_name) >= kMost)
+        return;
+    auto* found = static_cast<Found*>(hash_search(found_by_name, name, HASH_ENTER, nullptr));
+    found->sole = sole;
+    found->changes = changes;
+}
+
+int64 search_start(const char* name) {
+    uint64 changes = catalog_changes;
+    require_name(name);
+    Candidates found = find_candidates(name);
+    if (list_length(found.sequences) == 1)
+        note_known(name, found.at(0), changes);
+    int64 highest = 0;
+    for (int i = 0; i < list_length(found.sequences); i++)
+        highest = Max(highest, value_of(found.at(i)));
+    return highest;
+}
+
+} // namespace
+
+namespace interlock {
+
+int64 start_of_name(const char* name) {
+    if (strlen(name) >= sizeof(Found::name))
+        return 0; // no sequence has so long a name
+    const Found* known = find_known(name);
+    return known != nullptr ? value_of(known->sole) : search_start(name);
+}
+
+bool is_in_default(const char* name) {
+    bool found = false;
+    each_default(name, [&](Oid, AttrNumber) { found = true; });
+    return found;
+}
+
+bool means_a_start(const char* name) { return find_candidates(name).sequences != NIL; }
+
+bool is_recorded(Oid relid, AttrNumber column, Oid sequence) {
+    bool found = false;
+    each_needed_relation(AttrDefaultRelationId, GetAttrDefaultOid(relid, column),
+                         [&](Oid needed, AttrNumber) { found = found || needed == sequence; });
+    return found;
+}
+
+const char* start_name(Oid relid, AttrNumber column) {
+    ScanKeyData keys[2];
+    ScanKeyInit(&keys[0], Anum_pg_attrdef_adrelid, BTEqualStrategyNumber, F_OIDEQ,
+                ObjectIdGetDatum(relid));
+    ScanKeyInit(&keys[1], Anum_pg_attrdef_adnum, BTEqualStrategyNumber, F_INT2EQ,
+                Int16GetDatum(column));
+    Relation catalog = table_open(AttrDefaultRelationId, AccessShareLock);
+    SysScanDesc scan =
+        systable_beginscan(catalog, AttrDefaultIndexId, true, nullptr, lengthof(keys), keys);
+    HeapTuple tuple = systable_getnext(scan);
+    const char* name = nullptr;
+    if (HeapTupleIsValid(tuple)) {
+        bool is_null;
+        Datum expression =
+            heap_getattr(tuple, Anum_pg_attrdef_adbin, RelationGetDescr(catalog), &is_null);
+        if (!is_null && toast_raw_datum_size(expression) <= kMostDefaultBytes)
+            name = name_in(TextDatumGetCString(expression));
+    }
+    systable_endscan(scan);
+    table_close(catalog, AccessShareLock);
+    return name;
+}
+
+} // namespace interlock
+
+extern "C" {
+PG_FUNCTION_INFO_V1(first_version);
+
+Datum first_version(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    int64 start = start_of_name(arguments.string(0, "sequence"));
+    PG_RETURN_INT64(Min(start, highest_start(TokenKind::kBigint)) + 1);
+}
+}
