@@ -22,18 +22,7 @@ CounterRun begin_counter_run(SweepRun* run) {
     constexpr TimestampTz kLeast = USECS_PER_SEC / 10;
     end_table(); // that of the run before
     TimestampTz stop_at = Max(run->stop_at, GetCurrentTimestamp() + kLeast);
-    return {run, CurrentMemoryContext, stop_at, NIL, NIL, NIL, false, false};
-}
-
-// A table that fails costs no more time than this.
-constexpr int kMostFailures = 3;
-
-bool has_failed(const CounterRun& counters, Oid rel) {
-    int failures = 0;
-    ListCell* cell;
-    foreach (cell, counters.failed)
-        failures += lfirst_oid(cell) == rel ? 1 : 0;
-    return failures >= kMostFailures;
+    return {run, CurrentMemoryContext, stop_at, NIL, false, false};
 }
 
 bool is_late(const CounterRun& counters) {
@@ -58,78 +47,8 @@ int longest_turn(const CounterRun& counters) {
     return kLongest * counters.run->pace;
 }
 
-void note_failed(CounterRun* counters, Oid rel, const char* message) {
-    note_table_failure(counters->run, rel, message);
-    counters->failed = lappend_oid(counters->failed, rel);
-}
-
-// Not once more in this run.
 void leave_out(CounterRun* counters, Oid rel) {
-    for (int i = 0; i < kMostFailures; i++)
-        counters->failed = lappend_oid(counters->failed, rel);
-}
-
-namespace {
-
-struct Spent {
-    Oid owner;
-    TimestampTz time;
-};
-
-Spent* spent_by(const CounterRun& counters, Oid owner) {
-    ListCell* cell;
-    foreach (cell, counters.spent) {
-        auto* spent = static_cast<Spent*>(lfirst(cell));
-        if (spent->owner == owner)
-            return spent;
-    }
-    return nullptr;
-}
-
-} // namespace
-
-bool has_had_share(const CounterRun& counters, Oid owner) {
-    constexpr TimestampTz kShare = USECS_PER_SEC / 2;
-    const Spent* spent = spent_by(counters, owner);
-    return spent != nullptr && spent->time >= kShare * counters.run->pace;
-}
-
-void note_spent(CounterRun* counters, Oid owner, TimestampTz time) {
-    Spent* spent = spent_by(*counters, owner);
-    if (spent == nullptr) {
-        MemoryContext caller = MemoryContextSwitchTo(counters->context);
-        spent = static_cast<Spent*>(palloc0(sizeof(Spent)));
-        spent->owner = owner;
-        counters->spent = lappend(counters->spent, spent);
-        MemoryContextSwitchTo(caller);
-    }
-    spent->time += time;
-}
-
-namespace {
-
-struct UnusedColumn {
-    Oid rel;
-    NameData name;
-};
-
-} // namespace
-
-void note_unused(CounterRun* counters, Oid rel, const NameData& column) {
-    auto* unused =
-        static_cast<UnusedColumn*>(MemoryContextAlloc(counters->context, sizeof(UnusedColumn)));
-    *unused = {rel, column};
-    counters->unused = lappend(counters->unused, unused);
-}
-
-bool is_unused(const CounterRun& counters, Oid rel, const NameData& column) {
-    ListCell* cell;
-    foreach (cell, counters.unused) {
-        const auto* unused = static_cast<const UnusedColumn*>(lfirst(cell));
-        if (unused->rel == rel && strcmp(NameStr(unused->name), NameStr(column)) == 0)
-            return true;
-    }
-    return false;
+    counters->left_out = lappend_oid(counters->left_out, rel);
 }
 
 bool has_internal_table(const char* name) {

@@ -218,9 +218,7 @@ void note_result(CounterRun* fold, const DueCounter& due, Fold result, Timestamp
         come_again(run, GetCurrentTimestamp() + kRetryLocked);
         break;
     case Fold::kOtherKey:
-        break;
     case Fold::kNotInUse:
-        note_unused(fold, due.rel, due.column);
         break;
     }
 }
@@ -229,8 +227,6 @@ void note_result(CounterRun* fold, const DueCounter& due, Fold result, Timestamp
 bool fold_page(CounterRun* fold, const DueCounters& due, int64 before) {
     for (int i = 0; i < due.count && due.first[i].id < before; i++) {
         const DueCounter& counter = due.first[i];
-        if (is_unused(*fold, counter.rel, counter.column))
-            continue;
         Fold result = Fold::kNoRow;
         TimestampTz began = GetCurrentTimestamp();
         Turn turn = run_counter(fold, counter.rel, [&] { result = fold_due(*fold, counter); });

@@ -187,8 +187,6 @@ bool return_page(CounterRun* returning, const DuePage& page) {
     SweepRun* run = returning->run;
     for (int i = 0; i < page.count; i++) {
         const DueCounter& due = page.first[i];
-        if (is_unused(*returning, due.rel, due.column))
-            continue;
         Return result = Return::kSome;
         int64 count = 0;
         Turn turn = run_counter(returning, due.rel, [&] { result = return_due(due, &count); });
@@ -200,8 +198,6 @@ bool return_page(CounterRun* returning, const DuePage& page) {
         returning->has_worked = returning->has_worked || count > 0;
         if (result == Return::kNoTable) // once for all of its counters
             leave_out(returning, due.rel);
-        else if (result == Return::kNotInUse)
-            note_unused(returning, due.rel, due.column);
         if (result == Return::kNoTable || result == Return::kSome)
             come_again(run, count > 0 ? run->start : GetCurrentTimestamp() + kRetryLocked);
     }

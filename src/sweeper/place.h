@@ -13,29 +13,22 @@ struct SweepPosition {
     ItemPointerData row = {{0, 0}, 0};
 };
 
-// The tables in which workers had to be ended since one came to its end. What ends a worker does so
-// again, before the others have had their turn, so each is left out until then. Where a role has
-// two of them, all of its tables are.
+// The tables at which workers had to be ended since a worker came to its end. Such a table would
+// end the next worker, too, before the others have had their turn, so it is left out until then.
 struct LeftOut {
     static constexpr int kMost = 32;
-    struct {
-        Oid table;
-        Oid owner;
-    } tables[kMost]; // of more than there is room for, the last ones
+    Oid tables[kMost]; // of more than there is room for, the last ones
     int count;
 
-    bool has(Oid table, Oid owner) const {
-        int of_owner = 0;
-        for (int i = 0; i < Min(count, kMost); i++) {
-            if (tables[i].table == table)
+    bool has(Oid table) const {
+        for (int i = 0; i < Min(count, kMost); i++)
+            if (tables[i] == table)
                 return true;
-            of_owner += tables[i].owner == owner ? 1 : 0;
-        }
-        return of_owner > 1;
+        return false;
     }
-    void add(Oid table, Oid owner) {
-        if (OidIsValid(owner))
-            tables[count++ % kMost] = {table, owner};
+    void add(Oid table) {
+        if (OidIsValid(table))
+            tables[count++ % kMost] = table;
     }
 };
 

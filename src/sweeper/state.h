@@ -24,8 +24,7 @@ struct DatabaseEntry {
     int killed_in_a_row;       // workers that did not come to their end
     TimestampTz killed_at;     // when the last of them was seen to have ended; 0: never
     SweepPlace stopped;        // where the last run had to stop
-    Oid table;                 // that the worker is at, or was at last
-    Oid owner;                 // of that table
+    Oid table;                 // that the worker is at
     LeftOut left_out;
     int64 rows_written; // the database's statistics at the last run
     int64 runs;

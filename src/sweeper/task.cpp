@@ -72,18 +72,14 @@ void note_attempt(Oid table, const SweepPosition& position, bool is_batch) {
 bool begin_table(SweepRun* run, Oid table) {
     if (is_subscribed(table))
         return false;
-    Oid owner = owner_of_table(table);
-    if (OidIsValid(owner) && run->left_out.has(table, owner)) {
-        note_failure_of(run, find_name(table),
-                        "left out of this run, as a worker was ended before it was done with it or "
-                        "with others of its owner");
+    if (run->left_out.has(table)) {
+        note_failure_of(
+            run, find_name(table),
+            "left out of this run, as a worker was ended before it was done with the table");
         return false;
     }
     keep_name(table);
-    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
-        entry->table = table;
-        entry->owner = owner;
-    });
+    with_entry(MyDatabaseId, [&](DatabaseEntry* entry) { entry->table = table; });
     return true;
 }
 
@@ -91,7 +87,7 @@ void end_table() {
     if (ProcDiePending) // not for a cancel, which is an error here
         CHECK_FOR_INTERRUPTS();
     attempted.is_open = false;
-    with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->owner = InvalidOid; });
+    with_entry(MyDatabaseId, [](DatabaseEntry* entry) { entry->table = InvalidOid; });
 }
 
 const char* attempted_table() { return attempted.is_open ? attempted.name : ""; }

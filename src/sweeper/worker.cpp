@@ -19,6 +19,7 @@ constexpr int kLongestLife = 3000; // milliseconds, then even a trigger that cat
 struct Run : SweepRun {
     TimestampTz deadline; // the one it is for
     bool has_extension;
+    int first_task;
 };
 
 void set_up_session();
@@ -111,10 +112,11 @@ Run begin_run() {
     with_entry(MyDatabaseId, [&](DatabaseEntry* entry) {
         run.deadline = entry->next_deadline;
         run.resume = entry->stopped;
+        run.first_task = entry->killed_in_a_row;
         if (entry->killed_in_a_row > 0)
-            entry->left_out.add(entry->table, entry->owner);
+            entry->left_out.add(entry->table);
         run.left_out = entry->left_out;
-        entry->owner = InvalidOid;
+        entry->table = InvalidOid;
         entry->next_deadline = DT_NOEND;
     });
     return run;
@@ -223,13 +225,15 @@ Turns find_work(Run* run) {
     return found;
 }
 
+// After a worker was ended, the next one begins with another task: the tables at which workers are
+// ended may be more than can be left out.
 void sweep_database(Run* run) {
     Turns found = find_work(run);
     run->pace = pace_of_server();
     limit_life(kLongestLife * run->pace);
     run->stop_at = GetCurrentTimestamp() + kLongestRun;
     for (int i = 0; found.ready && i < found.count; i++) {
-        const Turn& turn = found.turns[i];
+        const Turn& turn = found.turns[(run->first_task + i) % found.count];
         pgstat_report_activity(STATE_RUNNING, turn.task->activity);
         turn.task->run(run, turn.tables);
         end_table();

@@ -1,5 +1,5 @@
-# Counters that the sweeper cannot fold, of a table that is locked or a column that is no longer guarded, and one with more
-# parts than can be folded at once: they keep it from no others.
+# Counters that the sweeper cannot fold, of a table that is locked or a column that has no triggers, and one with more parts than
+# can be folded at once: others are folded meanwhile.
 # only with --long
 
 use strict;
@@ -60,7 +60,6 @@ sweep('off');
 ask($adjust);
 ask(q(DROP TRIGGER zzzz_interlock_escrow_stock ON item; DROP TRIGGER zzz_interlock_truncate_stock ON item));
 sweep('on');
-cmp_ok(transactions_of_a_run(), '<', $counters / 2, 'so is a column without guard');
 ask(q(SELECT interlock.adjust('other', 1, 'stock', -1)));
 ok($node->poll_query_until('postgres', 'SELECT stock = 98 FROM other WHERE id = 1'), 'another is folded meanwhile');
 is(ask('SELECT count(*) FROM interlock_internal.escrow_part'), $counters, 'its parts stay');
