@@ -28,7 +28,6 @@ Jsonb* columns_json(Oid relid, const CallShape& shape) {
 struct SeenKey {
     CallShape shape;
     int triggers;
-    bool is_told; // with those to the same parent
 };
 
 bool is_same_key(const CallShape& left, const CallShape& right) {
@@ -46,7 +45,7 @@ List* count_trigger(List* keys, const CallShape& shape) {
         }
     }
     auto* key = static_cast<SeenKey*>(palloc(sizeof(SeenKey)));
-    *key = {shape, 1, false};
+    *key = {shape, 1};
     return lappend(keys, key);
 }
 
@@ -67,26 +66,14 @@ List* seen_keys(Oid relid) {
     return keys;
 }
 
-List* kept_keys(Oid relid, Setting* setting) {
-    if (setting->kept == nullptr)
-        setting->kept = in_context(setting->memory, [&] { return seen_keys(relid); });
-    return static_cast<List*>(setting->kept);
-}
-
-// Those that have all their triggers: guard_children creates the missing ones of the others. Null
-// when they were told with an earlier trigger.
+// Those that have all their triggers: guard_children creates the missing ones of the others.
 Jsonb* foreign_keys_to(Oid relid, Oid parent, List* keys) {
     JsonBuilder builder;
     builder.push(WJB_BEGIN_ARRAY);
     ListCell* cell;
     foreach (cell, keys) {
-        auto* key = static_cast<SeenKey*>(lfirst(cell));
-        if (key->shape.parent != parent)
-            continue;
-        if (key->is_told)
-            return nullptr;
-        key->is_told = true;
-        if (key->triggers < kChildEvents)
+        auto* key = static_cast<const SeenKey*>(lfirst(cell));
+        if (key->shape.parent != parent || key->triggers < kChildEvents)
             continue;
         JsonbValue columns;
         JsonbToJsonbValue(columns_json(relid, key->shape), &columns);
@@ -101,11 +88,8 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
         return Reading::kForged;
     if (get_rel_name(shape.parent) == nullptr) // it is being dropped
         return Reading::kNone;
-    Jsonb* keys = foreign_keys_to(relid, shape.parent, kept_keys(relid, setting));
-    if (keys == nullptr)
-        return Reading::kNone;
     JsonObject arguments;
-    arguments.add(kForeignKeys, keys);
+    arguments.add(kForeignKeys, foreign_keys_to(relid, shape.parent, seen_keys(relid)));
     setting->key = qualified_name(shape.parent);
     setting->arguments = arguments.finish();
     return Reading::kFound;

@@ -68,8 +68,6 @@ Reading read(Oid relid, const Trigger* trigger, Setting* setting) {
     Marker marker = {};
     if (!read_marker_arguments(trigger, &marker))
         return Reading::kForged;
-    if (!setting->wants_arguments)
-        return Reading::kFound;
     const char* columns[kMarkerRoles];
     for (int role = 0; role < kMarkerRoles; role++)
         columns[role] = NameStr(marker.columns[role].name);

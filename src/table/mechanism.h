@@ -14,13 +14,6 @@ namespace interlock {
 struct Setting {
     const char* key;  // the argument Mechanism::key; null when there is none
     Jsonb* arguments; // all others but rel, also those that have their default
-
-    // Anybody can make thousands of triggers on a table. So what read() finds out of the table
-    // itself it keeps from one trigger to the next: null at the first one.
-    void* kept;
-    MemoryContext memory; // for it
-    // False: they are only asked whether one is forged. Without a key the last trigger counts.
-    bool wants_arguments;
 };
 
 // kForged: no function of ours gives such arguments.

@@ -31,16 +31,11 @@ Mechanisms all_mechanisms() {
 
 namespace {
 
-// What the triggers of one table say. What a trigger's arguments take while they are read is freed
-// behind each: any role can make a thousand triggers with megabytes of them.
+// What the triggers of one table say.
 struct Found {
     TableSettings settings;
     JsonObject* instances[kMostParts]; // of mechanisms with a key
     size_t bytes[kMostParts];
-    void* kept[kMostParts];
-    int triggers[kMostParts];
-    Oid last[kMostParts]; // the last trigger of a mechanism without a key, if it is not the first
-    MemoryContext memory;
 };
 
 Jsonb* copy_json(const Jsonb* json) {
@@ -49,108 +44,56 @@ Jsonb* copy_json(const Jsonb* json) {
     return copy;
 }
 
-void add_setting(Found* found, const Mechanism& mechanism, int place, const Setting& setting) {
-    found->bytes[place] += VARSIZE(setting.arguments);
-    found->bytes[place] += setting.key != nullptr ? strlen(setting.key) : 0;
-    if (found->bytes[place] > kMostSettingBytes) {
-        found->settings.is_too_long[place] = true;
-        return;
-    }
-    Jsonb* arguments = copy_json(setting.arguments);
-    if (mechanism.key == nullptr) {
-        found->settings.settings[place] = arguments;
-        return;
-    }
+void add_instance(Found* found, int place, const Setting& setting) {
     if (found->instances[place] == nullptr) {
         found->instances[place] = static_cast<JsonObject*>(palloc(sizeof(JsonObject)));
         *found->instances[place] = JsonObject();
     }
-    found->instances[place]->add(pstrdup(setting.key), arguments);
+    found->instances[place]->add(pstrdup(setting.key), copy_json(setting.arguments));
 }
 
-void note_setting(Found* found, const Mechanism& mechanism, int place, const Trigger& trigger,
-                  const Setting& setting) {
-    if (!setting.wants_arguments)
-        found->last[place] = trigger.tgoid;
-    else
-        add_setting(found, mechanism, place, setting);
-}
-
-Reading read_trigger(const Found& found, const Mechanism& mechanism,
-                     const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger,
-                     Setting* setting) {
-    Oid relid = reinterpret_cast<Form_pg_trigger>(GETSTRUCT(row))->tgrelid;
-    setting->memory = found.memory;
-    return read_arguments(triggers, row, trigger) ? mechanism.read(relid, trigger, setting)
-                                                  : Reading::kForged;
-}
-
-void add_trigger(Found* found, const Mechanisms& mechanisms, int place,
-                 const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger) {
-    const Mechanism& mechanism = *mechanisms.all[place];
-    Setting setting = {};
-    setting.kept = found->kept[place];
-    setting.wants_arguments = mechanism.key != nullptr || found->triggers[place]++ == 0;
-    Reading reading = read_trigger(*found, mechanism, triggers, row, trigger, &setting);
-    found->kept[place] = setting.kept;
-    in_context(found->memory, [&] {
-        if (reading == Reading::kFound)
-            note_setting(found, mechanism, place, *trigger, setting);
-        else if (reading == Reading::kForged)
-            found->settings.forged[place] = pstrdup(trigger->tgname);
-        return 0;
-    });
-}
-
-// The last of several triggers of a mechanism without a key.
-void add_if_last(Found* found, const Mechanisms& mechanisms, int place,
-                 const CatalogTriggers& triggers, HeapTuple row, Trigger* trigger) {
-    if (found->last[place] != trigger->tgoid)
+// Of several triggers of a mechanism without a key the last one counts.
+void add_setting(Found* found, int place, const Setting& setting) {
+    Jsonb** one = &found->settings.settings[place];
+    size_t bytes = VARSIZE(setting.arguments);
+    if (setting.key != nullptr)
+        bytes += found->bytes[place] + strlen(setting.key);
+    found->bytes[place] = bytes;
+    found->settings.is_too_long[place] = bytes > kMostSettingBytes;
+    if (*one != nullptr)
+        pfree(*one);
+    *one = nullptr;
+    if (bytes > kMostSettingBytes)
         return;
-    Setting setting = {};
-    setting.wants_arguments = true;
-    found->bytes[place] = 0;
-    if (read_trigger(*found, *mechanisms.all[place], triggers, row, trigger, &setting) ==
-        Reading::kFound)
-        in_context(found->memory, [&] {
-            add_setting(found, *mechanisms.all[place], place, setting);
-            return 0;
-        });
-}
-
-bool has_last(const Found& found) {
-    for (Oid trigger : found.last)
-        if (OidIsValid(trigger))
-            return true;
-    return false;
-}
-
-// visit(found, mechanisms, place, triggers, row, trigger) for each of a mechanism's.
-template <typename Visit>
-void each_setting(Found* found, const Mechanisms& mechanisms, Oid relid, Visit&& visit) {
-    MemoryContext scratch =
-        AllocSetContextCreate(found->memory, "interlock setting", ALLOCSET_DEFAULT_SIZES);
-    each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
-        int place = mechanisms.find(trigger->tgfoid);
-        if (place < 0)
-            return;
-        in_context(scratch, [&] {
-            visit(found, mechanisms, place, triggers, row, trigger);
-            return 0;
-        });
-        MemoryContextReset(scratch);
-    });
-    MemoryContextDelete(scratch);
+    if (setting.key == nullptr)
+        *one = copy_json(setting.arguments);
+    else
+        add_instance(found, place, setting);
 }
 
 } // namespace
 
 TableSettings read_settings(const Mechanisms& mechanisms, Oid relid) {
     Found found = {};
-    found.memory = CurrentMemoryContext;
-    each_setting(&found, mechanisms, relid, add_trigger);
-    if (has_last(found))
-        each_setting(&found, mechanisms, relid, add_if_last);
+    MemoryContext memory = CurrentMemoryContext;
+    each_trigger(relid, [&](const CatalogTriggers& triggers, HeapTuple row, Oid, Trigger* trigger) {
+        int place = mechanisms.find(trigger->tgfoid);
+        if (place < 0)
+            return;
+        in_scratch([&] {
+            Setting setting = {};
+            Reading reading = read_arguments(triggers, row, trigger)
+                                  ? mechanisms.all[place]->read(relid, trigger, &setting)
+                                  : Reading::kForged;
+            in_context(memory, [&] {
+                if (reading == Reading::kFound)
+                    add_setting(&found, place, setting);
+                else if (reading == Reading::kForged)
+                    found.settings.forged[place] = pstrdup(trigger->tgname);
+                return 0;
+            });
+        });
+    });
     for (int i = 0; i < mechanisms.count; i++) {
         if (found.instances[i] != nullptr)
             found.settings.settings[i] = found.instances[i]->finish();
