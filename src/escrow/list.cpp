@@ -94,8 +94,7 @@ struct Answer {
     Seen seen;
 };
 
-// Once in a statement for all counters of a column: any role can put thousands of triggers with
-// megabytes of arguments on a table of its own.
+// Once in a statement for all counters of a column.
 Seen see_column(FunctionCallInfo call, Oid rel, const NameData& label) {
     FmgrInfo* function = call->flinfo;
     if (function->fn_extra == nullptr) {

@@ -2,7 +2,6 @@
 
 #include "ownership/ownership.h"
 
-#include "table/catalog_trigger.h"
 #include "table/last_word.h"
 
 namespace interlock {
@@ -58,9 +57,7 @@ bool parse_rule(const char* kind, const char* value, ColumnRule* rule) {
     return false;
 }
 
-// A stranger's trigger may have as many as a table of any size.
 ColumnRule* rule_named(ColumnRules* rules, const char* name) {
-    CHECK_FOR_INTERRUPTS();
     for (int i = 0; i < rules->count; i++)
         if (strcmp(rules->rules[i].name, name) == 0)
             return &rules->rules[i];
@@ -73,8 +70,7 @@ ColumnRule* rule_named(ColumnRules* rules, const char* name) {
 
 bool parse_rules(char** arguments, int count, ColumnRules* rules) {
     *rules = {static_cast<ColumnRule*>(palloc0(sizeof(ColumnRule) * (count / 3 + 1))), 0};
-    // A column can have three: one of its own, that of its group, and for blind updates.
-    if (count == 0 || count % 3 != 0 || count > kMostArguments)
+    if (count == 0 || count % 3 != 0)
         return false;
     for (int i = 0; i < count; i += 3)
         if (!parse_rule(arguments[i + 1], arguments[i + 2], rule_named(rules, arguments[i])))

@@ -6,10 +6,8 @@
 
 namespace interlock {
 
-// The functions of the extension make no longer ones, and none with more arguments: for a column,
-// own_columns makes up to three rules of three arguments.
+// The functions of the extension make no longer ones.
 constexpr Size kMostArgumentBytes = 4 * 1024 * 1024;
-constexpr int kMostArguments = 9 * MaxHeapAttributeNumber;
 
 struct CatalogTriggers {
     Relation catalog;

@@ -3,8 +3,8 @@
 CREATE FUNCTION interlock_internal.split_arguments(arguments bytea) RETURNS text[]
     LANGUAGE c IMMUTABLE PARALLEL SAFE AS 'MODULE_PATHNAME';
 COMMENT ON FUNCTION interlock_internal.split_arguments(bytea) IS
-'For findings: the arguments of a trigger, as pg_trigger.tgargs has them. None if they have more than 4 MB, or are more than 14,400: no
-function of the extension makes such.';
+'For findings: the arguments of a trigger, as pg_trigger.tgargs has them. None if they have more than 4 MB: no function of the
+extension makes such.';
 
 CREATE FUNCTION interlock_internal.has_column(rel oid, name text) RETURNS boolean
     LANGUAGE sql STABLE STRICT

@@ -70,16 +70,8 @@ bool has_arguments(const Trigger* trigger) {
 
 } // namespace
 
-// Parsing takes many times the memory of what is parsed, and any role can make the table's metadata
-// as large as a trigger's arguments can be.
 Jsonb* parse_declaration(const char* text) {
-    MemoryContext caller = CurrentMemoryContext;
-    Jsonb* result = nullptr;
-    in_scratch([&] {
-        Datum json = DirectFunctionCall1(jsonb_in, CStringGetDatum(text));
-        result = in_context(caller, [&] { return DatumGetJsonbPCopy(json); });
-    });
-    return result;
+    return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
 }
 
 char* declaration_text(const char* argument, Jsonb* json) {
