@@ -242,46 +242,23 @@ void check_key(Relation child, Relation parent, const ForeignKey& key) {
                      RelationGetRelationName(child))));
 }
 
-// A table that leads nowhere from so many levels.
-struct Cleared {
-    Oid table;
-    int depth;
-};
-
-bool leads_to(Oid table, Oid child, int depth, HTAB* cleared) {
+bool leads_to(Oid table, Oid child, int depth) {
     if (table == child || depth > kMostLevels)
         return true;
-    // Of ways through the tables there may be a power of their number.
-    auto* known = static_cast<Cleared*>(hash_search(cleared, &table, HASH_FIND, nullptr));
-    if (known != nullptr && depth <= known->depth)
-        return false;
     Relation rel = try_relation_open(table, AccessShareLock);
     if (rel == nullptr)
         return false;
     CHECK_FOR_INTERRUPTS();
     bool found = false;
     for (const ChildGuard& guard : guards_of(table_info(rel)))
-        found = found || leads_to(guard.parent, child, depth + 1, cleared);
+        found = found || leads_to(guard.parent, child, depth + 1);
     relation_close(rel, AccessShareLock); // which the caller may have no right to keep
-    static_cast<Cleared*>(hash_search(cleared, &table, HASH_ENTER, nullptr))->depth = depth;
-    return found;
-}
-
-bool leads_to(Oid table, Oid child) {
-    HASHCTL control = {};
-    control.keysize = sizeof(Oid);
-    control.entrysize = sizeof(Cleared);
-    control.hcxt = CurrentMemoryContext;
-    HTAB* cleared =
-        hash_create("interlock cleared", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    bool found = leads_to(table, child, 1, cleared);
-    hash_destroy(cleared);
     return found;
 }
 
 // A change would go up for ever, or rows of one table would be locked in no order.
 void refuse_circle(Relation child, Relation parent) {
-    if (!leads_to(RelationGetRelid(parent), RelationGetRelid(child)))
+    if (!leads_to(RelationGetRelid(parent), RelationGetRelid(child), 1))
         return;
     ereport(ERROR,
             (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

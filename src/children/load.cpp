@@ -256,52 +256,25 @@ void require_foreign_key(Relation child, const TableInfo* info, const ChildGuard
 
 namespace {
 
-struct Level {
-    Oid table;
-    int above;
-};
-
-int levels_above(Oid table, int depth, HTAB* known);
-
-int highest_level(Oid table, int depth, HTAB* known) {
+int levels_above(Oid table, int depth) {
+    if (depth > kMostLevels)
+        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+                        errmsg("guarded children go up through more than %d tables, or in a circle",
+                               kMostLevels),
+                        errhint("Call interlock.unguard_children for one of them.")));
     Relation rel = try_relation_open(table, AccessShareLock);
     if (rel == nullptr)
         return 0;
     CHECK_FOR_INTERRUPTS();
     int most = 0;
     for (const ChildGuard& guard : guards_of(table_info(rel)))
-        most = Max(most, 1 + levels_above(guard.parent, depth + 1, known));
+        most = Max(most, 1 + levels_above(guard.parent, depth + 1));
     relation_close(rel, AccessShareLock); // which the writer may have no right to keep
     return most;
 }
 
-// Each table once: of ways through them there may be a power of their number.
-int levels_above(Oid table, int depth, HTAB* known) {
-    auto* level = static_cast<Level*>(hash_search(known, &table, HASH_FIND, nullptr));
-    int above = level != nullptr       ? level->above
-                : depth <= kMostLevels ? highest_level(table, depth, known)
-                                       : 0;
-    if (depth + above > kMostLevels)
-        ereport(ERROR, (errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-                        errmsg("guarded children go up through more than %d tables, or in a circle",
-                               kMostLevels),
-                        errhint("Call interlock.unguard_children for one of them.")));
-    static_cast<Level*>(hash_search(known, &table, HASH_ENTER, nullptr))->above = above;
-    return above;
-}
-
 } // namespace
 
-int levels_above(Oid table) {
-    HASHCTL control = {};
-    control.keysize = sizeof(Oid);
-    control.entrysize = sizeof(Level);
-    control.hcxt = CurrentMemoryContext;
-    HTAB* known =
-        hash_create("interlock levels", 16, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-    int above = levels_above(table, 0, known);
-    hash_destroy(known);
-    return above;
-}
+int levels_above(Oid table) { return levels_above(table, 0); }
 
 } // namespace interlock
