@@ -14,13 +14,11 @@ bool counting = true;
 
 // Lines are made, and forgotten, under the lock; they are found without it. `places` is a hash
 // table of open addressing: the number of a line, or kEmpty, which half of them are.
-constexpr Oid kRoleGroups = 64; // by the remainder of their OIDs
 struct Lines {
     LWLock* lock;
     uint64 last_serial;
     int used;    // besides the first
     int classes; // of the used
-    int classes_of[kRoleGroups];
     uint32 place_mask;
     pg_atomic_uint64 last_search; // for what is gone
 };
@@ -76,23 +74,15 @@ LineRef find_line(const LineName& name) {
 
 // --- Making, with the lock held ------------------------------------------------------------------
 
-int& classes_of_role(const LineName& name) { return lines->classes_of[name.object % kRoleGroups]; }
-
-// Tables have at least half of the lines, whatever keys there are; and when one role has used many
-// classes, there is room for some of each other. Asked without the lock, too.
+// Tables have at least half of the lines, whatever keys there are. Asked without the lock, too.
 bool has_room(const LineName& name) {
-    if (is_of_table(name.kind))
-        return lines->used < max_lines;
-    bool is_modest = lines->classes < max_lines / 4 || classes_of_role(name) < max_lines / 16;
-    return lines->used < max_lines && lines->classes < max_lines / 2 && is_modest;
+    return lines->used < max_lines && (is_of_table(name.kind) || lines->classes < max_lines / 2);
 }
 
 void note_used(const LineName& name) {
     lines->used++;
-    if (is_of_table(name.kind))
-        return;
-    lines->classes++;
-    classes_of_role(name)++;
+    if (!is_of_table(name.kind))
+        lines->classes++;
 }
 
 CountedLine* find_free() {
@@ -137,7 +127,6 @@ void clear_places() {
     for (uint32 i = 0; i <= lines->place_mask; i++)
         pg_atomic_write_u32(&places[i], kEmpty);
     lines->used = lines->classes = 0;
-    memset(lines->classes_of, 0, sizeof(lines->classes_of));
 }
 
 // A session that looks for a line meanwhile may find none; and who has found none looks again, as
