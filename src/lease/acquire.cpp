@@ -1,6 +1,6 @@
 // Granting a lease, and waiting for it.
 
-#include "lease/beside.h"
+#include "lease/lease.h"
 #include "lease/named.h"
 #include "lease/pinner.h"
 #include "server/client.h"
@@ -111,9 +111,10 @@ LeaseRoom make_lease_for(const LeaseRequest& request, LeaseAccess access, Ref* m
 }
 
 void join(LeaseWaiter* waiter, const LeaseRequest& request) {
-    join_queue(waiter, has_pins(), request.resumes);
-    if (request.beside_count > 0)
-        stand_before_those_above(waiter, request);
+    waiter->has_pins = has_pins();
+    waiter->resumes = request.resumes;
+    waiter->passes = request.has_others;
+    join_queue(waiter);
 }
 
 // A lease that was granted while this process was paused may be over before it was seen: then the
@@ -193,6 +194,41 @@ void log_wait(WaitLog* log, const LeaseRequest& request, const SeenInTheWay& see
     log->write(name_of_lease(request), detail);
 }
 
+LeaseAnswer granted_answer(const LeaseClaim& claim) {
+    const Lease& lease = *lease_at(claim.lease);
+    LeaseAnswer answer;
+    answer.outcome = LeaseOutcome::kAcquired;
+    answer.token = lease.token;
+    answer.expires = lease.expires;
+    copy_holder(&answer, lease);
+    return answer;
+}
+
+// The lease in the way, or else the claim at the head of the queue.
+LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
+    LeaseAnswer answer;
+    bool recovering = decision.verdict == Verdict::kRecovering;
+    answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
+    answer.token = 0;
+    answer.expires = recovering ? decision.until : 0;
+    answer.holder[0] = '\0';
+    if (decision.in_the_way != 0) {
+        answer.expires = lease_at(decision.in_the_way)->expires;
+        copy_holder(&answer, *lease_at(decision.in_the_way));
+    } else if (!recovering && has_queue(claim.node)) {
+        copy_holder(&answer, *lease_at(first_in_queue(claim.node)->claim.lease));
+    }
+    return answer;
+}
+
+// Makes durable, or clears, what a claim waits for besides leases.
+void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision) {
+    if (decision.verdict == Verdict::kNotDurable)
+        make_durable(database, decision.ttl);
+    else
+        clear_records_in_the_way(database, request.key, request.mode);
+}
+
 // With the waiter in the queue and the partition's lock held; so it is on return.
 LeaseAnswer wait_in_queue(LeaseWaiter* waiter, const LeaseRequest& request,
                           const Deadline& deadline, WaitLog* log) {
@@ -266,8 +302,18 @@ pg_noinline LeaseAnswer acquire_slowly(LeaseWaiter* waiter, const LeaseRequest& 
     return answer;
 }
 
-} // namespace
+// Grants the waiter's claim if nothing is in its way and no waiter before it excludes it.
+Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
+    if (!has_queue(waiter->claim.node))
+        return decide(&waiter->claim, monotonic_now());
+    join(waiter, request);
+    Decision decision = serve_queue(waiter->claim.node, waiter);
+    if (decision.verdict != Verdict::kGranted)
+        leave_queue(waiter);
+    return decision;
+}
 
+// With the partition's lock held.
 LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
                      LeaseClaim* claim) {
     *claim = {};
@@ -283,6 +329,8 @@ LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, Lease
         release_node(claim->node);
     return room;
 }
+
+} // namespace
 
 void drop_claim(const LeaseClaim& claim) {
     free_lease(claim.lease);
@@ -328,50 +376,6 @@ void raise_no_room(LeaseRoom room, Oid role) {
             (errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED), errmsg("there are too many leases"),
              errhint("You may need to increase interlock.max_leases. View interlock.usage shows "
                      "which roles have them.")));
-}
-
-void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision) {
-    if (decision.verdict == Verdict::kNotDurable)
-        make_durable(database, decision.ttl);
-    else
-        clear_records_in_the_way(database, request.key, request.mode);
-}
-
-Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request) {
-    if (!has_queue(waiter->claim.node))
-        return decide(&waiter->claim, monotonic_now());
-    join(waiter, request);
-    Decision decision = serve_queue(waiter->claim.node, waiter);
-    if (decision.verdict != Verdict::kGranted)
-        leave_queue(waiter);
-    return decision;
-}
-
-LeaseAnswer granted_answer(const LeaseClaim& claim) {
-    const Lease& lease = *lease_at(claim.lease);
-    LeaseAnswer answer;
-    answer.outcome = LeaseOutcome::kAcquired;
-    answer.token = lease.token;
-    answer.expires = lease.expires;
-    copy_holder(&answer, lease);
-    return answer;
-}
-
-// The lease in the way, or else the claim at the head of the queue.
-LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim) {
-    LeaseAnswer answer;
-    bool recovering = decision.verdict == Verdict::kRecovering;
-    answer.outcome = recovering ? LeaseOutcome::kRecovering : LeaseOutcome::kHeld;
-    answer.token = 0;
-    answer.expires = recovering ? decision.until : 0;
-    answer.holder[0] = '\0';
-    if (decision.in_the_way != 0) {
-        answer.expires = lease_at(decision.in_the_way)->expires;
-        copy_holder(&answer, *lease_at(decision.in_the_way));
-    } else if (!recovering && has_queue(claim.node)) {
-        copy_holder(&answer, *lease_at(first_in_queue(claim.node)->claim.lease));
-    }
-    return answer;
 }
 
 LineRef line_of(const LeaseKey& key) {
@@ -423,8 +427,9 @@ LeaseAnswer acquire_lease_for(LeaseDatabase* database, const LeaseRequest& reque
     LWLockRelease(lock);
     if (request.bond == LeaseBond::kSession)
         bind_lease(request.key, answer.token);
-    note_named_grant(request.key, request.role, {request.holder, request.holder_length},
-                     answer.token);
+    if (request.bond != LeaseBond::kCall)
+        note_named_grant(request.key, request.role, {request.holder, request.holder_length},
+                         answer.token);
     return answer;
 }
 

@@ -26,9 +26,7 @@ struct LeaseRequest {
     bool resumes; // a lease of the same holder ends the wait for it
     const char* holder;
     size_t holder_length;
-    const LeaseRequest*
-        beside; // of the same call, in the same tree, in order: their leases are held
-    int beside_count;
+    bool has_others; // the call has leases of other keys: it passes waiters (lease/queue.h)
 };
 
 enum class LeaseOutcome { kAcquired, kResumed, kHeld, kRecovering };
@@ -109,9 +107,6 @@ HeldToken* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::str
 // Ends the lease, but for its record. Whether it was there.
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);
 
-// Serves the queue of the key's tree, after end_lease_without_serving(). With no lock held.
-void serve_tree_of(const LeaseKey& key);
-
 // Runs body(Ref) under the partition's lock; 0: there is no lease with that token.
 template <typename Body>
 void with_lease(const LeaseKey& key, int64 token, Body&& body) {
@@ -154,14 +149,6 @@ void make_room(LeaseDatabase* database);
 
 // --- Claims (lease/acquire.cpp) ------------------------------------------------------------------
 
-// Makes durable, or clears, what a claim waits for besides leases.
-void do_work(LeaseDatabase* database, const LeaseRequest& request, const Decision& decision);
-
-// A claim that uses its key and has a lease of its own, with the partition's lock held.
-LeaseRoom make_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseAccess access,
-                     LeaseClaim* claim);
-void drop_claim(const LeaseClaim& claim);
-
 // Frees memory when there was no room for a lease of the role, with no lock held, before the next
 // attempt: superusers become privileged, then expired leases are dropped. Raises 53400 when all of
 // that was tried.
@@ -171,14 +158,11 @@ struct RoomSearch {
 };
 void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* search);
 
-// The same as make_claim, and locks the partition. Raises 53400 when there is no room.
+// Locks the partition and makes a claim that uses its key and has a lease of its own. Raises 53400
+// when there is no room.
 void lock_and_claim(LeaseDatabase* database, const LeaseRequest& request, LeaseClaim* claim);
+void drop_claim(const LeaseClaim& claim); // with the lock held
 [[noreturn]] void raise_no_room(LeaseRoom room, Oid role);
-
-// Grants the waiter's claim if nothing is in its way and no waiter before it excludes it.
-Decision decide_in_turn(LeaseWaiter* waiter, const LeaseRequest& request);
-LeaseAnswer granted_answer(const LeaseClaim& claim);
-LeaseAnswer refused_answer(const Decision& decision, const LeaseClaim& claim);
 
 // --- What a transaction or a session holds (lease/pin.cpp) ---------------------------------------
 

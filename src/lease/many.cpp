@@ -1,7 +1,7 @@
 // acquire_leases: several keys, all of them or none.
 
 #include "lease/argument.h"
-#include "lease/beside.h"
+#include "lease/lease.h"
 #include "lease/named.h"
 #include "server/arguments.h"
 #include "server/client.h"
@@ -20,12 +20,7 @@ struct Many {
     int given;
     LeaseBond bond; // of the leases when the call has ended
     bool resumes;
-    int refused; // the request that stopped the call, and why
-    Decision decision;
-    LeaseRoom room;
-    RoomSearch search;
-    Ref served; // the tree whose queue was served last, and by which look; 0: none was yet
-    uint32 look;
+    int refused; // the request that stopped the call
 };
 
 Many read_many(const Arguments& arguments, LeaseDatabase* database);
@@ -123,157 +118,30 @@ Many read_many(const Arguments& arguments, LeaseDatabase* database) {
 
 // --- Granting ------------------------------------------------------------------------------------
 
-bool is_last_of_tree(const Many& many, int i) {
-    return i + 1 == many.count || !is_same_tree(many.requests[i].key, many.requests[i + 1].key);
-}
-
-// A queue takes a walk over all permits that one of its waiters wants: it is served once for all of
-// the call's leases in its tree, and not where the call has none.
-template <typename Body>
-void for_each_lease(const Many& many, Body&& body) {
-    bool is_due = false;
-    for (int i = 0; i < many.count; i++) {
-        const LeaseKey& key = many.requests[i].key;
-        if (many.tokens[i] != 0) {
-            with_lease(key, many.tokens[i], [&](Ref lease) {
-                if (lease != 0)
-                    body(lease);
-            });
-            is_due = true;
-        }
-        if (!is_due || !is_last_of_tree(many, i))
-            continue;
-        serve_tree_of(key);
-        is_due = false;
-    }
-}
-
 // Releases the leases of the call, which were not returned to the client yet. After an error the
 // store is not touched: the record of a long one stays until something in its way is requested.
 void give_back_granted(int, Datum argument) {
     auto* many = reinterpret_cast<Many*>(DatumGetPointer(argument));
-    for_each_lease(*many, [&](Ref lease) {
-        if (!lease_at(lease)->ended)
-            end_lease_without_serving(many->database, lease, LeaseEnd::kGivenBack);
-    });
-    for (int i = 0; i < many->count; i++)
-        many->tokens[i] = 0;
-}
-
-template <typename Body>
-void for_each_partition(const Many& many, Body&& body) {
-    uint64 partitions = 0;
-    for (int i = 0; i < many.count; i++)
-        partitions |= UINT64CONST(1) << many.requests[i].key.partition;
-    for (int i = 0; i < kLeasePartitions; i++)
-        if ((partitions >> i & 1) != 0)
-            body(partition_lock(i));
-}
-
-enum class Attempt { kDone, kRefused, kNeedsWork, kNoRoom };
-
-// The queue of a tree is served for the first of its keys. What waits there keeps waiting while all
-// partitions are locked, so another key has to be compared with it alone.
-Decision decide_next(Many* many, const LeaseRequest& request, LeaseWaiter* waiter) {
-    const LeaseClaim& claim = waiter->claim;
-    Ref root = root_of(claim.node);
-    if (root == many->served && has_queue(root) &&
-        !is_behind(claim.node, lease_at(claim.lease)->mode, many->look))
-        return decide(&waiter->claim, monotonic_now());
-    Decision decision = decide_in_turn(waiter, request);
-    many->served = root;
-    many->look = last_look(claim.partition);
-    return decision;
-}
-
-// With the lock of its partition held.
-Attempt try_one(Many* many, int i, LeaseAnswer* answer) {
-    LeaseWaiter* waiter = this_waiter();
-    many->room = make_claim(many->database, many->requests[i], many->search.access, &waiter->claim);
-    if (many->room != LeaseRoom::kYes)
-        return Attempt::kNoRoom;
-    Decision decision = decide_next(many, many->requests[i], waiter);
-    if (decision.verdict == Verdict::kGranted) {
-        many->tokens[i] = granted_answer(waiter->claim).token;
-        release_node(waiter->claim.node);
-        return Attempt::kDone;
-    }
-    *answer = refused_answer(decision, waiter->claim);
-    many->refused = i;
-    many->decision = decision;
-    drop_claim(waiter->claim);
-    return needs_work(decision) ? Attempt::kNeedsWork : Attempt::kRefused;
-}
-
-// The first leases. A waiter may have seen one of them in its way, and no ticket; each queue is
-// served once.
-void take_back(Many* many, int granted) {
-    for (int i = 0; i < granted; i++) {
-        drop_lease(find_lease(find_node(many->requests[i].key), many->tokens[i]));
+    for (int i = 0; i < many->count; i++) {
+        if (many->tokens[i] != 0)
+            (void)end_lease_of(many->database, many->requests[i].key, many->tokens[i],
+                               LeaseEnd::kGivenBack);
         many->tokens[i] = 0;
     }
-    for (int i = 0; i < granted; i++) {
-        if (i + 1 < granted && !is_last_of_tree(*many, i))
-            continue;
-        Ref root = find_root(many->requests[i].key);
-        if (root != 0 && has_queue(root))
-            serve_queue(root, nullptr);
-    }
 }
 
-// No other process sees only some of them granted: all partitions are locked meanwhile.
-Attempt try_together(Many* many, LeaseAnswer* answer) {
-    Attempt attempt = Attempt::kDone;
-    for_each_partition(*many, [](LWLock* lock) { LWLockAcquire(lock, LW_EXCLUSIVE); });
-    int granted = 0;
-    many->served = 0;
-    while (granted < many->count && attempt == Attempt::kDone) {
-        attempt = try_one(many, granted, answer);
-        granted += attempt == Attempt::kDone ? 1 : 0;
-    }
-    if (attempt != Attempt::kDone)
-        take_back(many, granted);
-    for_each_partition(*many, [](LWLock* lock) { LWLockRelease(lock); });
-    return attempt;
-}
-
-// One after the other, in order, so that two calls never wait for each other.
+// One after the other, in order, until one is refused.
 LeaseAnswer take_in_order(Many* many, const Deadline& deadline) {
     LeaseAnswer answer;
-    int tree = 0; // the first one of it
     for (int i = 0; i < many->count; i++) {
-        LeaseRequest* request = &many->requests[i];
-        if (!is_same_tree(many->requests[tree].key, request->key))
-            tree = i;
-        request->beside = &many->requests[tree];
-        request->beside_count = i - tree;
-        answer = acquire_lease_for(many->database, *request, deadline);
+        many->requests[i].has_others = i > 0;
+        answer = acquire_lease_for(many->database, many->requests[i], deadline);
         many->tokens[i] = answer.token;
         many->refused = i;
         if (answer.outcome != LeaseOutcome::kAcquired)
             break;
     }
     return answer;
-}
-
-// At one moment, unless others prevent that: by leases that are lost or over all the time, which
-// has to become durable first.
-LeaseAnswer take_at_once(Many* many, const Deadline& deadline) {
-    constexpr int kMostWork = 16;
-    LeaseAnswer answer;
-    for (int work = 0; work < kMostWork;) {
-        answer.outcome = LeaseOutcome::kAcquired;
-        Attempt attempt = try_together(many, &answer);
-        if (attempt == Attempt::kDone || attempt == Attempt::kRefused)
-            return answer;
-        if (attempt == Attempt::kNeedsWork) {
-            do_work(many->database, many->requests[many->refused], many->decision);
-            work++;
-            continue;
-        }
-        find_room(many->database, many->room, many->requests[0].role, &many->search);
-    }
-    return take_in_order(many, deadline);
 }
 
 // After a cancel, with the records that are there.
@@ -312,16 +180,17 @@ int64 cover_all(const Many& many, int64 ttl) {
 }
 
 // Whether all leases of the call are held still: one can be broken, or released by its holder's
-// name, while others are waited for or become durable. Runs body(Lease*) for each.
+// name, while others are waited for or become durable. Runs body(Ref) for each.
 template <typename Body>
 bool holds_all(const Many& many, Body&& body) {
     int held = 0;
-    for_each_lease(many, [&](Ref lease) {
-        if (lease_at(lease)->ended)
-            return;
-        body(lease_at(lease));
-        held++;
-    });
+    for (int i = 0; i < many.count; i++)
+        with_lease(many.requests[i].key, many.tokens[i], [&](Ref lease) {
+            if (lease == 0 || lease_at(lease)->ended)
+                return;
+            body(lease);
+            held++;
+        });
     return held == many.count;
 }
 
@@ -330,17 +199,19 @@ int64 begin_time(const Many& many) {
     int64 ttl = many.requests[0].ttl;
     int64 expires = ttl > longest_short_lease() ? record_all(many, ttl) : cover_all(many, ttl);
     int64 span = expires - monotonic_now();
-    bool holds = holds_all(many, [&](Lease* lease) {
+    bool holds = holds_all(many, [&](Ref ref) {
+        Lease* lease = lease_at(ref);
         lease->expires = expires;
         lease->span = span;
         lease->pid = 0;
+        drop_if_ended_and_serve(ref); // its waiters, and tickets, know of no end yet
     });
     return holds ? expires : 0;
 }
 
 // The same for leases that end with the session.
 int64 bind_all(const Many& many) {
-    if (!holds_all(many, [](Lease*) {}))
+    if (!holds_all(many, [](Ref) {}))
         return 0;
     for (int i = 0; i < many.count; i++)
         bind_lease(many.requests[i].key, many.tokens[i]);
@@ -378,8 +249,7 @@ pg_noinline LeaseAnswer acquire_all(Many* many, const Deadline& deadline) {
     {
         for (bool is_over = false; !is_over;) {
             CHECK_FOR_INTERRUPTS();
-            answer = deadline.has_passed() ? take_at_once(many, deadline)
-                                           : take_in_order(many, deadline);
+            answer = take_in_order(many, deadline);
             if (answer.outcome == LeaseOutcome::kAcquired)
                 answer.expires = is_bound ? bind_all(*many) : begin_time(*many);
             is_over = answer.outcome != LeaseOutcome::kAcquired || answer.expires != 0;

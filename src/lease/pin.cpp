@@ -12,7 +12,6 @@ namespace {
 // While it is pinned, the lease stays where it is.
 struct Pin {
     Ref lease;
-    Ref root; // of its tree
     int partition;
     int64 token;
 };
@@ -21,7 +20,6 @@ TransactionList<Pin> pins = {};
 
 struct BoundLease {
     int64 token; // hash key
-    uint64 root_hash;
     uint16 length;
     char key[kMaxLeaseKeyBytes];
 };
@@ -29,28 +27,13 @@ struct BoundLease {
 HTAB* bound_leases = nullptr;
 int64 spare_count = 0; // free entries: their tokens are 0, -1, -2 and so on
 
-// By trees, so that the queue of each is served once. find_lease(), and a drop, meet the newest of
-// a key first: none is looked for behind those that end later.
-template <typename Tree>
-int compare_ends(Tree left, int64 left_token, Tree right, int64 right_token) {
-    if (left != right)
-        return left < right ? -1 : 1;
-    return left_token > right_token ? -1 : left_token < right_token ? 1 : 0;
-}
-
-int order_of_unpins(const void* left, const void* right) {
-    const auto& a = *static_cast<const Pin*>(left);
-    const auto& b = *static_cast<const Pin*>(right);
-    return compare_ends(a.root, a.token, b.root, b.token);
-}
-
-void unpin(const Pin& pin, bool is_last_of_tree) {
+// Waiters know when a live lease ends.
+void unpin(const Pin& pin) {
     LWLockAcquire(partition_lock(pin.partition), LW_EXCLUSIVE);
-    remove_pinner(lease_at(pin.lease));
-    if (is_last_of_tree)
+    Lease* lease = lease_at(pin.lease);
+    remove_pinner(lease);
+    if (!is_live(*lease, monotonic_now()))
         drop_if_ended_and_serve(pin.lease);
-    else if (lease_at(pin.lease)->ended)
-        drop_ended(pin.lease);
     LWLockRelease(partition_lock(pin.partition));
 }
 
@@ -61,11 +44,10 @@ void unpin_all(XactEvent event, void*) {
     if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
         event != XACT_EVENT_PARALLEL_COMMIT && event != XACT_EVENT_PARALLEL_ABORT)
         return;
-    // The transaction is committed and visible, or rolled back.
-    if (pins.count > 1)
-        qsort(pins.items, pins.count, sizeof(Pin), order_of_unpins);
-    for (int i = 0; i < pins.count; i++)
-        unpin(pins[i], i + 1 == pins.count || pins[i].root != pins[i + 1].root);
+    // The transaction is committed and visible, or rolled back. The newest lease of a key is the
+    // first one that drop_lease() meets.
+    for (int i = pins.count - 1; i >= 0; i--)
+        unpin(pins[i]);
     pins.forget();
 }
 
@@ -89,30 +71,20 @@ PinAttempt try_to_pin(const LeaseKey& key, int64 token, LeaseAccess access) {
         attempt.role = lease->role;
         attempt.room = add_pinner(lease, access);
         if (attempt.room == LeaseRoom::kYes)
-            pins.add({ref, root_of(lease->node), key.partition, token});
+            pins.add({ref, key.partition, token});
     });
     return attempt;
 }
 
-LeaseKey key_of(const BoundLease& bound) {
-    return lease_key(MyDatabaseId, bound.key, bound.length);
+void end_bound_lease(LeaseDatabase* database, const BoundLease& bound) {
+    (void)end_lease_of(database, lease_key(MyDatabaseId, bound.key, bound.length), bound.token,
+                       LeaseEnd::kLost);
 }
 
-// next: the one that ends after it; null: there is none, or of whatever tree.
-void end_bound_lease(LeaseDatabase* database, const BoundLease& bound, const BoundLease* next) {
-    LeaseKey key = key_of(bound);
-    with_lease(key, bound.token, [database](Ref lease) {
-        if (lease != 0 && !lease_at(lease)->ended)
-            end_lease_without_serving(database, lease, LeaseEnd::kLost);
-    });
-    if (next == nullptr || !is_same_tree(key, key_of(*next)))
-        serve_tree_of(key);
-}
-
-int order_of_ends(const void* left, const void* right) {
-    const auto& a = **static_cast<BoundLease* const*>(left);
-    const auto& b = **static_cast<BoundLease* const*>(right);
-    return compare_ends(a.root_hash, a.token, b.root_hash, b.token);
+int newest_first(const void* left, const void* right) {
+    int64 a = (*static_cast<BoundLease* const*>(left))->token;
+    int64 b = (*static_cast<BoundLease* const*>(right))->token;
+    return (a < b) - (a > b);
 }
 
 void end_bound_leases(int, Datum) {
@@ -126,11 +98,11 @@ void end_bound_leases(int, Datum) {
         if (all != nullptr)
             all[count++] = bound;
         else // as the session ends in any case
-            end_bound_lease(database, *bound, nullptr);
+            end_bound_lease(database, *bound);
     if (count > 0)
-        qsort(all, count, sizeof(BoundLease*), order_of_ends);
+        qsort(all, count, sizeof(BoundLease*), newest_first);
     for (int64 i = 0; i < count; i++)
-        end_bound_lease(database, *all[i], i + 1 < count ? all[i + 1] : nullptr);
+        end_bound_lease(database, *all[i]);
     free(all);
 }
 
@@ -198,7 +170,6 @@ void bind_lease(const LeaseKey& key, int64 token) {
     hash_search(bound_leases, &spare, HASH_REMOVE, nullptr);
     bool found;
     auto* bound = static_cast<BoundLease*>(hash_search(bound_leases, &token, HASH_ENTER, &found));
-    bound->root_hash = key.root_hash;
     bound->length = static_cast<uint16>(key.length);
     memcpy(bound->key, key.bytes, key.length);
 }

@@ -93,53 +93,44 @@ void pass_over_waiters(int partition, uint32 look) {
 
 LeaseWaiter* this_waiter() { return &waiters[number_of_process()]; }
 
-namespace {
-
-void append(LeaseNode* root, LeaseWaiter* waiter) {
-    waiter->next = 0;
-    waiter->previous = root->last_waiter;
-    if (root->last_waiter != 0)
-        waiter_number(root->last_waiter)->next = number_of(waiter);
-    else
-        root->first_waiter = number_of(waiter);
-    root->last_waiter = number_of(waiter);
-}
-
-void remove(LeaseNode* root, const LeaseWaiter* waiter) {
-    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
-        waiter->next;
-    *(waiter->next != 0 ? &waiter_number(waiter->next)->previous : &root->last_waiter) =
-        waiter->previous;
-}
-
-} // namespace
-
-void join_queue(LeaseWaiter* waiter, bool has_pins, bool resumes) {
+void join_queue(LeaseWaiter* waiter) {
     waiter->latch = MyLatch;
     waiter->pid = MyProcPid;
-    waiter->has_pins = has_pins;
-    waiter->resumes = resumes;
     waiter->seen = 0;
     waiter->since = GetCurrentTimestamp();
     waiter->wake_at = kNeverExpires;
     pg_write_barrier();
     waiter->queued = true;
     waiter->token = 0;
-    append(node_at(root_of(waiter->claim.node)), waiter);
+    LeaseNode* root = node_at(root_of(waiter->claim.node));
+    waiter->next = 0;
+    waiter->previous = root->last_waiter;
+    *(root->last_waiter != 0 ? &waiter_number(root->last_waiter)->next : &root->first_waiter) =
+        number_of(waiter);
+    root->last_waiter = number_of(waiter);
 }
 
 void leave_queue(LeaseWaiter* waiter) {
-    remove(node_at(root_of(waiter->claim.node)), waiter);
+    LeaseNode* root = node_at(root_of(waiter->claim.node));
+    *(waiter->previous != 0 ? &waiter_number(waiter->previous)->next : &root->first_waiter) =
+        waiter->next;
+    *(waiter->next != 0 ? &waiter_number(waiter->next)->previous : &root->last_waiter) =
+        waiter->previous;
     waiter->queued = false;
 }
 
-void move_to_end_of_queue(LeaseWaiter* waiter) {
-    LeaseNode* root = node_at(root_of(waiter->claim.node));
-    remove(root, waiter);
-    append(root, waiter);
+bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
+
+namespace {
+
+// R4: the lease of a waiter that has passed others may be in the way of their claims, and be lost
+// before these are decided again.
+void note_passed(const LeaseNode& root) {
+    for (int number = root.first_waiter; number != 0; number = waiter_number(number)->next)
+        waiter_number(number)->claim.is_free = false;
 }
 
-bool has_queue(Ref node) { return node_at(root_of(node))->first_waiter != 0; }
+} // namespace
 
 Decision serve_queue(Ref node, const LeaseWaiter* asking) {
     LeaseNode* root = node_at(root_of(node));
@@ -155,7 +146,7 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
         LeaseWaiter* waiter = waiter_number(number);
         next = waiter->next;
         Decision decision = {Verdict::kInTheWay, 0, later(earliest)};
-        if (!is_behind(waiter->claim.node, mode_of(waiter->claim), look)) {
+        if (waiter->passes || !is_behind(waiter->claim.node, mode_of(waiter->claim), look)) {
             decision = decide(&waiter->claim, now);
             if (decision.verdict != Verdict::kGranted &&
                 decision.verdict != Verdict::kOtherCapacity)
@@ -171,6 +162,8 @@ Decision serve_queue(Ref node, const LeaseWaiter* asking) {
             answer = decision;
         if (decision.verdict == Verdict::kGranted) {
             leave_queue(waiter);
+            if (waiter->passes)
+                note_passed(*root);
             waiter->token = lease_at(waiter->claim.lease)->token;
             SetLatch(waiter->latch);
             continue;
@@ -190,31 +183,11 @@ LeaseWaiter* first_in_queue(Ref node) {
     return waiter_number(node_at(root_of(node))->first_waiter);
 }
 
-namespace {
-
-void note_end(LeaseDatabase* database, Ref ref, LeaseEnd how) {
+void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
     if (how == LeaseEnd::kLost)
         lose_lease(database, *lease_at(ref));
     lease_at(ref)->ended = true;
-}
-
-} // namespace
-
-void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how) {
-    note_end(database, ref, how);
     drop_if_ended_and_serve(ref);
-}
-
-void end_lease_without_serving(LeaseDatabase* database, Ref ref, LeaseEnd how) {
-    note_end(database, ref, how);
-    drop_ended(ref);
-}
-
-void serve_tree(Ref root) {
-    if (node_at(root)->had_tickets != 0)
-        note_end_for_tickets();
-    if (has_queue(root))
-        serve_queue(root, nullptr);
 }
 
 void drop_if_ended_and_serve(Ref ref) {

@@ -1,9 +1,14 @@
-// The waiters for leases: a queue for each tree of keys, first come, first served but for further
-// keys of one call (lease/beside.h).
+// The waiters for leases: a queue for each tree of keys, first come, first served.
 //
 // A waiter is granted its lease by the process that ends the lease in its way, or by any waiter
 // that finds that one expired. A waiter that cannot be granted yet blocks the later waiters that it
 // excludes, and no others.
+//
+// A call of acquire_leases acquires its keys in one order (compare_keys). From its second key on it
+// waits for holders only, and passes the waiters before it: one of these may wait for a lease that
+// the call has. So calls never wait for each other in a circle. A call that has what another call
+// waits for, and waits itself, waits at a later key than the other: the keys below a path come
+// right after it, and no key of a call is above another key of it.
 #pragma once
 
 #include "lease/grant.h"
@@ -20,6 +25,7 @@ struct alignas(PG_CACHE_LINE_SIZE) LeaseWaiter {
     bool queued;
     bool has_pins;             // of its own transaction
     bool resumes;              // a lease of its holder
+    bool passes;               // the waiters before it, as its call has other leases
     int64 seen;                // the token of what was in its way last
     TimestampTz pinning_since; // while a transaction of this process pins leases: its start
     int64 token;               // 0: it is not granted yet
@@ -31,11 +37,9 @@ LeaseWaiter* this_waiter();
 
 // All with the lock of the claim's partition held exclusively.
 
-// Appends the waiter to the queue of its tree, or removes it. has_pins: its transaction pins
-// leases. resumes: it takes a lease of its holder as its own.
-void join_queue(LeaseWaiter* waiter, bool has_pins, bool resumes);
+// Appends the waiter, whose claim and flags are set, to the queue of its tree; or removes it.
+void join_queue(LeaseWaiter* waiter);
 void leave_queue(LeaseWaiter* waiter);
-void move_to_end_of_queue(LeaseWaiter* waiter);
 bool has_queue(Ref node);
 
 // Grants what can be granted, and wakes those waiters. A waiter that first needs something durable
@@ -65,11 +69,6 @@ LeaseWaiter* first_in_queue(Ref node);
 // queue.
 enum class LeaseEnd { kGivenBack, kLost };
 void end_lease(LeaseDatabase* database, Ref ref, LeaseEnd how);
-
-// The same for one of many: the queue is served by serve_tree() after the last one of the tree, as
-// that takes a walk over all permits that one of its waiters wants.
-void end_lease_without_serving(LeaseDatabase* database, Ref ref, LeaseEnd how);
-void serve_tree(Ref root);
 
 // Drops the lease if it has ended and no transaction pins it any more, and serves the queue.
 void drop_if_ended_and_serve(Ref ref);

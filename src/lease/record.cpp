@@ -1,6 +1,6 @@
 // R9: records of long leases: written before the grant, cleared before the next grant.
 
-#include "lease/beside.h"
+#include "lease/lease.h"
 
 namespace interlock {
 

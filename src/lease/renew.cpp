@@ -301,12 +301,4 @@ bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, Lea
     return is_there;
 }
 
-void serve_tree_of(const LeaseKey& key) {
-    LWLockAcquire(partition_lock(key.partition), LW_EXCLUSIVE);
-    Ref root = find_root(key);
-    if (root != 0)
-        serve_tree(root);
-    LWLockRelease(partition_lock(key.partition));
-}
-
 } // namespace interlock

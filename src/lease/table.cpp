@@ -195,13 +195,9 @@ int64 next_ticket_number() {
 
 uint32 next_look(int partition) { return ++table->partitions[partition].looks; }
 
-uint32 last_look(int partition) { return table->partitions[partition].looks; }
-
 Ref find_node(const LeaseKey& key) {
     return find_prefix(key, key.length, hash_of_prefix(key, key.length));
 }
-
-Ref find_root(const LeaseKey& key) { return find_prefix(key, key.root, key.root_hash); }
 
 Ref use_node(const LeaseKey& key, LeaseAccess access) {
     Ref parent = 0;

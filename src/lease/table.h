@@ -10,13 +10,12 @@
 #pragma once
 
 #include "lease/clock.h"
+#include "lease/key.h"
 #include "lease/usage.h"
 
 namespace interlock {
 
 constexpr int kLeasePartitions = 64;
-constexpr size_t kMaxLeaseKeyBytes = 1024;
-constexpr int kMaxLeaseLevels = 64;
 constexpr size_t kMaxHolderBytes = 255;
 
 enum class LeaseMode : uint8 { kExclusive, kShared, kPermit };
@@ -137,28 +136,6 @@ struct LeaseNode {
 inline Lease* lease_at(Ref ref) { return at<Lease>(ref); }
 inline LeaseNode* node_at(Ref ref) { return at<LeaseNode>(ref); }
 
-struct LeaseKey {
-    Oid database;
-    const char* bytes;
-    size_t length;
-    size_t root; // length of the first level
-    uint64 root_hash;
-    int partition;
-};
-
-inline bool is_same_tree(const LeaseKey& key, const LeaseKey& other) { // of one database
-    return key.root == other.root && memcmp(key.bytes, other.bytes, key.root) == 0;
-}
-
-// Where the level ends that has the byte at `from`, or begins there.
-inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
-    const void* slash = memchr(bytes + from, '/', length - from);
-    return slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
-}
-
-// The key, which is valid: has levels that are not empty, at most as many and as long as above.
-LeaseKey lease_key(Oid database, const char* bytes, size_t length);
-
 // The bytes of the node's key, in `room` if they are not in one place.
 using KeyRoom = char[kMaxLeaseKeyBytes];
 inline const char* key_bytes(const LeaseNode& node, KeyRoom& room) {
@@ -185,11 +162,9 @@ int64 next_ticket_number();
 
 // The number of the next look at a queue of the partition.
 uint32 next_look(int partition);
-uint32 last_look(int partition);
 
 // 0: it is not there.
 Ref find_node(const LeaseKey& key);
-Ref find_root(const LeaseKey& key); // the key's first level
 
 // Finds or makes the key and its ancestors; 0: there is no room. It stays until release_node.
 Ref use_node(const LeaseKey& key, LeaseAccess access);

@@ -56,7 +56,8 @@ Ref LeaseWaits::lease_in_the_way_of(const LeaseWaiter& waiter) {
 
 LeaseWait LeaseWaits::wait_of(const LeaseWaiter& waiter) {
     LeaseWait wait = {&waiter, lease_in_the_way_of(waiter), nullptr, 0};
-    if (wait.in_the_way == 0 && is_behind(waiter.claim.node, mode_of(waiter), look_))
+    if (wait.in_the_way == 0 && !waiter.passes &&
+        is_behind(waiter.claim.node, mode_of(waiter), look_))
         wait.before = waiter_before(waiter);
     else if (wait.in_the_way == 0 && is_recovering(waiter.claim.database, now_))
         wait.recovers_at = waiter.claim.database->serves_from;

@@ -1,5 +1,5 @@
-# Leases beside others: keys of one call beside a path above them, calls beside leases that are lost all the time, and
-# the many leases of a session that ends.
+# Calls of acquire_leases concurrently with others: with waiters for a path above their keys, with leases that are broken or
+# lost all the time.
 
 use strict;
 use warnings;
@@ -44,7 +44,7 @@ sub answer
 
 sub end_session { $_->quit for @_; return; }
 
-# --- Keys of one call beside a path above them -----------------------------------------------------
+# --- Keys of one call, and waiters for a path above them -------------------------------------------
 
 # The one below gets all its keys; the one above comes after it, and before those that have asked later
 for my $mode ('exclusive', 'shared')
@@ -68,7 +68,7 @@ for my $mode ('exclusive', 'shared')
     end_session($call, $above, $late);
 }
 
-# It stands before nobody who does not wait for it
+# Who came before it is granted a lease first, where no lease of the call is in the way
 {
     my $other = ask("SELECT token FROM interlock.acquire_lease('tree/c', '10 min')");
     my ($first, $call) = (session(), session());
@@ -77,11 +77,34 @@ for my $mode ('exclusive', 'shared')
     begin($call, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/c'], '10 min', '10 min', 'call')");
     waits('call');
     ask("SELECT interlock.release_lease('tree/c', $other)");
-    is(answer($first), 'acquired', 'a call waits behind those who do not wait for it');
+    is(answer($first), 'acquired', 'the first one that waits is granted the lease that is released');
     ask("SELECT interlock.release_lease('tree/c', holder => 'first')");
-    is(answer($call), 'acquired', 'and comes after them');
+    is(answer($call), 'acquired', 'the call comes after it');
     ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
     end_session($first, $call);
+}
+
+# A call that has a lease waits for holders only, also where its lease is of another tree
+{
+    my $held = ask("SELECT token FROM interlock.acquire_lease('tree/b', '10 min')");
+    my $above = session();
+    begin($above, "SELECT outcome FROM interlock.acquire_lease('tree', '10 min', '10 min', 'above')");
+    waits('above');
+    for my $wait ('10 min', '0')
+    {
+        is(ask("SELECT outcome FROM interlock.acquire_leases(ARRAY['other', 'tree/a'], '10 min', '$wait', 'call')"), 'acquired',
+            "wait $wait: a call with a lease passes a waiter for the path above its next key");
+        ask("SELECT interlock.release_lease(key, holder => 'call') FROM interlock.leases WHERE holder = 'call'");
+    }
+    is(ask("SELECT outcome, blocked_by, holder FROM interlock.acquire_leases(ARRAY['tree/a', 'tree/c'], '10 min', '0', 'call')"), 'held|tree/a|above',
+        'a call without one does not');
+    is(ask("SELECT outcome, blocked_by FROM interlock.acquire_leases(ARRAY['other', 'tree/a', 'tree/b'], '10 min', '0', 'call')"), 'held|tree/b',
+        'a call that is refused');
+    is(ask("SELECT count(*) FROM interlock.leases WHERE holder = 'call'"), 0, 'has none of its leases');
+    ask("SELECT interlock.release_lease('tree/b', $held)");
+    is(answer($above), 'acquired', 'the waiter has its turn');
+    ask("SELECT interlock.release_lease('tree', holder => 'above')");
+    end_session($above);
 }
 
 # Two calls, and a shared path above them that waits for one of them, which will want a key of the other: that does not
@@ -96,7 +119,7 @@ for my $mode ('exclusive', 'shared')
     begin($late, "SELECT outcome FROM interlock.acquire_lease('tree/95', '10 min', '10 min', 'late')");
     waits('late');
     begin($shared, "SELECT outcome FROM interlock.acquire_leases(ARRAY['tree/9', 'tree/95'], '10 min', '10 min', 'shared call', 'shared')");
-    is(answer($shared), 'acquired', 'a call does not wait behind those who wait for another one');
+    is(answer($shared), 'acquired', 'a call does not wait for those who wait for another one');
     ask("SELECT interlock.release_lease(key, holder => 'shared call') FROM interlock.leases WHERE holder = 'shared call'");
     ask("SELECT interlock.release_lease('tree/5', $middle)");
     is(answer($call), 'acquired', 'the other call is acquired');

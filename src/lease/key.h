@@ -1,0 +1,42 @@
+// The keys of leases: paths, whose levels are separated by slashes.
+#pragma once
+
+#include "server/server.h"
+
+namespace interlock {
+
+constexpr size_t kMaxLeaseKeyBytes = 1024;
+constexpr int kMaxLeaseLevels = 64;
+
+struct LeaseKey {
+    Oid database;
+    const char* bytes;
+    size_t length;
+    size_t root; // length of the first level
+    uint64 root_hash;
+    int partition;
+};
+
+// The key, which is valid: has levels that are not empty, at most as many and as long as above.
+LeaseKey lease_key(Oid database, const char* bytes, size_t length);
+
+// Where the level ends that has the byte at `from`, or begins there.
+inline size_t end_of_level(const char* bytes, size_t length, size_t from) {
+    const void* slash = memchr(bytes + from, '/', length - from);
+    return slash == nullptr ? length : static_cast<const char*>(slash) - bytes;
+}
+
+// The rest compares keys of one database.
+
+inline bool is_same_tree(const LeaseKey& key, const LeaseKey& other) {
+    return key.root == other.root && memcmp(key.bytes, other.bytes, key.root) == 0;
+}
+
+// The one order in which a call acquires several keys: level by level, so that a key comes right
+// before its descendants.
+int compare_keys(const LeaseKey& left, const LeaseKey& right);
+
+bool is_ancestor(const LeaseKey& key, const LeaseKey& other);
+bool are_related(const LeaseKey& key, const LeaseKey& other); // the same, or one above the other
+
+} // namespace interlock
