@@ -8,12 +8,12 @@ namespace interlock {
 
 namespace {
 
-Datum array_of(const int32* pids, int count) {
-    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-    for (int i = 0; i < count; i++)
-        values[i] = Int32GetDatum(pids[i]);
+Datum array_of(const List* pids) {
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (list_length(pids) + 1)));
+    for (int i = 0; i < list_length(pids); i++)
+        values[i] = Int32GetDatum(list_nth_int(pids, i));
     return PointerGetDatum(
-        construct_array(values, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+        construct_array(values, list_length(pids), INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 } // namespace
@@ -28,7 +28,7 @@ void audit_break(const BrokenLease& broken) {
         CStringGetTextDatum(broken.reason),
         CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
         TimestampTzGetDatum(shown_time(broken.expires)),
-        array_of(broken.terminated, broken.terminated_count)};
+        array_of(broken.pinners)};
     write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
                     insert_of_line(own_table("lease_audit"),
                                    "key, holder, token, reason, broken_by, would_expire_at, "

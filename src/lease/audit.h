@@ -11,8 +11,7 @@ struct BrokenLease {
     int64 expires;
     const char* holder;
     const char* reason;
-    const int32* terminated; // processes
-    int terminated_count;
+    List* pinners; // processes, which are terminated
 };
 
 // Adds a row to interlock.lease_audit, in the caller's transaction.

@@ -1,71 +1,61 @@
-// break_lease: taking a lease from its holder by hand.
+// break_lease and break_leases: taking leases from their holders.
 
 #include "lease/argument.h"
 #include "lease/audit.h"
 #include "lease/lease.h"
 #include "lease/pinner.h"
+#include "lease/ticket.h"
 #include "server/client.h"
 
 using namespace interlock;
 
 namespace {
 
-struct Found {
-    int64 token; // 0: there is nothing to break
-    int64 expires;
-    char holder[kMaxHolderBytes + 1];
+// Which leases break_leases breaks: of this database, of the role (InvalidOid: of any), granted
+// before the call.
+struct Choice {
+    const text* pattern;
+    Oid role;
+    int64 end;
 };
 
-// The most processes that are named at once.
-struct Pinners {
-    int32 pids[64];
-    int count;
-};
+enum class End { kBroken, kPinned, kGone };
 
-Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners);
-[[noreturn]] void raise_pinned(const LeaseKey& key, const int32* pids, int count);
-[[noreturn]] void raise_pinned_here(const LeaseKey& key);
-void check_pinners(const LeaseKey& key, int64 end, bool terminates);
-void terminate(const LeaseKey& key, int64 token, const Pinners& pinners);
-bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned);
-void terminate_all(const LeaseKey& key, int64 token);
+const char* reason_argument(const Arguments& arguments);
+List* breakable_at(const LeaseKey& key, int64 end, const char* reason);
+List* breakable_in(int partition, const Choice& choice, const char* reason);
+void check_pinners(const List* leases, bool terminates);
+[[noreturn]] void raise_pinned(const LeaseKey& key, const List* pids);
+bool matches(const char* key, size_t length, const Choice& choice);
+void drop_tickets(int partition, const Choice& choice);
+End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates);
+List* pinners_of(const BrokenLease& lease);
 
 } // namespace
 
 extern "C" {
 PG_FUNCTION_INFO_V1(break_lease);
+PG_FUNCTION_INFO_V1(break_leases);
 
 // break_lease(key, reason, terminate)
 Datum break_lease(PG_FUNCTION_ARGS) {
     Arguments arguments(fcinfo);
     LeaseKey key = lease_key_argument(DatumGetTextPP(arguments.required(0, "key")));
-    char* reason = arguments.string(1, "reason");
+    const char* reason = reason_argument(arguments);
     bool terminates = arguments.boolean(2, "terminate");
-    if (reason[0] == '\0')
-        refuse_empty("reason", "It is stored in interlock.lease_audit.");
     LeaseDatabase* database = lease_database();
+    List* leases = breakable_at(key, read_counter(&database->next_token), reason);
+    check_pinners(leases, terminates);
     StringInfoData holders;
     initStringInfo(&holders);
-    auto end = static_cast<int64>(pg_atomic_read_u64(&database->next_token));
-    check_pinners(key, end, terminates);
-    Pinners pinners;
-    for (Found found; (found = find_breakable(key, end, &pinners)).token != 0;) {
-        if (pinners.count > 0 && !terminates)
-            raise_pinned(key, pinners.pids, pinners.count);
-        if (has_pinned_token(found.token))
-            raise_pinned_here(key);
-        BrokenLease broken = {key,    found.token,  found.expires, found.holder,
-                              reason, pinners.pids, pinners.count};
-        audit_break(broken); // in the transaction, while the rest is at once
-        terminate(key, found.token, pinners);
-        bool ends = end_found(database, key, found.token, terminates);
-        if (!ends && pinners.count == 0)
-            continue;
-        log_break(broken);
-        count(line_of(key), Counter::kTakeovers);
-        if (terminates)
-            terminate_all(key, found.token);
-        appendStringInfo(&holders, "%s%s", holders.len > 0 ? ", " : "", found.holder);
+    ListCell* cell;
+    foreach (cell, leases) {
+        const auto& lease = *static_cast<const BrokenLease*>(lfirst(cell));
+        End end = break_one(database, lease, terminates);
+        if (end == End::kPinned)
+            raise_pinned(key, pinners_of(lease));
+        if (end == End::kBroken)
+            appendStringInfo(&holders, "%s%s", holders.len > 0 ? ", " : "", lease.holder);
     }
     if (holders.len == 0)
         PG_RETURN_NULL();
@@ -73,15 +63,67 @@ Datum break_lease(PG_FUNCTION_ARGS) {
     clear_records(database, key.partition);
     PG_RETURN_TEXT_P(cstring_to_text(holders.data));
 }
+
+// break_leases(pattern, reason, role)
+Datum break_leases(PG_FUNCTION_ARGS) {
+    Arguments arguments(fcinfo);
+    Choice choice = {DatumGetTextPP(arguments.required(0, "pattern")), InvalidOid, 0};
+    if (!arguments.is_null(2))
+        choice.role = get_role_oid(NameStr(*DatumGetName(arguments.value(2))), false);
+    const char* reason = reason_argument(arguments);
+    LeaseDatabase* database = lease_database();
+    choice.end = read_counter(&database->next_token);
+    int64 broken = 0;
+    int64 pinned = 0;
+    MemoryContext memory =
+        AllocSetContextCreate(CurrentMemoryContext, "broken leases", ALLOCSET_DEFAULT_SIZES);
+    MemoryContext saved = MemoryContextSwitchTo(memory);
+    for (int i = 0; i < kLeasePartitions; i++) {
+        drop_tickets(i, choice); // before its leases end, which would notify them
+        int64 before = broken;
+        ListCell* cell;
+        foreach (cell, breakable_in(i, choice, reason)) {
+            CHECK_FOR_INTERRUPTS();
+            const auto& lease = *static_cast<const BrokenLease*>(lfirst(cell));
+            if (!matches(lease.key.bytes, lease.key.length, choice))
+                continue;
+            End end = break_one(database, lease, false);
+            broken += end == End::kBroken;
+            pinned += end == End::kPinned;
+        }
+        if (broken > before)
+            clear_records(database, i);
+        MemoryContextReset(memory);
+    }
+    MemoryContextSwitchTo(saved);
+    MemoryContextDelete(memory);
+    if (broken > 0)
+        make_durable(database, 0);
+    if (pinned > 0)
+        ereport(WARNING,
+                (errmsg_plural("%lld lease is pinned by open transactions and was not broken",
+                               "%lld leases are pinned by open transactions and were not broken",
+                               static_cast<unsigned long>(pinned), static_cast<long long>(pinned)),
+                 errhint("They can be broken when these transactions have ended.")));
+    PG_RETURN_INT64(broken);
+}
 }
 
 namespace {
 
-void find_pinners(const Lease& lease, Pinners* pinners) {
-    for_each_pinner(lease, [pinners](Pinner pinner) {
-        if (pinners->count < static_cast<int>(lengthof(pinners->pids)))
-            pinners->pids[pinners->count++] = pinner.pid;
-    });
+const char* reason_argument(const Arguments& arguments) {
+    const char* reason = arguments.string(1, "reason");
+    if (reason[0] == '\0')
+        refuse_empty("reason", "It is stored in interlock.lease_audit.");
+    return reason;
+}
+
+// --- What can be broken --------------------------------------------------------------------------
+
+List* list_pinners(const Lease& lease) {
+    List* pids = NIL;
+    for_each_pinner(lease, [&pids](Pinner pinner) { pids = lappend_int(pids, pinner.pid); });
+    return pids;
 }
 
 // An ended lease stays as long as it is pinned. A waiter that is granted a lease meanwhile has a
@@ -90,78 +132,98 @@ bool is_breakable(const Lease& lease, int64 end, int64 now) {
     return lease.token < end && (is_live(lease, now) || lease.pins > 0);
 }
 
-// The leases at the key one after the other: those that are shared, and permits, can be several.
-Found find_breakable(const LeaseKey& key, int64 end, Pinners* pinners) {
-    Found found = {};
-    pinners->count = 0;
-    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
-    int64 now = monotonic_now();
-    Ref node = find_node(key);
-    Ref ref = node == 0 ? 0 : node_at(node)->leases;
-    while (ref != 0 && !is_breakable(*lease_at(ref), end, now))
-        ref = lease_at(ref)->next;
-    if (ref != 0) {
-        const Lease& lease = *lease_at(ref);
-        found.token = lease.token;
-        found.expires = lease.expires;
-        lease.copy_holder(found.holder);
-        find_pinners(lease, pinners);
-    }
-    LWLockRelease(partition_lock(key.partition));
-    return found;
+// A copy, for when the partition's lock is released.
+BrokenLease* copy_lease(const Lease& lease, const char* reason) {
+    const LeaseNode& node = *node_at(lease.node);
+    auto* key = static_cast<char*>(palloc(node.length));
+    node.copy_key(key);
+    auto* holder = static_cast<char*>(palloc0(lease.holder_length + 1));
+    lease.copy_holder(holder);
+    auto* copy = static_cast<BrokenLease*>(palloc(sizeof(BrokenLease)));
+    *copy = {lease_key(node.database, key, node.length),
+             lease.token,
+             lease.expires,
+             holder,
+             reason,
+             list_pinners(lease)};
+    return copy;
 }
 
-const char* list_of(const int32* pids, int count) {
-    StringInfoData list;
-    initStringInfo(&list);
-    for (int i = 0; i < count; i++)
-        appendStringInfo(&list, "%s%d", i > 0 ? ", " : "", pids[i]);
-    return list.data;
-}
-
-void raise_pinned(const LeaseKey& key, const int32* pids, int count) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
-                    errmsg("lease \"%s\" is pinned by open transactions that have asserted it",
-                           pnstrdup(key.bytes, key.length)),
-                    errdetail("Processes: %s.", list_of(pids, count)),
-                    errhint("Wait until they have ended, or give terminate => true to end their "
-                            "sessions.")));
-}
-
-void raise_pinned_here(const LeaseKey& key) {
-    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
-                    errmsg("lease \"%s\" is pinned by the current transaction",
-                           pnstrdup(key.bytes, key.length)),
-                    errhint("End the transaction first.")));
-}
-
-// --- Sessions that pin it ------------------------------------------------------------------------
-
-Pinners pinners_of(const LeaseKey& key, int64 token) {
-    Pinners pinners = {};
-    LWLockAcquire(partition_lock(key.partition), LW_SHARED);
-    Ref ref = find_lease(find_node(key), token);
-    if (ref != 0)
-        find_pinners(*lease_at(ref), &pinners);
-    LWLockRelease(partition_lock(key.partition));
-    return pinners;
-}
-
-// Those of all leases at the key, as many as there is room for. How many there are.
-int copy_pinners(const LeaseKey& key, int64 end, int32* pids, int room) {
-    int count = 0;
+// Those that are shared, and permits, can be several.
+List* breakable_at(const LeaseKey& key, int64 end, const char* reason) {
+    List* leases = NIL;
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     int64 now = monotonic_now();
     Ref node = find_node(key);
     for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next)
         if (is_breakable(*lease_at(ref), end, now))
-            for_each_pinner(*lease_at(ref), [&](Pinner pinner) {
-                if (count < room)
-                    pids[count] = pinner.pid;
-                count++;
-            });
+            leases = lappend(leases, copy_lease(*lease_at(ref), reason));
     LWLockRelease(partition_lock(key.partition));
-    return count;
+    return leases;
+}
+
+bool is_of(Oid role, Ref node, const Choice& choice) {
+    return (!OidIsValid(choice.role) || role == choice.role) &&
+           node_at(node)->database == MyDatabaseId;
+}
+
+List* breakable_in(int partition, const Choice& choice, const char* reason) {
+    List* leases = NIL;
+    LWLockAcquire(partition_lock(partition), LW_SHARED);
+    int64 now = monotonic_now();
+    for_each_lease(partition, [&](Ref ref) {
+        const Lease& lease = *lease_at(ref);
+        if (is_breakable(lease, choice.end, now) && is_of(lease.role, lease.node, choice))
+            leases = lappend(leases, copy_lease(lease, reason));
+    });
+    LWLockRelease(partition_lock(partition));
+    return leases;
+}
+
+bool matches(const char* key, size_t length, const Choice& choice) {
+    alignas(int32) char name[VARHDRSZ + kMaxLeaseKeyBytes];
+    SET_VARSIZE(name, VARHDRSZ + length);
+    memcpy(name + VARHDRSZ, key, length);
+    return DatumGetBool(DirectFunctionCall2Coll(textlike, C_COLLATION_OID, PointerGetDatum(name),
+                                                PointerGetDatum(choice.pattern)));
+}
+
+// Only of a role that is named: the others' owners are to be notified of the leases that are
+// broken.
+void drop_tickets(int partition, const Choice& choice) {
+    if (!OidIsValid(choice.role))
+        return;
+    LWLockAcquire(partition_lock(partition), LW_EXCLUSIVE);
+    drop_tickets_if(partition, [&choice](const LeaseTicket& ticket) {
+        KeyRoom room;
+        const LeaseNode& node = *node_at(ticket.node);
+        return is_of(ticket.role, ticket.node, choice) &&
+               matches(key_bytes(node, room), node.length, choice);
+    });
+    LWLockRelease(partition_lock(partition));
+}
+
+// --- Sessions that pin a lease -------------------------------------------------------------------
+
+void raise_pinned(const LeaseKey& key, const List* pids) {
+    StringInfoData list;
+    initStringInfo(&list);
+    ListCell* cell;
+    foreach (cell, pids)
+        appendStringInfo(&list, "%s%d", list.len > 0 ? ", " : "", lfirst_int(cell));
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("lease \"%s\" is pinned by open transactions that have asserted it",
+                           pnstrdup(key.bytes, key.length)),
+                    errdetail("Processes: %s.", list.data),
+                    errhint("Wait until they have ended, or give terminate => true to end their "
+                            "sessions.")));
+}
+
+[[noreturn]] void raise_pinned_here(const LeaseKey& key) {
+    ereport(ERROR, (errcode(ERRCODE_OBJECT_IN_USE),
+                    errmsg("lease \"%s\" is pinned by the current transaction",
+                           pnstrdup(key.bytes, key.length)),
+                    errhint("End the transaction first.")));
 }
 
 // As pg_terminate_backend: superusers end any session, others none of a superuser.
@@ -190,67 +252,92 @@ void check_may_call_terminate() {
         aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_FUNCTION, "pg_terminate_backend");
 }
 
-// Before the first of several leases is broken. A lease that is pinned later is found when its turn
-// comes.
-void check_pinners(const LeaseKey& key, int64 end, bool terminates) {
-    int room = 0;
-    int32* pids = nullptr;
-    int count;
-    while ((count = copy_pinners(key, end, pids, room)) > room) {
-        room = count;
-        pids = static_cast<int32*>(palloc(sizeof(int32) * room));
-    }
-    if (count == 0)
+// Before the first of the leases of a key is broken.
+void check_pinners(const List* leases, bool terminates) {
+    List* pids = NIL;
+    ListCell* cell;
+    foreach (cell, leases)
+        pids = list_concat(pids, static_cast<const BrokenLease*>(lfirst(cell))->pinners);
+    if (pids == NIL)
         return;
+    const LeaseKey& key = static_cast<const BrokenLease*>(linitial(leases))->key;
     if (!terminates)
-        raise_pinned(key, pids, count);
+        raise_pinned(key, pids);
     check_may_call_terminate();
-    for (int i = 0; i < count; i++) {
-        if (pids[i] == MyProcPid)
+    foreach (cell, pids) {
+        if (lfirst_int(cell) == MyProcPid)
             raise_pinned_here(key);
-        if (!may_terminate(pids[i]))
-            raise_may_not_terminate(key, pids[i]);
+        if (!may_terminate(lfirst_int(cell)))
+            raise_may_not_terminate(key, lfirst_int(cell));
     }
 }
 
-bool pins(const LeaseKey& key, int64 token, int32 pid) {
-    Pinners pinners = pinners_of(key, token);
-    for (int i = 0; i < pinners.count; i++)
-        if (pinners.pids[i] == pid)
-            return true;
-    return false;
+List* pinners_of(const BrokenLease& lease) {
+    List* pids = NIL;
+    LWLockAcquire(partition_lock(lease.key.partition), LW_SHARED);
+    Ref ref = find_lease(find_node(lease.key), lease.token);
+    if (ref != 0)
+        pids = list_pinners(*lease_at(ref));
+    LWLockRelease(partition_lock(lease.key.partition));
+    return pids;
 }
 
-// Raises 42501 where the caller may not: the server's function checks that for each process. A
-// process whose transaction has ended meanwhile is skipped. As with any use of that function, one
-// that ends it between the check and the signal is not.
-void terminate(const LeaseKey& key, int64 token, const Pinners& pinners) {
-    if (pinners.count > 0)
-        check_may_call_terminate();
-    for (int i = 0; i < pinners.count; i++)
-        if (pins(key, token, pinners.pids[i]))
-            (void)DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(pinners.pids[i]),
-                                      Int64GetDatum(0));
+// Those that pin it now. Raises 42501 where the caller may not: the server's function checks that
+// for each process. As with any use of that function, a process whose transaction ends between the
+// look and the signal is not skipped. Whether there were any.
+bool terminate(const BrokenLease& lease) {
+    List* pids = pinners_of(lease);
+    if (pids == NIL)
+        return false;
+    check_may_call_terminate();
+    ListCell* cell;
+    foreach (cell, pids)
+        (void)DirectFunctionCall2(pg_terminate_backend, Int32GetDatum(lfirst_int(cell)),
+                                  Int64GetDatum(0));
+    list_free(pids);
+    return true;
 }
 
-// Returns when nothing pins the lease, which has ended and so is not pinned anew.
-void terminate_all(const LeaseKey& key, int64 token) {
-    constexpr long kPause = 10;
-    for (Pinners pinners; (pinners = pinners_of(key, token)).count > 0;) {
-        terminate(key, token, pinners);
-        wait_for_latch(kPause, PG_WAIT_EXTENSION);
-    }
-}
+// --- Breaking ------------------------------------------------------------------------------------
 
-// False: there is nothing left to break, or it was pinned meanwhile and must not be broken.
-bool end_found(LeaseDatabase* database, const LeaseKey& key, int64 token, bool also_pinned) {
-    bool ends = false;
-    with_lease(key, token, [&](Ref ref) {
-        ends = ref != 0 && (also_pinned || lease_at(ref)->pins == 0);
-        if (ends && !lease_at(ref)->ended)
+// With `breaks` false: what would happen.
+End end_one(LeaseDatabase* database, const BrokenLease& lease, bool also_pinned, bool breaks) {
+    End end = End::kGone;
+    with_lease(lease.key, lease.token, [&](Ref ref) {
+        if (ref == 0)
+            return;
+        bool is_pinned = lease_at(ref)->pins > 0;
+        if (is_pinned && !also_pinned)
+            end = End::kPinned;
+        else if (is_pinned || !lease_at(ref)->ended)
+            end = End::kBroken;
+        if (breaks && end == End::kBroken && !lease_at(ref)->ended)
             end_lease(database, ref, LeaseEnd::kLost);
     });
-    return ends;
+    return end;
+}
+
+// The audit is in the transaction, the rest is at once. A lease that has ended is not pinned anew.
+End break_one(LeaseDatabase* database, const BrokenLease& lease, bool terminates) {
+    constexpr long kPause = 10;
+    End end = end_one(database, lease, terminates, false);
+    if (end != End::kBroken)
+        return end;
+    if (has_pinned_token(lease.token))
+        raise_pinned_here(lease.key);
+    BrokenLease audited = lease;
+    if (!terminates) // those that pinned it when it was copied have left it
+        audited.pinners = NIL;
+    audit_break(audited);
+    bool has_terminated = terminates && terminate(lease);
+    end = end_one(database, lease, terminates, true);
+    if (end == End::kPinned || (end == End::kGone && !has_terminated))
+        return end;
+    log_break(lease);
+    count(line_of(lease.key), Counter::kTakeovers);
+    while (terminates && terminate(lease))
+        wait_for_latch(kPause, PG_WAIT_EXTENSION);
+    return End::kBroken;
 }
 
 } // namespace
