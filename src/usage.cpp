@@ -42,7 +42,7 @@ namespace {
 
 // Names of databases and roles are no secret; what a role uses is for its members.
 bool may_see(const Output& output, Oid role) {
-    return output.sees_all || (OidIsValid(role) && has_privs_of_role(GetUserId(), role));
+    return output.sees_all || has_privs_of_role(GetUserId(), role);
 }
 
 // what, database, role, used, of
@@ -65,8 +65,6 @@ void put_totals(const Output& output, const UsageReport& report) {
     }
 }
 
-const char* name_of_role(Oid role) { return OidIsValid(role) ? role_name(role) : "other roles"; }
-
 const char* name_of_database(Oid database) {
     char* name = get_database_name(database);
     return name != nullptr ? name : psprintf("unknown (OID=%u)", database);
@@ -82,7 +80,7 @@ void put_uses(const Output& output, const UsageReport& report, bool in_all) {
         const char* database = in_all ? nullptr : name_of_database(use->of.database);
         for (int i = 0; i < report.resource_count; i++)
             if (use->amounts[i] > 0)
-                put_row(output, report.resources[i].what, database, name_of_role(use->of.role),
+                put_row(output, report.resources[i].what, database, role_name(use->of.role),
                         in_units(use->amounts[i], report.resources[i].unit), kNotLimited);
     }
 }
@@ -92,7 +90,7 @@ void put_roles(const Output& output, const UsageReport& report) {
     foreach (cell, report.roles) {
         auto* use = static_cast<const ResourceUse*>(lfirst(cell));
         if (may_see(output, use->role))
-            put_row(output, use->what, nullptr, name_of_role(use->role), use->used, use->of);
+            put_row(output, use->what, nullptr, role_name(use->role), use->used, use->of);
     }
     put_uses(output, report, true);
 }

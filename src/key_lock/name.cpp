@@ -152,7 +152,7 @@ uint32 name_share() { return share_of(max_key_names_per_role, key_names); }
 // Counts the pin of this role. False: the name would exceed its share.
 bool count_pin(NameEntry* entry, bool privileged, NamePin* pin) {
     uint16 user = entry->pins == 0 ? 0 : user_of(*entry, GetUserId());
-    *pin = {entry, user, kSharedLine};
+    *pin = {entry, user, 0};
     bool has_others = user < kNameUsers && entry->users[user].pins > 0;
     if (!has_others && !add_usage(&usage->by_role, GetUserId(), 1,
                                   privileged ? kNoLimit : name_share(), &pin->line))

@@ -356,8 +356,8 @@ void find_room(LeaseDatabase* database, LeaseRoom room, Oid role, RoomSearch* se
         return;
     }
     if (search->has_dropped)
-        note_look_for_room(role);
-    bool pauses = search->access == LeaseAccess::kOrdinary && has_looked_for_room(role);
+        note_look_for_room();
+    bool pauses = search->access == LeaseAccess::kOrdinary && has_looked_for_room();
     if (search->has_dropped || pauses)
         raise_no_room(room, role);
     make_room(database);

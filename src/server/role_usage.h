@@ -1,26 +1,20 @@
 // How much of a resource of fixed size each role uses, counted in shared memory.
 //
-// Each role that uses some has a line: one atomic word with the role and what it uses, so that a
-// limit is checked and the use counted in one step, without a lock. A line that counts nothing can
-// be given to another role. When more than kUsageWays roles with the same hash use some at the same
-// time, the rest of them are counted together in one line and share one limit.
+// A role gets a line when it uses some for the first time, and keeps it until the server stops. The
+// line is one atomic word with the role and what it uses, so that a limit is checked and the use
+// counted in one step, without a lock. When all lines are taken, further roles share the lines of
+// others.
 #pragma once
 
 #include "server/server.h"
 
 namespace interlock {
 
-constexpr int kUsageSets = 64;
-constexpr int kUsageWays = 8;
-constexpr int kUsageLines = 1 + kUsageSets * kUsageWays;
-
-// Of the lines: the first one is for the roles that found no line of their own.
+constexpr int kUsageLines = 1024;
 using UsageLine = uint16;
-constexpr UsageLine kSharedLine = 0;
 constexpr uint32 kNoLimit = PG_UINT32_MAX;
 
 struct RoleUsage {
-    slock_t lock; // of giving lines to roles
     struct alignas(PG_CACHE_LINE_SIZE) {
         pg_atomic_uint64 word; // the role in the high half, what it uses in the low one
     } lines[kUsageLines];
@@ -37,16 +31,13 @@ void subtract_usage(RoleUsage* usage, UsageLine line, uint32 amount);
 // The same as add_usage for a line that counts something already, which the caller gives back.
 bool add_to_usage(RoleUsage* usage, UsageLine line, uint32 amount, uint32 most);
 
-// The line that counts for the role.
-UsageLine line_of_role(RoleUsage* usage, Oid role);
-
 inline uint64 read_usage(RoleUsage* usage, UsageLine line) {
     return pg_atomic_read_u64(&usage->lines[line].word);
 }
 inline Oid role_in(uint64 word) { return static_cast<Oid>(word >> 32); }
 inline uint32 amount_in(uint64 word) { return static_cast<uint32>(word); }
 
-// InvalidOid for the shared line. Stays the same while the line counts something.
+// The role that got the line first.
 inline Oid role_of_line(RoleUsage* usage, UsageLine line) {
     return role_in(read_usage(usage, line));
 }

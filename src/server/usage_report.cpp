@@ -34,7 +34,7 @@ void report_roles(UsageReport* report, const char* what, RoleUsage* usage, int64
         if (amount_in(word) == 0)
             continue;
         Oid role = role_in(word);
-        int64 of = OidIsValid(role) && superuser_arg(role) ? kNotLimited : share;
+        int64 of = superuser_arg(role) ? kNotLimited : share;
         report->roles =
             append_use(report->roles, {what, role, in_units(amount_in(word), unit), of});
     }

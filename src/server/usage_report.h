@@ -12,7 +12,7 @@ constexpr int kMostResources = 8; // that are counted by role and database
 // The use of all or of a role, and its limit or kNotLimited.
 struct ResourceUse {
     const char* what;
-    Oid role; // InvalidOid: by the roles that share a line
+    Oid role; // InvalidOid: of all
     int64 used;
     int64 of;
 };
