@@ -1,22 +1,11 @@
 #include "lease/audit.h"
 
+#include "lease/pinner.h"
 #include "table/own_table.h"
 #include "table/restricted.h"
 #include "table/subscription.h"
 
 namespace interlock {
-
-namespace {
-
-Datum array_of(const List* pids) {
-    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (list_length(pids) + 1)));
-    for (int i = 0; i < list_length(pids); i++)
-        values[i] = Int32GetDatum(list_nth_int(pids, i));
-    return PointerGetDatum(
-        construct_array(values, list_length(pids), INT4OID, sizeof(int32), true, TYPALIGN_INT));
-}
-
-} // namespace
 
 void audit_break(const BrokenLease& broken) {
     const LeaseKey& key = broken.key;
@@ -28,7 +17,7 @@ void audit_break(const BrokenLease& broken) {
         CStringGetTextDatum(broken.reason),
         CStringGetTextDatum(GetUserNameFromId(GetUserId(), false)),
         TimestampTzGetDatum(shown_time(broken.expires)),
-        array_of(broken.pinners)};
+        array_of_pids(broken.pinners)};
     write_own_table("lease_audit", TRIGGER_TYPE_INSERT,
                     insert_of_line(own_table("lease_audit"),
                                    "key, holder, token, reason, broken_by, would_expire_at, "

@@ -120,12 +120,6 @@ const char* reason_argument(const Arguments& arguments) {
 
 // --- What can be broken --------------------------------------------------------------------------
 
-List* list_pinners(const Lease& lease) {
-    List* pids = NIL;
-    for_each_pinner(lease, [&pids](Pinner pinner) { pids = lappend_int(pids, pinner.pid); });
-    return pids;
-}
-
 // An ended lease stays as long as it is pinned. A waiter that is granted a lease meanwhile has a
 // token from `end` on, and keeps it.
 bool is_breakable(const Lease& lease, int64 end, int64 now) {
@@ -135,15 +129,11 @@ bool is_breakable(const Lease& lease, int64 end, int64 now) {
 // A copy, for when the partition's lock is released.
 BrokenLease* copy_lease(const Lease& lease, const char* reason) {
     const LeaseNode& node = *node_at(lease.node);
-    auto* key = static_cast<char*>(palloc(node.length));
-    node.copy_key(key);
-    auto* holder = static_cast<char*>(palloc0(lease.holder_length + 1));
-    lease.copy_holder(holder);
     auto* copy = static_cast<BrokenLease*>(palloc(sizeof(BrokenLease)));
-    *copy = {lease_key(node.database, key, node.length),
+    *copy = {lease_key(node.database, copy_of_key(node), node.length),
              lease.token,
              lease.expires,
-             holder,
+             copy_of_holder(lease),
              reason,
              list_pinners(lease)};
     return copy;

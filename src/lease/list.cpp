@@ -11,35 +11,20 @@ using namespace interlock;
 
 namespace {
 
-// A lease or a waiter as it was, followed by the processes that pin it, the key and the holder.
+// A lease or a waiter as it was.
 struct Listed {
     Lease lease;
-    uint16 key_length;
+    char* key;
+    char* holder;
+    List* pinners;
+    TimestampTz pinned_since;
     int32 pid; // of a waiter
     TimestampTz since;
     int place;
-    TimestampTz pinned_since;
     int waiters; // that it keeps waiting
-
-    int32* pinners() { return reinterpret_cast<int32*>(this + 1); }
-    const int32* pinners() const { return reinterpret_cast<const int32*>(this + 1); }
-    const char* key() const { return reinterpret_cast<const char*>(pinners() + lease.pins); }
-    const char* holder() const { return key() + key_length; }
-    size_t size() const {
-        return MAXALIGN(sizeof(Listed) + sizeof(int32) * lease.pins + key_length +
-                        lease.holder_length);
-    }
 };
 
-// What was found under a partition's lock, and is shown without it: one after the other.
-struct Copies {
-    char* bytes;
-    size_t used;
-    size_t room;
-};
-
-Copies new_copies();
-bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node);
+Listed* copy_of(const Listed& listed, Ref lease, Ref node);
 
 using PutRow = void (*)(ReturnSetInfo* output, const Listed& listed);
 void put_lease_row(ReturnSetInfo* output, const Listed& listed);
@@ -55,34 +40,24 @@ struct Awaited {
 void find_awaited(int partition, Awaited* awaited);
 int count_waiters(const Awaited& awaited, Ref lease);
 
-// Runs collect(partition, add) under the partition's lock, again with more room if there was too
-// little, and puts a row for each that was added.
+// Runs collect(partition, add) under the partition's lock, and puts a row for each that was added.
 template <typename Collect>
-void list_partition(int partition, LWLockMode mode, Copies* copies, Collect&& collect,
-                    ReturnSetInfo* output, PutRow put_row) {
-    for (bool all = false; !all;) {
-        all = true;
-        copies->used = 0;
-        LWLockAcquire(partition_lock(partition), mode);
-        collect(partition, [&](const Listed& listed, Ref lease, Ref node) {
-            all = all && add_copy(copies, listed, lease, node);
-        });
-        LWLockRelease(partition_lock(partition));
-        if (all)
-            break;
-        copies->room *= 2;
-        copies->bytes = static_cast<char*>(repalloc_huge(copies->bytes, copies->room));
-    }
-    MemoryContext rows =
+void list_partition(int partition, LWLockMode mode, Collect&& collect, ReturnSetInfo* output,
+                    PutRow put_row) {
+    MemoryContext memory =
         AllocSetContextCreate(CurrentMemoryContext, "listed leases", ALLOCSET_DEFAULT_SIZES);
-    MemoryContext saved = MemoryContextSwitchTo(rows);
-    for (size_t at = 0; at < copies->used;) {
-        const auto& listed = *reinterpret_cast<Listed*>(copies->bytes + at);
-        put_row(output, listed);
-        at += listed.size();
-    }
+    MemoryContext saved = MemoryContextSwitchTo(memory);
+    List* all = NIL;
+    LWLockAcquire(partition_lock(partition), mode);
+    collect(partition, [&all](const Listed& listed, Ref lease, Ref node) {
+        all = lappend(all, copy_of(listed, lease, node));
+    });
+    LWLockRelease(partition_lock(partition));
+    ListCell* cell;
+    foreach (cell, all)
+        put_row(output, *static_cast<const Listed*>(lfirst(cell)));
     MemoryContextSwitchTo(saved);
-    MemoryContextDelete(rows);
+    MemoryContextDelete(memory);
 }
 
 LWLockMode share(int) { return LW_SHARED; }
@@ -96,10 +71,9 @@ Datum list_all(FunctionCallInfo fcinfo, Collect&& collect, PutRow put_row,
         return 0;
     lease_database();
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    Copies copies = new_copies();
     for (int i = 0; i < kLeasePartitions; i++) {
         CHECK_FOR_INTERRUPTS();
-        list_partition(i, mode(i), &copies, collect, output, put_row);
+        list_partition(i, mode(i), collect, output, put_row);
     }
     return 0;
 }
@@ -173,7 +147,6 @@ Datum lease_of(PG_FUNCTION_ARGS) {
     LeaseDatabase* database = lease_database();
     InitMaterializedSRF(fcinfo, 0);
     auto* output = reinterpret_cast<ReturnSetInfo*>(fcinfo->resultinfo);
-    Copies copies = new_copies();
     for (bool is_stale = true; is_stale;) {
         auto look = [&](int, auto&& add) {
             int64 now = monotonic_now();
@@ -182,7 +155,7 @@ Datum lease_of(PG_FUNCTION_ARGS) {
             if (found != 0 && !is_stale)
                 add(Listed{}, found, lease_at(found)->node);
         };
-        list_partition(key.partition, LW_EXCLUSIVE, &copies, look, output, put_look_row);
+        list_partition(key.partition, LW_EXCLUSIVE, look, output, put_look_row);
         if (is_stale)
             clear_records_in_the_way(database, key, LeaseMode::kExclusive);
     }
@@ -192,33 +165,18 @@ Datum lease_of(PG_FUNCTION_ARGS) {
 
 namespace {
 
-Copies new_copies() {
-    constexpr size_t kRoom = 8192;
-    return {static_cast<char*>(palloc(kRoom)), 0, kRoom};
-}
-
-void add_pinners(Listed* to, const Lease& lease) {
-    int32* pid = to->pinners();
-    for_each_pinner(lease, [&](Pinner pinner) {
-        to->pinned_since =
-            pid == to->pinners() ? pinner.since : Min(to->pinned_since, pinner.since);
-        *pid++ = pinner.pid;
+Listed* copy_of(const Listed& listed, Ref lease, Ref node) {
+    auto* copy = static_cast<Listed*>(palloc(sizeof(Listed)));
+    *copy = listed;
+    copy->lease = *lease_at(lease);
+    copy->key = copy_of_key(*node_at(node));
+    copy->holder = copy_of_holder(*lease_at(lease));
+    copy->pinners = list_pinners(*lease_at(lease));
+    for_each_pinner(*lease_at(lease), [copy](Pinner pinner) {
+        if (copy->pinned_since == 0 || pinner.since < copy->pinned_since)
+            copy->pinned_since = pinner.since;
     });
-}
-
-// False: there is no room for it.
-bool add_copy(Copies* copies, Listed listed, Ref lease, Ref node) {
-    listed.lease = *lease_at(lease);
-    listed.key_length = node_at(node)->length;
-    if (copies->room - copies->used < listed.size())
-        return false;
-    auto* to = reinterpret_cast<Listed*>(copies->bytes + copies->used);
-    *to = listed;
-    add_pinners(to, *lease_at(lease));
-    node_at(node)->copy_key(const_cast<char*>(to->key()));
-    lease_at(lease)->copy_holder(const_cast<char*>(to->holder()));
-    copies->used += listed.size();
-    return true;
+    return copy;
 }
 
 const char* mode_name(LeaseMode mode) {
@@ -233,32 +191,19 @@ const char* mode_name(LeaseMode mode) {
     return nullptr;
 }
 
-Datum text_of(const char* bytes, size_t length) {
-    return PointerGetDatum(cstring_to_text_with_len(bytes, static_cast<int>(length)));
-}
-
 Datum ttl_of(const Lease& lease) {
     auto* interval = static_cast<Interval*>(palloc0(sizeof(Interval)));
     interval->time = lease.ttl;
     return IntervalPGetDatum(interval);
 }
 
-Datum pinned_by(const Listed& listed) {
-    auto count = static_cast<int>(listed.lease.pins);
-    auto* pids = static_cast<Datum*>(palloc(sizeof(Datum) * (count + 1)));
-    for (int i = 0; i < count; i++)
-        pids[i] = Int32GetDatum(listed.pinners()[i]);
-    return PointerGetDatum(
-        construct_array(pids, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
-}
-
 // key, mode, holder, token, since, expires_at, ttl, pid, pins, durable, pinned_by, pinned_since,
 // role, released
 void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    Datum values[14] = {text_of(listed.key(), listed.key_length),
+    Datum values[14] = {CStringGetTextDatum(listed.key),
                         CStringGetTextDatum(mode_name(lease.mode)),
-                        text_of(listed.holder(), lease.holder_length),
+                        CStringGetTextDatum(listed.holder),
                         Int64GetDatum(lease.token),
                         TimestampTzGetDatum(lease.since),
                         TimestampTzGetDatum(shown_time(lease.expires)),
@@ -266,7 +211,7 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
                         Int32GetDatum(lease.pid),
                         Int32GetDatum(static_cast<int32>(lease.pins)),
                         BoolGetDatum(has_record(lease)),
-                        lease.pins == 0 ? 0 : pinned_by(listed),
+                        lease.pins == 0 ? 0 : array_of_pids(listed.pinners),
                         TimestampTzGetDatum(listed.pinned_since),
                         CStringGetTextDatum(role_name(lease.role)),
                         BoolGetDatum(lease.stay == LeaseStay::kReleased)};
@@ -282,26 +227,20 @@ void put_lease_row(ReturnSetInfo* output, const Listed& listed) {
 void put_look_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
     Datum values[10] = {CStringGetTextDatum(mode_name(lease.mode)),
-                        text_of(listed.holder(), lease.holder_length),
+                        CStringGetTextDatum(listed.holder),
                         Int64GetDatum(lease.token),
                         CStringGetTextDatum(role_name(lease.role)),
                         Int32GetDatum(lease.pid),
                         TimestampTzGetDatum(lease.since),
                         TimestampTzGetDatum(shown_time(lease.expires)),
-                        text_of(listed.key(), listed.key_length),
-                        lease.pins == 0 ? 0 : pinned_by(listed),
+                        CStringGetTextDatum(listed.key),
+                        lease.pins == 0 ? 0 : array_of_pids(listed.pinners),
                         TimestampTzGetDatum(listed.pinned_since)};
     bool nulls[10] = {};
     nulls[2] = !acts_for(lease.role);
     nulls[4] = lease.pid == 0;
     nulls[8] = nulls[9] = lease.pins == 0;
     add_result_row(output, values, nulls);
-}
-
-int compare_refs(const void* left, const void* right) {
-    Ref a = *static_cast<const Ref*>(left);
-    Ref b = *static_cast<const Ref*>(right);
-    return (a > b) - (a < b);
 }
 
 // With the partition's lock held, exclusively if it has waiters.
@@ -313,33 +252,21 @@ void find_awaited(int partition, Awaited* awaited) {
         if (wait.in_the_way != 0)
             awaited->leases[awaited->count++] = wait.in_the_way;
     });
-    qsort(awaited->leases, awaited->count, sizeof(Ref), compare_refs);
-}
-
-// Where the lease is, or belongs.
-int place_of(const Awaited& awaited, Ref lease) {
-    int from = 0;
-    int to = awaited.count;
-    while (from < to) {
-        int middle = (from + to) / 2;
-        if (awaited.leases[middle] < lease)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
 }
 
 int count_waiters(const Awaited& awaited, Ref lease) {
-    return awaited.count == 0 ? 0 : place_of(awaited, lease + 1) - place_of(awaited, lease);
+    int count = 0;
+    for (int i = 0; i < awaited.count; i++)
+        count += awaited.leases[i] == lease;
+    return count;
 }
 
 // name, holder, role, pid, since, expires_at, waiters, mode
 void put_held_row(ReturnSetInfo* output, const Listed& listed) {
     const Lease& lease = listed.lease;
-    int pid = lease.pid == 0 && lease.pins > 0 ? listed.pinners()[0] : lease.pid;
-    Datum values[8] = {text_of(listed.key(), listed.key_length),
-                       text_of(listed.holder(), lease.holder_length),
+    int pid = lease.pid == 0 && lease.pins > 0 ? linitial_int(listed.pinners) : lease.pid;
+    Datum values[8] = {CStringGetTextDatum(listed.key),
+                       CStringGetTextDatum(listed.holder),
                        CStringGetTextDatum(role_name(lease.role)),
                        Int32GetDatum(pid),
                        TimestampTzGetDatum(lease.since),
@@ -353,12 +280,10 @@ void put_held_row(ReturnSetInfo* output, const Listed& listed) {
 
 // key, mode, holder, pid, since, place
 void put_waiter_row(ReturnSetInfo* output, const Listed& listed) {
-    Datum values[6] = {text_of(listed.key(), listed.key_length),
-                       CStringGetTextDatum(mode_name(listed.lease.mode)),
-                       text_of(listed.holder(), listed.lease.holder_length),
-                       Int32GetDatum(listed.pid),
-                       TimestampTzGetDatum(listed.since),
-                       Int32GetDatum(listed.place)};
+    Datum values[6] = {
+        CStringGetTextDatum(listed.key),    CStringGetTextDatum(mode_name(listed.lease.mode)),
+        CStringGetTextDatum(listed.holder), Int32GetDatum(listed.pid),
+        TimestampTzGetDatum(listed.since),  Int32GetDatum(listed.place)};
     bool nulls[6] = {};
     add_result_row(output, values, nulls);
 }

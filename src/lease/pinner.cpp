@@ -87,6 +87,20 @@ void remove_pinner(Lease* lease) {
     lease->pins--;
 }
 
+List* list_pinners(const Lease& lease) {
+    List* pids = NIL;
+    for_each_pinner(lease, [&pids](Pinner pinner) { pids = lappend_int(pids, pinner.pid); });
+    return pids;
+}
+
+Datum array_of_pids(const List* pids) {
+    auto* values = static_cast<Datum*>(palloc(sizeof(Datum) * (list_length(pids) + 1)));
+    for (int i = 0; i < list_length(pids); i++)
+        values[i] = Int32GetDatum(list_nth_int(pids, i));
+    return PointerGetDatum(
+        construct_array(values, list_length(pids), INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
 Pinner pinner_of(int process) {
     return {GetPGProcByNumber(process)->pid, waiter_number(process + 1)->pinning_since};
 }

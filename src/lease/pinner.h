@@ -30,6 +30,10 @@ static_assert(sizeof(PinList) <= kMemoryUnit);
 
 Pinner pinner_of(int process);
 
+// Their processes, in the current memory context.
+List* list_pinners(const Lease& lease);
+Datum array_of_pids(const List* pids);
+
 // Runs body(Pinner) for each, with the partition's lock held.
 template <typename Body>
 void for_each_pinner(const Lease& lease, Body&& body) {

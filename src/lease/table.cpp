@@ -265,6 +265,18 @@ void free_lease(Ref lease) {
     free_piece(lease, sizeof(Lease) + lease_at(lease)->holder_length);
 }
 
+char* copy_of_key(const LeaseNode& node) {
+    char* key = static_cast<char*>(palloc0(node.length + 1));
+    node.copy_key(key);
+    return key;
+}
+
+char* copy_of_holder(const Lease& lease) {
+    char* holder = static_cast<char*>(palloc0(lease.holder_length + 1));
+    lease.copy_holder(holder);
+    return holder;
+}
+
 void put_lease(Ref node, Ref lease) {
     lease_at(lease)->node = node;
     lease_at(lease)->next = node_at(node)->leases;

@@ -5,7 +5,7 @@
 // ancestors and descendants are seen under one lock. A key is there while it has leases, children
 // or users.
 //
-// Nothing here waits, allocates of the server's memory or raises an error; the caller holds the
+// Nothing here waits or raises an error, but for copies, which need memory; the caller holds the
 // partition's lock exclusively, or shared where a function only looks.
 #pragma once
 
@@ -194,6 +194,10 @@ void free_lease(Ref lease);
 // already. 0: there is no room.
 Ref put_former_lease(const LeaseKey& key, const LeaseInfo& info, const LeaseText& text,
                      StorePlace place);
+
+// Copies for when the partition's lock is released, in the current memory context.
+char* copy_of_key(const LeaseNode& node);
+char* copy_of_holder(const Lease& lease);
 
 // Attaches it to the key; or detaches and frees it, and the key with it if it is no longer needed.
 // before: one of the same key that comes before it, if that is known: a walk that drops many would

@@ -42,16 +42,11 @@ bool has_waiters(int partition) {
 LeaseWaits::LeaseWaits(int partition) : now_(monotonic_now()), look_(next_look(partition)) {}
 
 Ref LeaseWaits::lease_in_the_way_of(const LeaseWaiter& waiter) {
-    bool is_same = last_ != nullptr && last_->claim.node == waiter.claim.node &&
-                   mode_of(*last_) == mode_of(waiter) &&
-                   last_->claim.capacity == waiter.claim.capacity;
-    if (!is_same)
-        last_in_the_way_ = in_the_way_of_claim(waiter.claim, now_);
-    last_ = &waiter;
-    if (last_in_the_way_ == 0)
+    Ref found = in_the_way_of_claim(waiter.claim, now_);
+    if (found == 0)
         return 0;
-    const Lease& lease = *lease_at(last_in_the_way_);
-    return is_live(lease, now_) || lease.pins > 0 ? last_in_the_way_ : 0; // else only its record
+    const Lease& lease = *lease_at(found);
+    return is_live(lease, now_) || lease.pins > 0 ? found : 0; // else only its record
 }
 
 LeaseWait LeaseWaits::wait_of(const LeaseWaiter& waiter) {
@@ -67,24 +62,11 @@ LeaseWait LeaseWaits::wait_of(const LeaseWaiter& waiter) {
 
 namespace {
 
-char* holder_of(const Lease& lease) {
-    char* holder = static_cast<char*>(palloc0(lease.holder_length + 1));
-    lease.copy_holder(holder);
-    return holder;
-}
-
-char* key_of_wait(const LeaseWaiter& waiter) {
-    const LeaseNode& node = *node_at(waiter.claim.node);
-    char* key = static_cast<char*>(palloc0(node.length + 1));
-    node.copy_key(key);
-    return key;
-}
-
 // The processes that pin it, else the session that it is bound to, or none.
 void add_lease(Wait* wait, const Lease& lease) {
     Blocker blocker;
     blocker.pid = lease.pid;
-    blocker.holder = holder_of(lease);
+    blocker.holder = copy_of_holder(lease);
     blocker.role = lease.role;
     blocker.until = shown_time(lease.expires);
     blocker.what = "lease";
@@ -101,8 +83,8 @@ void report(List** waits, const LeaseWait& found) {
     Wait wait;
     wait.pid = waiter.pid;
     wait.kind = mode_of(waiter) == LeaseMode::kPermit ? "permit" : "lease";
-    wait.name = key_of_wait(waiter);
-    wait.holder = holder_of(*lease_at(waiter.claim.lease));
+    wait.name = copy_of_key(*node_at(waiter.claim.node));
+    wait.holder = copy_of_holder(*lease_at(waiter.claim.lease));
     wait.since = waiter.since;
     Blocker blocker;
     if (found.in_the_way != 0)

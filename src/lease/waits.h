@@ -28,9 +28,6 @@ private:
 
     int64 now_;
     uint32 look_;
-    // What the last one waited for: most wait for the same.
-    const LeaseWaiter* last_ = nullptr;
-    Ref last_in_the_way_ = 0;
 };
 
 template <typename Body>
