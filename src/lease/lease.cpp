@@ -156,10 +156,11 @@ pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& 
     LeaseDatabase* database = lease_database();
     (void)withdraw_tickets(database, key, {holder, length}); // before a release would notify it
     bool was_held = false;
-    int64 count;
-    const HeldToken* tokens = tokens_of_name(database, key, {holder, length}, &count);
-    for (int64 i = 0; i < count; i++)
-        was_held = release_lease_of(database, key, tokens[i].token) || was_held;
+    ListCell* cell;
+    foreach (cell, tokens_of_name(database, key, {holder, length})) {
+        int64 token = static_cast<const HeldToken*>(lfirst(cell))->token;
+        was_held = release_lease_of(database, key, token) || was_held;
+    }
     PG_RETURN_BOOL(was_held);
 }
 
@@ -167,10 +168,10 @@ pg_noinline Datum release_by_holder(const Arguments& arguments, const LeaseKey& 
 pg_noinline int64 renew_by_holder(const LeaseKey& key, const LeaseRenewal& renewal) {
     LeaseDatabase* database = lease_database();
     int64 first = 0;
-    int64 count;
-    const HeldToken* tokens = tokens_of_name(database, key, renewal.holder, &count);
-    for (int64 i = 0; i < count; i++) {
-        int64 expires = renew_lease_of(database, key, tokens[i].token, renewal);
+    ListCell* cell;
+    foreach (cell, tokens_of_name(database, key, renewal.holder)) {
+        int64 token = static_cast<const HeldToken*>(lfirst(cell))->token;
+        int64 expires = renew_lease_of(database, key, token, renewal);
         if (expires != 0 && (first == 0 || expires < first))
             first = expires;
     }

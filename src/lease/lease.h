@@ -61,8 +61,7 @@ struct LeaseRenewal {
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
                      const LeaseRenewal& renewal);
 
-// Renews all of them at one moment, or none (lease/renew_many.cpp). The earliest of the new
-// expiries; 0: one of the leases is lost.
+// Renews all of them, or none when one of them is lost: 0. The earliest of the new expiries.
 struct LeaseToken {
     LeaseKey key;
     int64 token;
@@ -99,10 +98,9 @@ struct HeldToken {
     Oid role;
 };
 
-// The holder's leases at the key, of roles that the caller acts for. Leaves out, with a warning,
-// those that were granted to others of that name (lease/named.h).
-HeldToken* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder,
-                          int64* count);
+// The holder's leases at the key, of roles that the caller acts for: a list of HeldToken. Leaves
+// out, with a warning, those that were granted to others of that name (lease/named.h).
+List* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder);
 
 // Ends the lease, but for its record. Whether it was there.
 bool end_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token, LeaseEnd how);

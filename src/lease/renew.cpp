@@ -1,8 +1,8 @@
 // Renewing, reclaiming and releasing by token.
 
-#include "lease/renew.h"
 #include "lease/argument.h"
 #include "lease/ask.h"
+#include "lease/lease.h"
 #include "lease/named.h"
 #include "lease/role.h"
 
@@ -15,6 +15,15 @@ constexpr int64 kDefaultTtl = 30 * USECS_PER_SEC;
 bool is_half_over(const Lease& lease) {
     return lease.pid == 0 && lease.expires - monotonic_now() < lease.span / 2;
 }
+
+enum class Renewal {
+    kDone,
+    kLost,
+    kNotDurable,  // make_durable() first
+    kStaleRecord, // clear_records() first
+    kUnknown,     // not in memory, or not the caller's
+    kBound,       // to a session: it has no time for at_least
+};
 
 // R7, and then as a grant with the former token.
 Renewal reclaim_at(const LeaseClaim& claim, const LeaseKey& key, int64 token, int64* expires) {
@@ -72,23 +81,22 @@ Renewal reclaim(LeaseDatabase* database, const LeaseKey& key, int64 token,
     return done;
 }
 
-// Of the holder's leases at the key, of any role, in the order in which find_lease() meets them.
-// Returns how many there are; puts at most `room`.
-int64 tokens_of_holder(const LeaseKey& key, std::string_view holder, HeldToken* tokens,
-                       int64 room) {
-    int64 count = 0;
+// Of the holder's leases at the key, of any role, in the order in which find_lease() meets them:
+// a list of HeldToken.
+List* tokens_of_holder(const LeaseKey& key, std::string_view holder) {
+    List* tokens = NIL;
     LWLockAcquire(partition_lock(key.partition), LW_SHARED);
     Ref node = find_node(key);
     for (Ref ref = node == 0 ? 0 : node_at(node)->leases; ref != 0; ref = lease_at(ref)->next) {
         const Lease& lease = *lease_at(ref);
         if (lease.is_given_back() || !lease.has_holder(holder))
             continue;
-        if (count < room)
-            tokens[count] = {lease.token, lease.role};
-        count++;
+        auto* token = static_cast<HeldToken*>(palloc(sizeof(HeldToken)));
+        *token = {lease.token, lease.role};
+        tokens = lappend(tokens, token);
     }
     LWLockRelease(partition_lock(key.partition));
-    return count;
+    return tokens;
 }
 
 // Whether a lease that is released stays; then it ends when it may.
@@ -108,8 +116,12 @@ void shorten_record(LeaseDatabase* database, const LeaseKey& key, int64 token) {
         raise_not_on_standbys();
 }
 
-} // namespace
+bool is_lost(const Lease& lease, int64 now) {
+    return lease.is_given_back() || (lease.expires <= now && has_queue(lease.node));
+}
 
+// What a renewal for `ttl` comes to; the expiry that it would have. With the partition's lock held.
+//
 // An expired lease is renewed if nothing was granted since and no client waits in its tree. One
 // that lasts too long for the horizon gets a record, also if this renewal is short: a longer one
 // can have failed before it was recorded.
@@ -118,7 +130,7 @@ Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least, i
         return Renewal::kUnknown;
     const Lease& lease = *lease_at(ref);
     int64 now = monotonic_now();
-    if (lease.is_given_back() || (lease.expires <= now && has_queue(lease.node)))
+    if (is_lost(lease, now))
         return Renewal::kLost;
     *expires = lease.expires;
     if (lease.pid != 0)
@@ -130,6 +142,7 @@ Renewal can_renew(LeaseDatabase* database, Ref ref, int64 ttl, int64 at_least, i
     return Renewal::kDone;
 }
 
+// After kDone: renews it. Whether it is late.
 bool extend_lease(Ref ref, int64 ttl, int64 at_least, int64 expires) {
     Lease* lease = lease_at(ref);
     bool is_late = is_half_over(*lease);
@@ -149,6 +162,8 @@ void count_renewal(const LeaseKey& key, bool is_late) {
     if (is_late)
         count(line_of(key), Counter::kLateRenewals);
 }
+
+} // namespace
 
 int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
                      const LeaseRenewal& renewal) {
@@ -189,6 +204,31 @@ int64 renew_lease_of(LeaseDatabase* database, const LeaseKey& key, int64 token,
             return record_lease(database, key, token, wanted.ttl, expires);
         return expires;
     }
+}
+
+int64 renew_leases_of(LeaseDatabase* database, const LeaseToken* leases, int count,
+                      const LeaseRenewal& renewal) {
+    for (int i = 0; i < count; i++) {
+        CHECK_FOR_INTERRUPTS();
+        bool is_known = false;
+        bool is_held = false;
+        with_own_lease(leases[i].key, leases[i].token, LW_SHARED, [&](Ref lease) {
+            is_known = lease != 0;
+            is_held = is_known && !is_lost(*lease_at(lease), monotonic_now());
+        });
+        if (!is_known) // one from before a crash is reclaimed
+            is_held = renew_lease_of(database, leases[i].key, leases[i].token, renewal) != 0;
+        if (!is_held)
+            return 0;
+    }
+    int64 first = kNeverExpires;
+    for (int i = 0; i < count; i++) {
+        int64 expires = renew_lease_of(database, leases[i].key, leases[i].token, renewal);
+        if (expires == 0)
+            return 0;
+        first = Min(first, expires);
+    }
+    return first;
 }
 
 // The latest token of what a call like this one has acquired, if it is held.
@@ -234,23 +274,17 @@ LeaseAnswer resume_or_acquire(LeaseDatabase* database, const LeaseRequest& reque
     return answer;
 }
 
-HeldToken* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder,
-                          int64* count) {
-    int64 room = 4;
-    auto* tokens = static_cast<HeldToken*>(palloc(sizeof(HeldToken) * room));
-    int64 found;
-    while ((found = tokens_of_holder(key, holder, tokens, room)) > room) {
-        room = found * 2; // others may come meanwhile
-        tokens = static_cast<HeldToken*>(repalloc_huge(tokens, sizeof(HeldToken) * room));
-    }
+List* tokens_of_name(LeaseDatabase* database, const LeaseKey& key, std::string_view holder) {
     int64 last = last_named_token(database, key, holder);
     bool has_later = false;
-    *count = 0;
-    for (int64 i = 0; i < found; i++) {
+    List* tokens = NIL;
+    ListCell* cell;
+    foreach (cell, tokens_of_holder(key, holder)) {
         CHECK_FOR_INTERRUPTS();
-        bool is_later = tokens[i].token > last;
-        if (acts_for(tokens[i].role) && !is_later)
-            tokens[(*count)++] = tokens[i];
+        auto* token = static_cast<HeldToken*>(lfirst(cell));
+        bool is_later = token->token > last;
+        if (acts_for(token->role) && !is_later)
+            tokens = lappend(tokens, token);
         has_later = has_later || is_later;
     }
     if (has_later)
