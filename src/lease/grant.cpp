@@ -35,12 +35,9 @@ Ref in_the_way_at(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
     if (!any_excludes(wanted, node_at(node)->here))
         return 0;
     Ref next;
-    Ref kept = 0;
     for (Ref lease = node_at(node)->leases; lease != 0; lease = next) {
         next = lease_at(lease)->next;
-        if (!excludes(wanted, kind_of(lease_at(lease)->mode)))
-            kept = lease;
-        else if (!drop_if_over(database, lease, now, kept))
+        if (excludes(wanted, kind_of(lease_at(lease)->mode)) && !drop_if_over(database, lease, now))
             return lease;
     }
     return 0;
@@ -66,29 +63,13 @@ Ref next_excluding(Ref top, Ref* node, LeaseKind wanted) {
     return next;
 }
 
-// The lease that was found last, if it is still in the way. Many that wait for it, or have tickets,
-// would each step over all the keys beside its own.
-Ref likely_in_the_way(Ref top, LeaseKind wanted, int64 now) {
-    for (Ref node = node_at(top)->likely_child; node != 0; node = node_at(node)->likely_child) {
-        if (!any_excludes(wanted, node_at(node)->here))
-            continue;
-        Ref lease = node_at(node)->leases;
-        bool is_in_the_way = excludes(wanted, kind_of(lease_at(lease)->mode)) &&
-                             (is_live(*lease_at(lease), now) || lease_at(lease)->pins > 0);
-        return is_in_the_way ? lease : 0;
-    }
-    return 0;
-}
-
 // A lease below the key, which has users, that excludes the kind and cannot be dropped. As a drop
 // may drop a key, the walk is a user of those on its path. It goes on from there and does not begin
 // anew: others wait for the lock meanwhile.
 Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 now) {
     if (!any_excludes(wanted, node_at(top)->below))
         return 0;
-    Ref found = likely_in_the_way(top, wanted, now);
-    if (found != 0)
-        return found;
+    Ref found = 0;
     for (Ref node = top; found == 0;) {
         Ref next = next_excluding(top, &node, wanted);
         if (next == 0)
@@ -99,7 +80,6 @@ Ref in_the_way_below(LeaseDatabase* database, Ref top, LeaseKind wanted, int64 n
     }
     for (Ref left = lease_at(found)->node; left != top;) {
         Ref parent = node_at(left)->parent;
-        node_at(parent)->likely_child = left;
         release_node(left);
         left = parent;
     }
@@ -111,14 +91,9 @@ Ref permit_in_the_way(const LeaseClaim& claim, int64 now) {
     int taken = 0;
     Ref first = 0;
     Ref next;
-    Ref kept = 0;
     for (Ref lease = node_at(claim.node)->leases; lease != 0; lease = next) {
         next = lease_at(lease)->next;
-        bool is_permit = lease_at(lease)->mode == LeaseMode::kPermit;
-        if (is_permit && drop_if_over(claim.database, lease, now, kept))
-            continue;
-        kept = lease;
-        if (!is_permit)
+        if (lease_at(lease)->mode != LeaseMode::kPermit || drop_if_over(claim.database, lease, now))
             continue;
         taken++;
         if (first == 0 || lease_at(lease)->expires < lease_at(first)->expires)
@@ -203,7 +178,7 @@ Ref in_the_way_of(LeaseDatabase* database, Ref node, LeaseKind wanted, int64 now
 
 Ref in_the_way_of_claim(const LeaseClaim& claim, int64 now) { return in_the_way(claim, now); }
 
-bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now, Ref before) {
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now) {
     Lease* lease = lease_at(ref);
     if (is_live(*lease, now) || lease->pins > 0)
         return false;
@@ -212,13 +187,13 @@ bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now, Ref before) {
         lose_lease(database, *lease);
     }
     lease->ended = true;
-    return drop_ended(ref, before);
+    return drop_ended(ref);
 }
 
-bool drop_ended(Ref ref, Ref before) {
+bool drop_ended(Ref ref) {
     if (lease_at(ref)->pins > 0 || has_record(*lease_at(ref)))
         return false;
-    drop_lease(ref, before);
+    drop_lease(ref);
     return true;
 }
 
@@ -289,12 +264,8 @@ Decision make_way_for_reclaim(const LeaseClaim& claim, int64 token, int64 now) {
 
 void drop_expired_in(int partition) {
     int64 now = monotonic_now();
-    Ref kept = 0;
-    for_each_lease(partition, [now, &kept](Ref lease) {
-        if (kept != 0 && lease_at(kept)->node != lease_at(lease)->node)
-            kept = 0;
-        if (!drop_if_over(database_of(*lease_at(lease)), lease, now, kept))
-            kept = lease;
+    for_each_lease(partition, [now](Ref lease) {
+        (void)drop_if_over(database_of(*lease_at(lease)), lease, now);
     });
 }
 

@@ -69,10 +69,9 @@ inline bool has_record(const Lease& lease) { return lease.place.block != Invalid
 inline bool is_live(const Lease& lease, int64 now) { return !lease.ended && lease.expires > now; }
 
 // Drops an ended lease, unless it is pinned. An expired one is lost: its holder may not know, and
-// must not reclaim it after a crash. One with a record stays until that is cleared. before: as for
-// drop_lease.
-bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now, Ref before = 0);
-bool drop_ended(Ref ref, Ref before = 0); // one that is known to be over
+// must not reclaim it after a crash. One with a record stays until that is cleared.
+bool drop_if_over(LeaseDatabase* database, Ref ref, int64 now);
+bool drop_ended(Ref ref); // one that is known to be over
 
 // Drops the expired leases of a partition, or of all, to free memory: then with no lock held.
 void drop_expired_in(int partition);

@@ -102,8 +102,6 @@ void hang_node(Ref ref) {
 
 void unhang_node(Ref ref) {
     LeaseNode* node = node_at(ref);
-    if (node->parent != 0 && node_at(node->parent)->likely_child == ref)
-        node_at(node->parent)->likely_child = 0;
     if (node->next_sibling != 0)
         node_at(node->next_sibling)->previous_sibling = node->previous_sibling;
     if (node->previous_sibling != 0)
@@ -284,9 +282,9 @@ void put_lease(Ref node, Ref lease) {
     count_lease(node, kind_of(lease_at(lease)->mode), 1);
 }
 
-void drop_lease(Ref lease, Ref before) {
+void drop_lease(Ref lease) {
     Ref node = lease_at(lease)->node;
-    Ref* link = before != 0 ? &lease_at(before)->next : &node_at(node)->leases;
+    Ref* link = &node_at(node)->leases;
     while (*link != lease)
         link = &lease_at(*link)->next;
     *link = lease_at(lease)->next;

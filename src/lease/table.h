@@ -113,7 +113,6 @@ struct LeaseNode {
     Ref first_child; // siblings of a first level hang in their partition
     Ref next_sibling;
     Ref previous_sibling;
-    Ref likely_child; // one with a lease that was in the way lately; 0: none (lease/grant.cpp)
     Ref leases;
     uint32 here[2];   // leases, by kind
     uint32 below[2];  // in all descendants
@@ -200,10 +199,8 @@ char* copy_of_key(const LeaseNode& node);
 char* copy_of_holder(const Lease& lease);
 
 // Attaches it to the key; or detaches and frees it, and the key with it if it is no longer needed.
-// before: one of the same key that comes before it, if that is known: a walk that drops many would
-// look for each from the first one on.
 void put_lease(Ref node, Ref lease);
-void drop_lease(Ref lease, Ref before = 0);
+void drop_lease(Ref lease);
 
 // The lease with that token at the key; 0: there is none.
 Ref find_lease(Ref node, int64 token);
