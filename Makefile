@@ -40,7 +40,7 @@ REGRESS = $(basename $(notdir $(call find,test/sql/*.sql)))
 REGRESS_OPTS = --inputdir=$(HERE)/test --load-extension=$(EXTENSION)
 ISOLATION = $(basename $(notdir $(call find,test/specs/iso_*.spec)))
 ISOLATION_OPTS = --inputdir=$(abspath $(HERE)/test) --load-extension=$(EXTENSION)
-PROVE_TESTS = test/t/*.pl
+PROVE_TESTS = test/t/*/*.pl
 
 EXTRA_CLEAN = .boundary .pch .sql $(OBJS:.o=.d) $(EXTENSION)-$(EXTVERSION).zip
 
