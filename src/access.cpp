@@ -1,7 +1,7 @@
 // What PUBLIC lacks, granted to the roles of people and programs that look after the extension.
 //
 // Statements that users keep in scripts would miss what a later version adds, so the lists are
-// here. test/t/028_access.pl fails on a function or table that PUBLIC lacks and no list has.
+// here. test/t/operations/access.pl fails on a function or table that PUBLIC lacks and no list has.
 //
 // GRANT and REVOKE run with the caller's rights, in the present database.
 

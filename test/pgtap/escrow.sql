@@ -1,5 +1,5 @@
 -- Escrow counters: bad input, privileges, kinds of columns, plain writes, what other concepts make of it. Several sessions, crashes and
--- prepared transactions are in test/t/098_escrow.pl.
+-- prepared transactions are in test/t/escrow/escrow_sessions.pl.
 BEGIN;
 SELECT plan(99);
 

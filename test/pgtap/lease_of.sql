@@ -41,7 +41,7 @@ SELECT isnt((SELECT token FROM interlock.lease_of('app')), NULL, 'SEC-2: the rol
 SET LOCAL ROLE lease_member;
 SELECT isnt((SELECT token FROM interlock.lease_of('app')), NULL, 'SEC-2: and its members');
 RESET ROLE;
--- The role of the session counts as well, and it is a superuser here: 083_lease_role.pl has the others.
+-- The role of the session counts as well, and it is a superuser here: lease/role.pl has the others.
 
 -- SEC-3: who pins it
 DO $$BEGIN PERFORM interlock.assert_lease('app', token('app')); END$$;

@@ -1,4 +1,4 @@
--- acquire_lease with resume and at_least: what one session can see. Crashes and restarts are in 094_lease_stay.pl.
+-- acquire_lease with resume and at_least: what one session can see. Crashes and restarts are in lease/at_least.pl.
 BEGIN;
 SELECT plan(73);
 CREATE ROLE lease_app;

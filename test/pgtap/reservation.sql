@@ -1,5 +1,5 @@
 -- Reservations of escrow counters: bad input, privileges, what they allow to be done to the row and its table. Several sessions, crashes,
--- the sweeper and dumps are in test/t/098_reservation*.pl.
+-- the sweeper and dumps are in test/t/escrow/reservation*.pl.
 BEGIN;
 SELECT plan(88);
 

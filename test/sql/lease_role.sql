@@ -1,5 +1,5 @@
 -- SEC-2: only members of the role that acquired a lease can renew, release or assert it, or see its token; to
--- others it is as with a wrong token. What a crash and a restart leave of that is in 083_lease_role.pl.
+-- others it is as with a wrong token. What a crash and a restart leave of that is in lease/role.pl.
 \pset null '(null)'
 \set SHOW_CONTEXT never
 \set VERBOSITY terse

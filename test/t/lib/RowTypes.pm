@@ -17,7 +17,7 @@ sub server
     $node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_interlock'\ninterlock.sweeper = off");
     $node->start;
     $node->safe_psql('postgres', join(";\n", (map { "CREATE EXTENSION $_" } 'pg_interlock', @$extensions), @statements));
-    $node->safe_psql('postgres', slurp_file("$FindBin::RealBin/../helpers/row_types.sql"));
+    $node->safe_psql('postgres', slurp_file("$FindBin::RealBin/../../helpers/row_types.sql"));
     return $node;
 }
 

@@ -1,7 +1,7 @@
 # A server of its own for a TAP test. The test says where this is:
 #
 #   use FindBin;
-#   use lib "$FindBin::RealBin/lib";
+#   use lib "$FindBin::RealBin/../lib";
 #   use Server;
 
 package Server;
