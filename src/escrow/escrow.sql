@@ -18,7 +18,7 @@ CREATE FUNCTION interlock_internal.counted_table_send(interlock_internal.counted
     LANGUAGE c STABLE STRICT AS 'MODULE_PATHNAME';
 CREATE TYPE interlock_internal.counted_table (
     INPUT = interlock_internal.counted_table_in, OUTPUT = interlock_internal.counted_table_out,
-    RECEIVE = interlock_internal.counted_table_recv, SEND = interlock_internal.counted_table_send, LIKE = pg_catalog.oid);
+    RECEIVE = interlock_internal.counted_table_recv, SEND = interlock_internal.counted_table_send, LIKE = oid);
 COMMENT ON TYPE interlock_internal.counted_table IS
 'A table by name, as regclass; none where no table has the name.';
 COMMENT ON FUNCTION interlock_internal.counted_table_in(cstring) IS 'Input of type counted_table.';
@@ -34,7 +34,7 @@ CREATE TABLE interlock_internal.escrow_counter (
     id bigint NOT NULL,
     rel interlock_internal.counted_table NOT NULL,
     column_name name NOT NULL,
-    key text COLLATE pg_catalog."C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
     CONSTRAINT escrow_counter_pkey PRIMARY KEY (id),
     CONSTRAINT escrow_counter_name UNIQUE (rel, column_name, key));
 REVOKE ALL ON TABLE interlock_internal.escrow_counter FROM PUBLIC;
@@ -202,32 +202,32 @@ COMMENT ON FUNCTION interlock.fold_escrow(regclass, "any") IS
 'As fold_escrow(regclass, text), for a key of another type.';
 
 CREATE VIEW interlock.escrow WITH (security_barrier) AS
-    SELECT c.rel::pg_catalog.regclass, CASE WHEN m.reads THEN c.key END AS key, a.attname AS column_name, p.parts,
+    SELECT c.rel::regclass, CASE WHEN m.reads THEN c.key END AS key, a.attname AS column_name, p.parts,
            CASE WHEN m.reads THEN p.amount END AS amount,
-           pg_catalog.round(e.inf::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS remaining,
-           pg_catalog.round(e.sup::pg_catalog.numeric OPERATOR(pg_catalog./) s.step, s.digits) AS at_most,
-           pg_catalog.round((e.sup::pg_catalog.numeric OPERATOR(pg_catalog.-) e.inf::pg_catalog.numeric) OPERATOR(pg_catalog./) s.step, s.digits)
-               OPERATOR(pg_catalog.-) v.reserved AS undecided, CASE WHEN m.reads THEN v.reserved END AS reserved,
-           e.folded_at, CASE WHEN p.parts OPERATOR(pg_catalog.>) 0 THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) e.changed_at END AS behind
+           round(e.inf::numeric / s.step, s.digits) AS remaining,
+           round(e.sup::numeric / s.step, s.digits) AS at_most,
+           round((e.sup::numeric - e.inf::numeric) / s.step, s.digits)
+               - v.reserved AS undecided, CASE WHEN m.reads THEN v.reserved END AS reserved,
+           e.folded_at, CASE WHEN p.parts > 0 THEN clock_timestamp() - e.changed_at END AS behind
       FROM interlock_internal.escrow_counter c
-      JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-      JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND NOT a.attisdropped
-                                    AND a.attnum OPERATOR(pg_catalog.=) interlock_internal.counted_column(c.rel::pg_catalog.regclass, c.column_name)
+      JOIN pg_class t ON t.oid = c.rel::oid
+      JOIN pg_attribute a ON a.attrelid = t.oid AND NOT a.attisdropped
+                                    AND a.attnum = interlock_internal.counted_column(c.rel::regclass, c.column_name)
      CROSS JOIN LATERAL (
-           SELECT pg_catalog.count(*) AS parts, COALESCE(pg_catalog.sum(j.amount), 0::pg_catalog.numeric) AS amount
+           SELECT count(*) AS parts, COALESCE(sum(j.amount), 0::numeric) AS amount
              FROM interlock_internal.escrow_part j
-            WHERE j.counter OPERATOR(pg_catalog.=) c.id) p
+            WHERE j.counter = c.id) p
      CROSS JOIN LATERAL (
-           SELECT COALESCE(pg_catalog.sum(r.amount), 0::pg_catalog.numeric) AS reserved
+           SELECT COALESCE(sum(r.amount), 0::numeric) AS reserved
              FROM interlock_internal.escrow_reservation r
-            WHERE r.counter OPERATOR(pg_catalog.=) c.id) v
+            WHERE r.counter = c.id) v
      CROSS JOIN LATERAL (
-           SELECT d.digits, pg_catalog.power(10::pg_catalog.numeric, d.digits::pg_catalog.numeric) AS step
-             FROM (SELECT CASE WHEN a.atttypid OPERATOR(pg_catalog.=) 'pg_catalog.numeric'::pg_catalog.regtype
-                               THEN (a.atttypmod OPERATOR(pg_catalog.-) 4) OPERATOR(pg_catalog.&) 2047 ELSE 0 END AS digits) d) s
+           SELECT d.digits, power(10::numeric, d.digits::numeric) AS step
+             FROM (SELECT CASE WHEN a.atttypid = 'numeric'::regtype
+                               THEN (a.atttypmod - 4) & 2047 ELSE 0 END AS digits) d) s
      CROSS JOIN LATERAL interlock_internal.escrow_entry(c.id) e
-     CROSS JOIN LATERAL (SELECT interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name) AS reads) m
-     WHERE m.reads OR (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'));
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_read_counter(c.rel::regclass, c.column_name) AS reads) m
+     WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.escrow TO PUBLIC;
 COMMENT ON VIEW interlock.escrow IS
 'Counters that were adjusted, of tables of which the caller may read the column and the key: its values, the committed parts that are not folded yet and their sum, and

@@ -43,18 +43,18 @@ COMMENT ON FUNCTION interlock_internal.may_end_reservation(name, regclass) IS
 'For the view reservations: whether the caller is a member of the role, or the owner of the table.';
 
 CREATE VIEW interlock.reservations WITH (security_barrier) AS
-    SELECT c.rel::pg_catalog.regclass, CASE WHEN m.reads THEN c.key END AS key, COALESCE(a.attname, c.column_name) AS column_name,
+    SELECT c.rel::regclass, CASE WHEN m.reads THEN c.key END AS key, COALESCE(a.attname, c.column_name) AS column_name,
            CASE WHEN m.reads THEN r.amount END AS amount, r.holder, r.role_name AS role,
            CASE WHEN m.may_end THEN r.token END AS token, r.reserved_at, r.expires_at,
-           r.expires_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() AS expired
+           r.expires_at <= clock_timestamp() AS expired
       FROM interlock_internal.escrow_reservation r
-      JOIN interlock_internal.escrow_counter c ON c.id OPERATOR(pg_catalog.=) r.counter
-      JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) c.rel::pg_catalog.oid
-      LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid AND NOT a.attisdropped
-                                         AND a.attnum OPERATOR(pg_catalog.=) interlock_internal.counted_column(c.rel::pg_catalog.regclass, c.column_name)
-     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::pg_catalog.regclass) AS may_end) e
-     CROSS JOIN LATERAL (SELECT e.may_end, e.may_end OR interlock_internal.may_read_counter(c.rel::pg_catalog.regclass, c.column_name) AS reads) m
-     WHERE m.reads OR (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE'));
+      JOIN interlock_internal.escrow_counter c ON c.id = r.counter
+      JOIN pg_class t ON t.oid = c.rel::oid
+      LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND NOT a.attisdropped
+                                         AND a.attnum = interlock_internal.counted_column(c.rel::regclass, c.column_name)
+     CROSS JOIN LATERAL (SELECT interlock_internal.may_end_reservation(r.role_name, c.rel::regclass) AS may_end) e
+     CROSS JOIN LATERAL (SELECT e.may_end, e.may_end OR interlock_internal.may_read_counter(c.rel::regclass, c.column_name) AS reads) m
+     WHERE m.reads OR (SELECT pg_has_role('pg_read_all_stats', 'USAGE'));
 GRANT SELECT ON interlock.reservations TO PUBLIC;
 COMMENT ON VIEW interlock.reservations IS
 'Reservations of escrow counters: those of the caller''s roles and tables, and those of tables of which the caller may read the column and the

@@ -2,19 +2,19 @@
 
 -- Names are compared by their bytes: no upgrade of the system's locales puts a key where it is not found.
 CREATE TABLE interlock.idempotency_scope (
-    scope text COLLATE pg_catalog."C" PRIMARY KEY,
+    scope text COLLATE "C" PRIMARY KEY,
     model text NOT NULL,
     ttl interval NOT NULL,
     stale_after interval NOT NULL,
     replay_failures boolean NOT NULL,
     max_response_bytes integer NOT NULL,
     max_attempts integer,
-    CONSTRAINT idempotency_scope_model CHECK (model OPERATOR(pg_catalog.=) ANY ('{api,job}')),
-    CONSTRAINT idempotency_scope_ttl CHECK (ttl OPERATOR(pg_catalog.>) '0' AND ttl OPERATOR(pg_catalog.<=) '3653 days'),
+    CONSTRAINT idempotency_scope_model CHECK (model = ANY ('{api,job}')),
+    CONSTRAINT idempotency_scope_ttl CHECK (ttl > '0' AND ttl <= '3653 days'),
     CONSTRAINT idempotency_scope_stale_after
-        CHECK (stale_after OPERATOR(pg_catalog.>) '0' AND stale_after OPERATOR(pg_catalog.<=) '3653 days'),
-    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes OPERATOR(pg_catalog.>=) 0),
-    CONSTRAINT idempotency_scope_max_attempts CHECK (max_attempts OPERATOR(pg_catalog.>) 0));
+        CHECK (stale_after > '0' AND stale_after <= '3653 days'),
+    CONSTRAINT idempotency_scope_max_response_bytes CHECK (max_response_bytes >= 0),
+    CONSTRAINT idempotency_scope_max_attempts CHECK (max_attempts > 0));
 COMMENT ON TABLE interlock.idempotency_scope IS 'Settings of idempotency scopes; written by define_idempotency_scope.';
 GRANT SELECT ON interlock.idempotency_scope TO PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_scope', '');
@@ -29,10 +29,10 @@ ALTER TABLE interlock.idempotency_scope ENABLE ALWAYS TRIGGER zzz_interlock_scop
 COMMENT ON TRIGGER zzz_interlock_scope ON interlock.idempotency_scope IS 'See idempotency_scope_trigger.';
 
 CREATE TABLE interlock.idempotency_grant (
-    scope text COLLATE pg_catalog."C" NOT NULL,
-    role_name text COLLATE pg_catalog."C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    role_name text COLLATE "C" NOT NULL,
     granted_by text NOT NULL,
-    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (scope, role_name));
 COMMENT ON TABLE interlock.idempotency_grant IS
 'Which roles may use the keys of which scopes, by name, so that it survives dump and restore; scope "*" is all scopes, role
@@ -49,11 +49,11 @@ COMMENT ON SEQUENCE interlock.idempotency_token IS 'Tokens of claims: each is gr
 SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency_token', '');
 
 CREATE TABLE interlock.idempotency (
-    scope text COLLATE pg_catalog."C" NOT NULL,
-    key text COLLATE pg_catalog."C" NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
     status text NOT NULL DEFAULT 'pending',
     request_hash bytea,
-    token bigint NOT NULL DEFAULT pg_catalog.nextval('interlock.idempotency_token'),
+    token bigint NOT NULL DEFAULT nextval('interlock.idempotency_token'),
     attempt integer NOT NULL DEFAULT 1,
     claimed_at timestamptz NOT NULL,
     deadline timestamptz NOT NULL,
@@ -69,7 +69,7 @@ CREATE TABLE interlock.idempotency (
     ttl interval,
     stale_after interval,
     PRIMARY KEY (scope, key),
-    CHECK (status OPERATOR(pg_catalog.=) ANY ('{pending,completed,failed}')))
+    CHECK (status = ANY ('{pending,completed,failed}')))
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX idempotency_expires_idx ON interlock.idempotency (expires_at);
 COMMENT ON TABLE interlock.idempotency IS
@@ -81,7 +81,7 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.idempotency', '');
 
 CREATE TABLE interlock.idempotency_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    forgotten_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forgotten_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forgotten_by text NOT NULL,
     scope text NOT NULL,
     key text NOT NULL,

@@ -29,7 +29,7 @@ SELECT interlock_internal.note_lease_store();
 
 CREATE TABLE interlock.lease_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    broken_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    broken_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     broken_by text NOT NULL,
     key text NOT NULL,
     holder text NOT NULL,

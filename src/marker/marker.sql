@@ -165,7 +165,7 @@ COMMENT ON FUNCTION interlock.save_row(regclass, "any", text, jsonb, text) IS
 
 CREATE TABLE interlock.row_lock_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    forced_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    forced_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     forced_by text NOT NULL,
     table_name text NOT NULL,
     key jsonb NOT NULL,

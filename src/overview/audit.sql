@@ -2,7 +2,7 @@
 
 CREATE TABLE interlock.configuration_audit (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    changed_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     changed_by text NOT NULL,
     kind text NOT NULL,
     action text NOT NULL,
@@ -21,36 +21,36 @@ SELECT pg_catalog.pg_extension_config_dump('interlock.configuration_audit_id_seq
 
 CREATE VIEW interlock.audit WITH (security_barrier) AS
 SELECT a.at, a.role, a.kind, a.action, a.name, a.table_name, a.holder, a.reason, a.before, a.after
-  FROM (SELECT l.broken_at AS at, l.broken_by AS role, 'break'::pg_catalog.text AS kind, 'break_lease'::pg_catalog.text AS action, l.key AS name,
-               NULL::pg_catalog.text AS table_name, l.holder, l.reason, NULL::pg_catalog.jsonb AS before, NULL::pg_catalog.jsonb AS after,
-               NULL::pg_catalog.text AS owner
+  FROM (SELECT l.broken_at AS at, l.broken_by AS role, 'break'::text AS kind, 'break_lease'::text AS action, l.key AS name,
+               NULL::text AS table_name, l.holder, l.reason, NULL::jsonb AS before, NULL::jsonb AS after,
+               NULL::text AS owner
           FROM interlock.lease_audit l
          UNION ALL
-        SELECT r.forced_at, r.forced_by, 'force', 'force_unlock_row', r.key::pg_catalog.text, r.table_name, r.holder, r.reason, NULL, NULL, NULL
+        SELECT r.forced_at, r.forced_by, 'force', 'force_unlock_row', r.key::text, r.table_name, r.holder, r.reason, NULL, NULL, NULL
           FROM interlock.row_lock_audit r
          UNION ALL
-        SELECT i.forgotten_at, i.forgotten_by, 'forget', 'idempotency_forget', pg_catalog.concat(i.scope, ':', i.key), NULL, NULL, i.reason,
-               pg_catalog.jsonb_build_object('status', i.status, 'attempt', i.attempt), NULL, NULL
+        SELECT i.forgotten_at, i.forgotten_by, 'forget', 'idempotency_forget', concat(i.scope, ':', i.key), NULL, NULL, i.reason,
+               jsonb_build_object('status', i.status, 'attempt', i.attempt), NULL, NULL
           FROM interlock.idempotency_audit i
          UNION ALL
         SELECT w.written_at, w.written_by, 'force',
                CASE w.decision WHEN 'forced' THEN 'forced_write' WHEN 'blind' THEN 'blind_update' ELSE 'suppress_history' END,
                NULL, w.table_name, w.owner, w.reason, NULL,
-               pg_catalog.jsonb_build_object('operation', w.operation, 'columns', w.columns, 'rows', w.row_count, 'writer', w.writer), w.table_owner
+               jsonb_build_object('operation', w.operation, 'columns', w.columns, 'rows', w.row_count, 'writer', w.writer), w.table_owner
           FROM interlock.write_log w
-         WHERE w.decision OPERATOR(pg_catalog.=) ANY (ARRAY['forced', 'blind', 'suppressed'])
-           AND (w.decision OPERATOR(pg_catalog.<>) 'suppressed' OR w.reason IS NULL
-                OR NOT w.reason OPERATOR(pg_catalog.=) ANY (ARRAY['ignore_columns', 'ignore_writers']))
+         WHERE w.decision = ANY (ARRAY['forced', 'blind', 'suppressed'])
+           AND (w.decision <> 'suppressed' OR w.reason IS NULL
+                OR NOT w.reason = ANY (ARRAY['ignore_columns', 'ignore_writers']))
          UNION ALL
         SELECT c.changed_at, c.changed_by, 'configuration', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
-          FROM interlock.configuration_audit c WHERE c.kind OPERATOR(pg_catalog.=) 'configuration'
+          FROM interlock.configuration_audit c WHERE c.kind = 'configuration'
          UNION ALL
         SELECT c.changed_at, c.changed_by, 'grant', c.action, c.name, c.table_name, c.grantee, NULL, c.before, c.after, NULL
-          FROM interlock.configuration_audit c WHERE c.kind OPERATOR(pg_catalog.=) 'grant') a
- WHERE (SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
-            OR pg_catalog.has_table_privilege('interlock.configuration_audit'::pg_catalog.regclass, 'SELECT'))
-    OR EXISTS (SELECT FROM pg_catalog.pg_roles r
-                WHERE r.rolname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY[a.role, a.owner]) AND pg_catalog.pg_has_role(r.oid, 'USAGE'));
+          FROM interlock.configuration_audit c WHERE c.kind = 'grant') a
+ WHERE (SELECT pg_has_role('pg_read_all_stats', 'USAGE')
+            OR has_table_privilege('interlock.configuration_audit'::regclass, 'SELECT'))
+    OR EXISTS (SELECT FROM pg_roles r
+                WHERE r.rolname::text = ANY (ARRAY[a.role, a.owner]) AND pg_has_role(r.oid, 'USAGE'));
 GRANT SELECT ON interlock.audit TO PUBLIC;
 COMMENT ON VIEW interlock.audit IS
 'Every break of a lease (kind break), write over an owner or a marker, blind update by setting and suppressed history (force), forgotten

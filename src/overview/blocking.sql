@@ -13,30 +13,30 @@ COMMENT ON FUNCTION interlock_internal.list_blocking() IS
 
 CREATE VIEW interlock.blocking AS
 WITH activity AS MATERIALIZED (
-    SELECT a.pid, a.datid, a.usename, a.application_name, a.state, a.query FROM pg_catalog.pg_stat_activity a)
-SELECT b.pid, w.usename::pg_catalog.text AS role, COALESCE(b.holder, NULLIF(w.application_name, '')) AS holder, b.kind,
-       CASE WHEN b.kind OPERATOR(pg_catalog.=) 'idempotency_claim' THEN pg_catalog.regexp_replace(b.name, E'\n', ':') ELSE b.name END AS name,
+    SELECT a.pid, a.datid, a.usename, a.application_name, a.state, a.query FROM pg_stat_activity a)
+SELECT b.pid, w.usename::text AS role, COALESCE(b.holder, NULLIF(w.application_name, '')) AS holder, b.kind,
+       CASE WHEN b.kind = 'idempotency_claim' THEN regexp_replace(b.name, E'\n', ':') ELSE b.name END AS name,
        b.rel, b.since, b.blocked_by,
        COALESCE(b.blocked_by_holder, NULLIF(f.application_name, ''),
-                'prepared transaction "' OPERATOR(pg_catalog.||) fp.gid OPERATOR(pg_catalog.||) '"') AS blocked_by_holder,
-       COALESCE(b.blocked_by_role, f.usename::pg_catalog.text, fp.owner::pg_catalog.text) AS blocked_by_role, b.blocked_until,
+                'prepared transaction "' || fp.gid || '"') AS blocked_by_holder,
+       COALESCE(b.blocked_by_role, f.usename::text, fp.owner::text) AS blocked_by_role, b.blocked_until,
        b.head_pid,
        COALESCE(b.head_holder, NULLIF(h.application_name, ''),
-                'prepared transaction "' OPERATOR(pg_catalog.||) hp.gid OPERATOR(pg_catalog.||) '"') AS head_holder,
-       COALESCE(b.head_role, h.usename::pg_catalog.text, hp.owner::pg_catalog.text) AS head_role,
+                'prepared transaction "' || hp.gid || '"') AS head_holder,
+       COALESCE(b.head_role, h.usename::text, hp.owner::text) AS head_role,
        CASE WHEN b.is_circle THEN 'circle'
-            WHEN b.head_pid IS NOT NULL THEN h.state OPERATOR(pg_catalog.||) COALESCE(': ' OPERATOR(pg_catalog.||) NULLIF(h.query, ''), '')
-            WHEN b.head_transaction IS NOT NULL THEN pg_catalog.format('prepared transaction "%s" of %s', hp.gid, hp.prepared)
-            WHEN b.head_until IS NOT NULL THEN pg_catalog.format('%s until %s', b.head_what, b.head_until)
+            WHEN b.head_pid IS NOT NULL THEN h.state || COALESCE(': ' || NULLIF(h.query, ''), '')
+            WHEN b.head_transaction IS NOT NULL THEN format('prepared transaction "%s" of %s', hp.gid, hp.prepared)
+            WHEN b.head_until IS NOT NULL THEN format('%s until %s', b.head_what, b.head_until)
             ELSE b.head_what END AS head_activity,
        b.depth, b.is_circle
   FROM interlock_internal.list_blocking() b
-  JOIN activity w ON w.pid OPERATOR(pg_catalog.=) b.pid
-   AND w.datid OPERATOR(pg_catalog.=) (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
-  LEFT JOIN activity f ON f.pid OPERATOR(pg_catalog.=) b.blocked_by
-  LEFT JOIN activity h ON h.pid OPERATOR(pg_catalog.=) b.head_pid
-  LEFT JOIN pg_catalog.pg_prepared_xacts fp ON fp.transaction OPERATOR(pg_catalog.=) b.blocked_by_transaction
-  LEFT JOIN pg_catalog.pg_prepared_xacts hp ON hp.transaction OPERATOR(pg_catalog.=) b.head_transaction;
+  JOIN activity w ON w.pid = b.pid
+   AND w.datid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+  LEFT JOIN activity f ON f.pid = b.blocked_by
+  LEFT JOIN activity h ON h.pid = b.head_pid
+  LEFT JOIN pg_prepared_xacts fp ON fp.transaction = b.blocked_by_transaction
+  LEFT JOIN pg_prepared_xacts hp ON hp.transaction = b.head_transaction;
 GRANT SELECT ON interlock.blocking TO PUBLIC;
 COMMENT ON VIEW interlock.blocking IS
 'A line for each waiting session of this database and each that keeps it waiting, at most eight: leases and their pins, key locks, claims, rows and

@@ -30,31 +30,31 @@ COMMENT ON FUNCTION interlock_internal.list_held_markers() IS
 'For the view held: live markers, and a line for each table that could not be looked at.';
 
 CREATE VIEW interlock.held AS
-SELECT 'lease'::pg_catalog.text AS kind, l.name, NULL::pg_catalog.regclass AS rel, l.holder, l.role, l.pid, l.since, l.expires_at, l.waiters,
-       l.mode, NULL::pg_catalog.text AS note
+SELECT 'lease'::text AS kind, l.name, NULL::regclass AS rel, l.holder, l.role, l.pid, l.since, l.expires_at, l.waiters,
+       l.mode, NULL::text AS note
   FROM interlock_internal.list_held_leases(false) l
  UNION ALL
 SELECT 'permit', l.name, NULL, l.holder, l.role, l.pid, l.since, l.expires_at, l.waiters, l.mode, NULL
   FROM interlock_internal.list_held_leases(true) l
  UNION ALL
-SELECT 'key_lock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
-       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
+SELECT 'key_lock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' || p.gid || '"'),
+       COALESCE(a.usename, p.owner)::text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
   FROM interlock_internal.list_held_keys('key') k
-  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
-  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+  LEFT JOIN pg_stat_activity a ON a.pid = k.pid
+  LEFT JOIN pg_prepared_xacts p ON p.transaction = k.transaction
  UNION ALL
-SELECT 'applock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
-       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
+SELECT 'applock', k.name, NULL, COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' || p.gid || '"'),
+       COALESCE(a.usename, p.owner)::text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, k.mode, NULL
   FROM interlock_internal.list_held_keys('applock') k
-  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
-  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+  LEFT JOIN pg_stat_activity a ON a.pid = k.pid
+  LEFT JOIN pg_prepared_xacts p ON p.transaction = k.transaction
  UNION ALL
-SELECT 'idempotency_claim', pg_catalog.regexp_replace(k.name, E'\n', ':'), NULL,
-       COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' OPERATOR(pg_catalog.||) p.gid OPERATOR(pg_catalog.||) '"'),
-       COALESCE(a.usename, p.owner)::pg_catalog.text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, 'not committed', NULL
+SELECT 'idempotency_claim', regexp_replace(k.name, E'\n', ':'), NULL,
+       COALESCE(NULLIF(a.application_name, ''), 'prepared transaction "' || p.gid || '"'),
+       COALESCE(a.usename, p.owner)::text, k.pid, COALESCE(a.xact_start, p.prepared), NULL, k.waiters, 'not committed', NULL
   FROM interlock_internal.list_held_keys('idempotency') k
-  LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) k.pid
-  LEFT JOIN pg_catalog.pg_prepared_xacts p ON p.transaction OPERATOR(pg_catalog.=) k.transaction
+  LEFT JOIN pg_stat_activity a ON a.pid = k.pid
+  LEFT JOIN pg_prepared_xacts p ON p.transaction = k.transaction
  UNION ALL
 SELECT 'idempotency_claim', c.name, c.rel, NULL, NULL, NULL, c.since, c.expires_at, c.waiters,
        CASE WHEN c.note IS NULL THEN 'pending' END, c.note
@@ -63,7 +63,7 @@ SELECT 'idempotency_claim', c.name, c.rel, NULL, NULL, NULL, c.since, c.expires_
 SELECT 'row_marker', m.name, m.rel, m.holder, NULL, NULL, m.since, m.expires_at, CASE WHEN m.note IS NULL THEN 0 END, NULL, m.note
   FROM interlock_internal.list_held_markers() m
  UNION ALL
-SELECT 'reservation', r.key COLLATE pg_catalog."default", r.rel, r.holder, r.role::pg_catalog.text, NULL, r.reserved_at, r.expires_at, 0, NULL, NULL
+SELECT 'reservation', r.key COLLATE "default", r.rel, r.holder, r.role::text, NULL, r.reserved_at, r.expires_at, 0, NULL, NULL
   FROM interlock.reservations r
  WHERE NOT r.expired;
 GRANT SELECT ON interlock.held TO PUBLIC;

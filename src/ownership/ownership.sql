@@ -6,7 +6,7 @@ CREATE TABLE interlock.writer_grant (
     may_force boolean NOT NULL,
     is_default boolean NOT NULL DEFAULT false,
     granted_by text NOT NULL,
-    granted_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    granted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (writer, role_name));
 COMMENT ON TABLE interlock.writer_grant IS
 'Which roles may write as which writer, by name, so that it survives dump and restore; "public" is everybody. grant_writer and
@@ -79,14 +79,14 @@ COMMENT ON FUNCTION interlock_internal.list_unwritten_lines() IS
 
 CREATE VIEW interlock_internal.all_writes WITH (security_barrier) AS
     SELECT w.*,
-           (SELECT c.oid::pg_catalog.regclass
-              FROM pg_catalog.pg_class c
-              JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-             WHERE n.nspname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[1]::pg_catalog.name
-               AND c.relname OPERATOR(pg_catalog.=) (pg_catalog.parse_ident(w.table_name))[2]::pg_catalog.name) AS rel
+           (SELECT c.oid::regclass
+              FROM pg_class c
+              JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE n.nspname = (parse_ident(w.table_name))[1]::name
+               AND c.relname = (parse_ident(w.table_name))[2]::name) AS rel
       FROM (SELECT * FROM interlock.write_log UNION ALL SELECT * FROM interlock_internal.list_unwritten_lines()) w
-      LEFT JOIN pg_catalog.pg_roles r ON r.rolname OPERATOR(pg_catalog.=) w.table_owner::pg_catalog.name
-     WHERE pg_catalog.pg_has_role(COALESCE(r.oid, 10::pg_catalog.oid), 'USAGE');
+      LEFT JOIN pg_roles r ON r.rolname = w.table_owner::name
+     WHERE pg_has_role(COALESCE(r.oid, 10::oid), 'USAGE');
 COMMENT ON VIEW interlock_internal.all_writes IS
 'The lines of write_log that the reader may see: those about tables that belonged to one of the reader''s roles; superusers see all.
 rel is the table that has the name now.';
@@ -94,7 +94,7 @@ rel is the table that has the name now.';
 CREATE VIEW interlock.operation_log WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, operation, key, columns, row_count, writer, written_by, reason
       FROM interlock_internal.all_writes
-     WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['suppressed', 'blind']);
+     WHERE decision = ANY (ARRAY['suppressed', 'blind']);
 GRANT SELECT ON interlock.operation_log TO PUBLIC;
 COMMENT ON VIEW interlock.operation_log IS
 'Writes while history was suppressed, or that it ignores (reason ignore_columns or ignore_writers), and blind updates by an owner
@@ -103,7 +103,7 @@ see its lines. In the order of written_at.';
 
 CREATE VIEW interlock.skipped_writes WITH (security_barrier) AS
     SELECT id, written_at, decision, rel, table_name, key, columns, row_count, owner, writer, written_by, stored, given
-      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) ANY (ARRAY['skipped', 'merged']);
+      FROM interlock_internal.all_writes WHERE decision = ANY (ARRAY['skipped', 'merged']);
 GRANT SELECT ON interlock.skipped_writes TO PUBLIC;
 COMMENT ON VIEW interlock.skipped_writes IS
 'Values of a writer that were not stored as given: columns kept as they were (skipped: a line for each transaction or savepoint, table, owner and
@@ -112,7 +112,7 @@ Owners of a table see its lines.';
 
 CREATE VIEW interlock.forced_writes WITH (security_barrier) AS
     SELECT id, written_at, rel, table_name, key, columns, owner, writer, written_by, stored, given
-      FROM interlock_internal.all_writes WHERE decision OPERATOR(pg_catalog.=) 'forced';
+      FROM interlock_internal.all_writes WHERE decision = 'forced';
 GRANT SELECT ON interlock.forced_writes TO PUBLIC;
 COMMENT ON VIEW interlock.forced_writes IS
 'Columns that a writer with force wrote over their owner: a line for each row and owner, with what was stored before. Owners of a table
@@ -184,12 +184,12 @@ COMMENT ON FUNCTION interlock_internal.list_column_rules() IS 'The rules of the 
 CREATE VIEW interlock.column_ownership AS
     SELECT r.rel, r.column_name, r.writer, r.on_violation, r.strategy, r.group_number, COALESCE(f.forced, 0) AS forced, r.enforced
       FROM interlock_internal.list_column_rules() r
-      JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) r.rel::pg_catalog.oid
-      LEFT JOIN (SELECT w.rel, u.column_name, pg_catalog.count(*) AS forced
-                   FROM interlock.forced_writes w CROSS JOIN LATERAL pg_catalog.unnest(w.columns) u (column_name)
+      JOIN pg_class c ON c.oid = r.rel::oid
+      LEFT JOIN (SELECT w.rel, u.column_name, count(*) AS forced
+                   FROM interlock.forced_writes w CROSS JOIN LATERAL unnest(w.columns) u (column_name)
                   GROUP BY 1, 2) f
-        ON f.rel::pg_catalog.oid OPERATOR(pg_catalog.=) c.oid
-       AND f.column_name OPERATOR(pg_catalog.=) r.column_name::pg_catalog.text;
+        ON f.rel::oid = c.oid
+       AND f.column_name = r.column_name::text;
 GRANT SELECT ON interlock.column_ownership TO PUBLIC;
 COMMENT ON VIEW interlock.column_ownership IS
 'The rules of every table''s columns: the writer and on_violation of an owned column, the strategy of a shared one, the group.
